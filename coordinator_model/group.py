@@ -1,0 +1,192 @@
+"""What the mirror keeps of one group, and what it says when the group moves.
+
+These structs are what Spark saves (see ``snapshot.py``): array-like msgpack, so **new fields go to
+the end with a default**, and no field ever changes its meaning.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from coordinator_model.states import GroupState
+
+
+class Basis(StrEnum):
+    """How we know."""
+
+    OBSERVED = "observed"
+    """A log line or a record says so."""
+    INFERRED = "inferred"
+    """The model concluded it."""
+    CANDIDATE = "candidate"
+    """One of several it may be."""
+
+
+class CauseKind(StrEnum):
+    """Why a group moved; the contract's list."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_LEFT = "member_left"
+    SESSION_TIMEOUT = "session_timeout"
+    POLL_TIMEOUT = "poll_timeout"
+    REBALANCE_TIMEOUT = "rebalance_timeout"
+    SYNC_TIMEOUT = "sync_timeout"
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    LEADER_REJOINED = "leader_rejoined"
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
+    PARTITIONS_CHANGED = "partitions_changed"
+    PROTOCOL_CHANGED = "protocol_changed"
+    COORDINATOR_MOVED = "coordinator_moved"
+    JOIN_COMPLETED = "join_completed"
+    ASSIGNMENT_STORED = "assignment_stored"
+    ALL_MEMBERS_LEFT = "all_members_left"
+    GROUP_CREATED = "group_created"
+    GROUP_DELETED = "group_deleted"
+    OFFSETS_EXPIRED = "offsets_expired"
+    UNKNOWN = "unknown"
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a group moved and who made it move ("" where the sources do not tell)."""
+
+    kind: CauseKind
+    member_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    detail: str = ""
+    """The coordinator's reason and the client's own, in their words, cut to 1,000 characters."""
+
+
+class Transition(msgspec.Struct, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
+    """One change of one group's state, as written to ``groupwatch-transitions``.
+
+    ``at_ms`` is when it happened in the coordinator; ``recorded_at_ms`` the Kafka timestamp of the
+    record that told us (an inferred one: the deadline).  ``id`` depends on cluster, group,
+    target state, generation and ``at_ms`` alone, so a repeat after a crash is byte for byte the same.
+    """
+
+    id: str
+    cluster: str
+    group: str
+    group_type: str
+    from_state: GroupState
+    to_state: GroupState
+    generation: int
+    at_ms: int
+    recorded_at_ms: int
+    cause: Cause
+    basis: Basis
+    source: str
+    """offsets, coordinator_log, request_log or model."""
+    replaces: str | None = None
+
+
+class Member(msgspec.Struct, array_like=True, kw_only=True):
+    """One member as far as the sources tell; unknown numbers are -1, unknown texts ""."""
+
+    member_id: str
+    client_id: str = ""
+    client_host: str = ""
+    instance_id: str | None = None
+    session_timeout_ms: int = -1
+    rebalance_timeout_ms: int = -1
+    joined_at_ms: int = -1
+    """When it first became a member (for a snapshot: the record's time); storms need it."""
+    last_heartbeat_ms: int = -1
+    """Last successful heartbeat seen in the request log; -1: none ever, so silence proves nothing."""
+    session_base_ms: int = -1
+    """When the coordinator last restarted this member's session timer, as far as we saw."""
+    rejoined: bool = False
+    """Known to have (re)joined in the running join phase."""
+    synced: bool = False
+    """Known to have synced in this generation."""
+    heartbeats_refused: int = 0
+    """Heartbeats answered 27 since the running rebalance began: alive, and has not rejoined."""
+    topics: tuple[str, ...] | None = None
+    assigned: dict[str, tuple[int, ...]] | None = None
+    connection: str = ""
+    software: str = ""
+
+
+class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One member that went, and how: voluntary, session_timeout, poll_timeout, rebalance_timeout, sync_timeout."""
+
+    at_ms: int
+    member_id: str
+    client_id: str
+    client_host: str
+    how: CauseKind
+    joined_at_ms: int = -1
+    last_heartbeat_ms: int = -1
+    session_timeout_ms: int = -1
+    instance_id: str | None = None
+    basis: Basis = Basis.OBSERVED
+    connection: str = ""
+
+
+class Rebalance(msgspec.Struct, array_like=True, kw_only=True):
+    """The running rebalance, or the last one."""
+
+    started_at_ms: int
+    old_generation: int
+    cause: Cause
+    initial: bool = False
+    """From Empty: the coordinator waits group.initial.rebalance.delay.ms for more members."""
+    joined_at_ms: int = -1
+    """When the join phase ended."""
+    ended_at_ms: int = -1
+    """When it ended in Stable or Empty."""
+    unstable_since_ms: int = -1
+    """First start of a rebalance since the group was last Stable (or quietly Empty)."""
+    completing_since_ms: int = -1
+    """First entry to CompletingRebalance since the group was last Stable: a loop's own beginning."""
+    burned: int = 0
+    """Generations since then that finished the join phase and never got their assignment stored,
+    not counting those that a newly joining member cut short within a second."""
+
+
+class Group(msgspec.Struct, array_like=True, kw_only=True):
+    """One group as the mirror sees it."""
+
+    group: str
+    group_type: str = "classic"
+    state: GroupState = GroupState.DEAD
+    state_since_ms: int = -1
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str | None = None
+    leader_id: str | None = None
+    leader_basis: Basis = Basis.INFERRED
+    members: dict[str, Member] = {}
+    pending: dict[str, int] = {}
+    """Handed-out ids that have not joined yet -> when."""
+    rebalance: Rebalance | None = None
+    rebalances: dict[str, int] = {}
+    """Cause kind -> rebalances started, since the mirror knows the group; survives restarts."""
+    commits: dict[str, dict[int, tuple[int, int]]] = {}
+    """Topic -> partition -> (offset, committed at)."""
+    last_commit_ms: int = -1
+    last_seen_ms: int = -1
+    held_record: bytes | None = None
+    """A GroupRecorded that ran ahead of its log lines, waiting for them (packed Seen)."""
+    held_until_ms: int = -1
+    guesses: tuple[tuple[str, GroupState, int, int], ...] = ()
+    """The last inferred transitions (id, to, generation, at_ms), so that an observation can replace them."""
+    departures: tuple[Departure, ...] = ()
+    """Members that went lately (at most 32), newest last."""
+    coordinator: int = -1
+    """Broker whose log spoke last about the group."""
+
+
+class Step(msgspec.Struct, kw_only=True):
+    """What one observation or one passed deadline did to a group; input of the rules."""
+
+    transitions: list[Transition] = []
+    departures: list[Departure] = []
+    """Members that went in this step."""
+    arrivals: list[str] = []
+    """Member ids that were added in this step."""
+    divergences: list[str] = []
+    """Kinds, e.g. log_line_missing, inferred_wrong, illegal_move."""
+    contradicted: bool = False
+    """The coordinator's INFO log should have told this and did not."""

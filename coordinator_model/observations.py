@@ -1,0 +1,503 @@
+"""What can be learned about a group, and where it was seen.
+
+An observation says what happened, never what to do about it.  Decoders make them from bytes and
+lines, ``shard.py`` puts them in order, the group models apply them.  They travel between Spark
+stages as msgpack, so every class here is a small array with a tag: **add fields only at the end,
+with a default**, and never reuse a tag.
+
+Times are integers in epoch milliseconds on the clock of the broker that spoke, unless a name says
+otherwise.
+"""
+
+from enum import IntEnum
+
+import msgspec
+
+
+class Source(IntEnum):
+    """Where an observation was seen.
+
+    The number is its rank among observations of one millisecond: the coordinator logs before it
+    appends, and appends before it answers.
+    """
+
+    COORDINATOR_LOG = 0
+    OFFSETS = 1
+    REQUEST_LOG = 2
+    CONTROL = 3
+
+
+CLUSTER_SHARD = -1
+"""The shard of what concerns the whole cluster (source loss, decode counts, coordinator moves)."""
+
+
+class Observation(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Base of everything that can be seen."""
+
+
+class GroupObservation(Observation, frozen=True, array_like=True, kw_only=True):
+    """An observation about one group."""
+
+    group: str
+
+
+# --- from the coordinator's INFO log -------------------------------------------------------------
+
+
+class Reason(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Why a rebalance started, as the coordinator and the client put it (KIP-800).
+
+    ``kind`` is a cause kind of the contract (``member_joined``, ``session_timeout`` …).
+    ``text`` is the coordinator's whole reason, cut to 1,000 characters.
+    """
+
+    kind: str
+    text: str
+    member_ids: tuple[str, ...] = ()
+    instance_id: str | None = None
+    client_reason: str | None = None
+
+
+class MemberIdHandedOut(GroupObservation, tag="id", frozen=True, kw_only=True):
+    """A dynamic member got an id and must come back with it (error 79): a pending member."""
+
+    member_id: str
+    state: str = ""
+
+
+class MemberJoined(GroupObservation, tag="join", frozen=True, kw_only=True):
+    """A member was added to the group (second join step, an old client, or a new static member)."""
+
+    member_id: str
+    instance_id: str | None = None
+
+
+class StaticMemberReplaced(GroupObservation, tag="repl", frozen=True, kw_only=True):
+    """A static member came back under a new id; the log names only the old one."""
+
+    instance_id: str
+    old_member_id: str
+
+
+class RebalanceStarted(GroupObservation, tag="prep", frozen=True, kw_only=True):
+    """"Preparing to rebalance": the group is in PreparingRebalance, still at ``generation``."""
+
+    generation: int
+    reason: Reason
+
+
+class JoinPhaseEnded(GroupObservation, tag="stab", frozen=True, kw_only=True):
+    """"Stabilized": the group entered CompletingRebalance with this new generation."""
+
+    generation: int
+    member_count: int
+
+
+class AssignmentReceived(GroupObservation, tag="asgn", frozen=True, kw_only=True):
+    """The leader delivered its assignment; Stable follows when the record is committed."""
+
+    generation: int
+    leader_id: str
+    member_count: int = -1
+
+
+class GroupEmptied(GroupObservation, tag="empty", frozen=True, kw_only=True):
+    """The join phase ended with nobody in the group."""
+
+    generation: int
+
+
+class MembersKicked(GroupObservation, tag="kick", frozen=True, kw_only=True):
+    """Dynamic members that did not rejoin before the rebalance timeout were removed."""
+
+    member_ids: tuple[str, ...]
+
+
+class MemberFailed(GroupObservation, tag="fail", frozen=True, kw_only=True):
+    """The coordinator removed a member whose session timed out."""
+
+    member_id: str
+
+
+class PendingMemberExpired(GroupObservation, tag="pexp", frozen=True, kw_only=True):
+    """A pending member never came back with its id."""
+
+    member_id: str
+
+
+class MemberLeft(GroupObservation, tag="left", frozen=True, kw_only=True):
+    """A member sent LeaveGroup; ``client_reason`` is None where the client gave none."""
+
+    member_id: str
+    client_reason: str | None = None
+    pending: bool = False
+
+
+class NobodyRejoined(GroupObservation, tag="nobody", frozen=True, kw_only=True):
+    """Only static members are left and none rejoined; the join timer was armed again."""
+
+
+class SimpleGroupCreated(GroupObservation, tag="simple", frozen=True, kw_only=True):
+    """A manual commit created a group without members."""
+
+
+class GroupLoaded(GroupObservation, tag="gload", frozen=True, kw_only=True):
+    """A new coordinator loaded the group from the topic; ``group_type`` classic, consumer, share or streams."""
+
+    group_type: str
+    member_count: int
+
+
+class GroupUnloaded(GroupObservation, tag="gunload", frozen=True, kw_only=True):
+    """The broker gave the group up: its offsets partition moved."""
+
+    generation: int
+
+
+class LeaderReplaced(Observation, tag="lead", frozen=True, kw_only=True):
+    """The leader did not rejoin and another was elected (None: nobody); the line names no group."""
+
+    old_leader_id: str
+    new_leader_id: str | None
+
+
+class InstanceFenced(Observation, tag="fence", frozen=True, kw_only=True):
+    """A request of a static member was refused (error 82); the line names no group."""
+
+    member_id: str
+    instance_id: str
+    by_member_id: str
+    operation: str
+
+
+class GroupsDeleted(Observation, tag="del", frozen=True, kw_only=True):
+    """DeleteGroups: the names as logged, joined by ", ", which a group id may contain as well."""
+
+    names: str
+
+
+class ShardLoading(Observation, tag="loading", frozen=True, kw_only=True):
+    """A broker begins to load this offsets partition, as leader of ``epoch``."""
+
+    epoch: int
+
+
+class ShardLoaded(Observation, tag="loaded", frozen=True, kw_only=True):
+    """A broker has loaded this offsets partition."""
+
+    epoch: int
+
+
+class ShardUnloaded(Observation, tag="unloaded", frozen=True, kw_only=True):
+    """A broker has given up this offsets partition."""
+
+
+class LogNoted(Observation, tag="note", frozen=True, kw_only=True):
+    """A coordinator line that is known and changes nothing in a classic group; ``kind`` names it."""
+
+    kind: str
+    group: str | None = None
+
+
+# --- from __consumer_offsets -----------------------------------------------------------------------
+
+
+class Commit(msgspec.Struct, frozen=True, array_like=True):
+    """The last commit of one partition within a run of records; ``offset`` None is a tombstone."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    committed_at_ms: int
+    count: int = 1
+
+
+class OffsetsCommitted(GroupObservation, tag="oc", frozen=True, kw_only=True):
+    """Commits of one group that stand next to one another in the topic, folded by partition."""
+
+    commits: tuple[Commit, ...]
+
+
+class MemberRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One member in a GroupMetadata record; timeouts in milliseconds, -1 unknown."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int = -1
+    instance_id: str | None = None
+    topics: tuple[str, ...] | None = None
+    """Subscribed topics, None if the opaque bytes do not parse."""
+    assigned: dict[str, tuple[int, ...]] | None = None
+    """Topic -> partitions, None if the opaque bytes do not parse."""
+
+
+class GroupRecorded(GroupObservation, tag="gm", frozen=True, kw_only=True):
+    """A GroupMetadata record (type 2): a completed generation, or an Empty group without members.
+
+    ``state_since_ms`` is ``currentStateTimestamp`` (-1 unknown): for a record with members the time
+    the group entered CompletingRebalance.
+    """
+
+    generation: int
+    protocol_type: str
+    protocol: str | None
+    leader_id: str | None
+    state_since_ms: int
+    members: tuple[MemberRecord, ...]
+
+
+class GroupTombstone(GroupObservation, tag="gt", frozen=True, kw_only=True):
+    """The GroupMetadata record was deleted: group deleted, expired, cleaned up or converted."""
+
+
+class ModernRecord(GroupObservation, tag="modern", frozen=True, kw_only=True):
+    """A record of a KIP-848, share or streams group (types 3-23)."""
+
+    group_type: str
+    record_type: int
+    name: str
+    tombstone: bool
+
+
+# --- from the request log --------------------------------------------------------------------------
+
+
+class Client(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Who sent a request, as the broker saw it."""
+
+    client_id: str = ""
+    host: str = ""
+    """Spelled "/10.0.0.7", as in GroupMetadata records."""
+    connection: str = ""
+    principal: str = ""
+    software: str = ""
+    """clientInformation.softwareName, e.g. apache-kafka-java, librdkafka, "unknown"."""
+
+
+class Heartbeats(GroupObservation, tag="hb", frozen=True, kw_only=True):
+    """Heartbeats of one member with one generation and one answer, folded; ``times`` ascend."""
+
+    member_id: str
+    generation: int
+    error_code: int
+    times: tuple[int, ...]
+    client: Client = Client()
+    instance_id: str | None = None
+
+
+class JoinAnswered(GroupObservation, tag="jr", frozen=True, kw_only=True):
+    """A JoinGroup got its answer; a success is logged only when the join phase ends.
+
+    ``member_id`` is the response's (the handed-out id for error 79); ``arrived_at_ms`` is line time
+    minus totalTimeMs. ``member_ids`` is filled in the leader's answer only.
+    """
+
+    member_id: str
+    error_code: int
+    generation: int
+    leader_id: str
+    arrived_at_ms: int
+    requested_member_id: str = ""
+    instance_id: str | None = None
+    session_timeout_ms: int = -1
+    rebalance_timeout_ms: int = -1
+    protocol_type: str = ""
+    protocol: str | None = None
+    reason: str | None = None
+    member_ids: tuple[str, ...] = ()
+    client: Client = Client()
+
+
+class SyncAnswered(GroupObservation, tag="sr", frozen=True, kw_only=True):
+    """A SyncGroup got its answer; ``by_leader`` if the request carried assignments."""
+
+    member_id: str
+    error_code: int
+    generation: int
+    arrived_at_ms: int
+    by_leader: bool = False
+    instance_id: str | None = None
+    client: Client = Client()
+
+
+class LeaveAnswered(GroupObservation, tag="lr", frozen=True, kw_only=True):
+    """One member's part of a LeaveGroup and its answer."""
+
+    member_id: str
+    error_code: int
+    instance_id: str | None = None
+    reason: str | None = None
+    client: Client = Client()
+
+
+class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
+    """OffsetCommits of one member and generation with one answer, folded; ``times`` ascend."""
+
+    member_id: str
+    generation: int
+    error_code: int
+    times: tuple[int, ...]
+    client: Client = Client()
+    instance_id: str | None = None
+
+
+class DeleteAnswered(GroupObservation, tag="dr", frozen=True, kw_only=True):
+    """DeleteGroups answered for this group."""
+
+    error_code: int
+
+
+# --- in band, from the driver ----------------------------------------------------------------------
+
+
+class Clock(Observation, tag="clock", frozen=True, kw_only=True):
+    """The driver's time, with what was true of this shard's offsets partition then.
+
+    ``end_offset`` was the partition's end at that time and ``position`` where the query stood
+    (-1: unknown or source disabled).  ``events_partitions`` is how many partitions the events topic
+    has (0: source disabled), so that a shard knows whom to wait for.  ``skew_ms`` maps a broker to
+    (its clock minus the driver's).
+    """
+
+    sequence: int
+    end_offset: int = -1
+    position: int = -1
+    events_partitions: int = 0
+    skew_ms: dict[int, int] = {}
+    ask: bool = False
+    """True asks the shard to report every group it holds."""
+
+
+class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):
+    """A copy of a clock record in one partition of the events topic: what was before it is read."""
+
+    sequence: int
+
+
+class Settings(Observation, tag="set", frozen=True, kw_only=True):
+    """Rules, group filter and retention as canonical JSON; the shard applies them from here on."""
+
+    settings: bytes
+
+
+class Adopted(GroupObservation, tag="adopt", frozen=True, kw_only=True):
+    """An alert (JSON of its newest revision) that was open in the alerts topic at a start without checkpoint."""
+
+    alert: bytes
+
+
+class BrokerHeard(Observation, tag="heard", frozen=True, kw_only=True):
+    """In these seconds (epoch seconds, ascending) the broker's log gave at least one line of this source."""
+
+    broker: int
+    heard: Source
+    seconds: tuple[int, ...]
+
+
+class Contradicted(Observation, tag="contra", frozen=True, kw_only=True):
+    """A shard saw in the topic what the broker's log should have told: that log is losing lines."""
+
+    broker: int
+    lost: Source
+    group: str
+
+
+class Counted(Observation, tag="count", frozen=True, kw_only=True):
+    """How many records of each kind a decoder met: (source name, kind) -> count."""
+
+    counts: tuple[tuple[str, str, int], ...]
+
+
+class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):
+    """Records of one source that could not be read for one reason, with one bounded sample."""
+
+    origin: str
+    """offsets, events or control."""
+    reason: str
+    count: int
+    sample: bytes
+    detail: str = ""
+
+
+AnyObservation = (
+    MemberIdHandedOut
+    | MemberJoined
+    | StaticMemberReplaced
+    | RebalanceStarted
+    | JoinPhaseEnded
+    | AssignmentReceived
+    | GroupEmptied
+    | MembersKicked
+    | MemberFailed
+    | PendingMemberExpired
+    | MemberLeft
+    | NobodyRejoined
+    | SimpleGroupCreated
+    | GroupLoaded
+    | GroupUnloaded
+    | LeaderReplaced
+    | InstanceFenced
+    | GroupsDeleted
+    | ShardLoading
+    | ShardLoaded
+    | ShardUnloaded
+    | LogNoted
+    | OffsetsCommitted
+    | GroupRecorded
+    | GroupTombstone
+    | ModernRecord
+    | Heartbeats
+    | JoinAnswered
+    | SyncAnswered
+    | LeaveAnswered
+    | CommitsAnswered
+    | DeleteAnswered
+    | Clock
+    | EventsClock
+    | Settings
+    | Adopted
+    | BrokerHeard
+    | Contradicted
+    | Counted
+    | Undecodable
+)
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One observation with its place: when, from whom, and where it stood in its Kafka partition."""
+
+    at_ms: int
+    """When it happened, on the broker's clock (a folded run: its last time)."""
+    source: Source
+    partition: int
+    """Partition of the input topic, not of the group."""
+    offset: int
+    index: int
+    """Position within its record."""
+    broker: int
+    """Who said it; -1 where the source does not tell (offsets topic, control)."""
+    recorded_at_ms: int
+    """Timestamp of the Kafka record that carried it."""
+    backlog: bool
+    """It stood before the end offsets captured at the first start: sets states, makes no outputs."""
+    what: AnyObservation
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[Seen])
+
+
+def pack(seen: list[Seen]) -> bytes:
+    """Return observations of one shard as one cell for Spark."""
+    return _ENCODER.encode(seen)
+
+
+def unpack(cell: bytes) -> list[Seen]:
+    """Return what ``pack`` was given.
+
+    Raises:
+        msgspec.DecodeError: the cell is not ours; a bug, since only our own stages write them.
+    """
+    return _DECODER.decode(cell)

@@ -1,0 +1,88 @@
+"""What the mirror reports about one group to /metrics, /api and the page: JSON, names as in the API."""
+
+import msgspec
+
+from coordinator_model.group import Group
+from coordinator_model.states import GroupState
+
+
+class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One member for people; -1 and "" mean that no source told."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    last_heartbeat_ms: int
+    assigned: dict[str, tuple[int, ...]] | None
+
+
+class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One group for people and metrics, as of ``at_ms``."""
+
+    group: str
+    group_type: str
+    state: GroupState
+    state_since_ms: int
+    generation: int
+    leader_id: str | None
+    protocol: str | None
+    protocol_type: str
+    coordinator: int
+    members: tuple[MemberReport, ...]
+    pending: int
+    rebalances: dict[str, int]
+    last_rebalance: dict[str, int | str] | None
+    """started_at_ms, joined_at_ms, ended_at_ms (-1: not yet) and cause."""
+    commits: dict[str, dict[int, tuple[int, int]]]
+    last_commit_ms: int
+    last_seen_ms: int
+    at_ms: int
+    removed: bool = False
+    """The group is gone (deleted, denied, forgotten): drop its series."""
+
+
+def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport:
+    """Return the report of ``group`` as it stands."""
+    last = group.rebalance
+    return GroupReport(
+        group=group.group,
+        group_type=group.group_type,
+        state=group.state,
+        state_since_ms=group.state_since_ms,
+        generation=group.generation,
+        leader_id=group.leader_id,
+        protocol=group.protocol,
+        protocol_type=group.protocol_type,
+        coordinator=group.coordinator,
+        members=tuple(
+            MemberReport(
+                member_id=m.member_id,
+                client_id=m.client_id,
+                client_host=m.client_host,
+                instance_id=m.instance_id,
+                session_timeout_ms=m.session_timeout_ms,
+                rebalance_timeout_ms=m.rebalance_timeout_ms,
+                last_heartbeat_ms=m.last_heartbeat_ms,
+                assigned=m.assigned,
+            )
+            for m in group.members.values()
+        ),
+        pending=len(group.pending),
+        rebalances=dict(group.rebalances),
+        last_rebalance=None
+        if last is None
+        else {
+            "started_at_ms": last.started_at_ms,
+            "joined_at_ms": last.joined_at_ms,
+            "ended_at_ms": last.ended_at_ms,
+            "cause": str(last.cause.kind),
+        },
+        commits=group.commits,
+        last_commit_ms=group.last_commit_ms,
+        last_seen_ms=group.last_seen_ms,
+        at_ms=at_ms,
+        removed=removed,
+    )

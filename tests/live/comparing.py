@@ -1,0 +1,107 @@
+"""Compare what groupwatch wrote with what the brokers answered and logged.  Pure; run by ``conformance.py``."""
+
+import bisect
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+TOLERANCE_MS = 300
+
+
+@dataclass(frozen=True)
+class Poll:
+    """One DescribeGroups answer; true somewhere between the two times (epoch milliseconds)."""
+
+    group: str
+    state: str
+    asked_at_ms: int
+    answered_at_ms: int
+
+
+@dataclass
+class Agreement:
+    """Polls that could be judged, how many agreed, and the ones that did not."""
+
+    judged: int = 0
+    agreed: int = 0
+    unknown: int = 0
+    wrong: list[tuple[Poll, str]] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Agreed of judged; 1.0 if nothing was judged."""
+        return self.agreed / self.judged if self.judged else 1.0
+
+
+def effective(transitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return transitions without repeats and without those that were replaced, in order of ``at_ms``."""
+    by_id = {t["id"]: t for t in transitions}
+    replaced = {t["replaces"] for t in by_id.values() if t.get("replaces")}
+    kept = [t for t in by_id.values() if t["id"] not in replaced]
+    return sorted(kept, key=lambda t: t["at_ms"])
+
+
+def compare(polls: list[Poll], transitions: list[dict[str, Any]], initial: dict[str, str]) -> Agreement:
+    """Judge each poll outside the tolerance around our transitions against the state we claim for then."""
+    timeline: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for transition in effective(transitions):
+        timeline[transition["group"]].append(transition)
+    result = Agreement()
+    for poll in polls:
+        moves = timeline.get(poll.group, [])
+        times = [t["at_ms"] for t in moves]
+        near = bisect.bisect_left(times, poll.asked_at_ms - TOLERANCE_MS)
+        if near < len(times) and times[near] <= poll.answered_at_ms + TOLERANCE_MS:
+            continue
+        index = bisect.bisect_right(times, poll.asked_at_ms) - 1
+        claimed = moves[index]["to"] if index >= 0 else initial.get(poll.group, "Dead")
+        result.judged += 1
+        if claimed == poll.state:
+            result.agreed += 1
+        else:
+            result.wrong.append((poll, claimed))
+    return result
+
+
+_LINE = re.compile(r"^\[(?P<at>[^\]]+)\] (?P<level>\w+) (?:\[GroupCoordinator [^\]]*\]:? )(?P<text>.*)$")
+_SHAPES = (
+    ("PreparingRebalance", re.compile(r"Preparing to rebalance group (?P<g>.+) in state \S+ with old generation (?P<n>\d+) .*\(reason: (?P<r>.*)\)\.?")),
+    ("CompletingRebalance", re.compile(r"Stabilized group (?P<g>.+) generation (?P<n>\d+) .*with \d+ members")),
+    ("Stable", re.compile(r"Assignment received from leader .+ for group (?P<g>.+) for generation (?P<n>\d+)\.")),
+    ("Empty", re.compile(r"Group (?P<g>.+) with generation (?P<n>\d+) is now empty")),
+)
+
+
+def logged(lines: list[str]) -> list[tuple[str, str, int, str]]:
+    """Return (group, state, generation, reason) for each transition line of a server.log, in order."""
+    found = []
+    for line in lines:
+        match = _LINE.match(line)
+        if not match:
+            continue
+        for state, shape in _SHAPES:
+            hit = shape.search(match["text"])
+            if hit:
+                reason = hit.groupdict().get("r") or ""
+                found.append((hit["g"], state, int(hit["n"]), reason))
+    return found
+
+
+def missing_and_extra(
+    transitions: list[dict[str, Any]], expected: list[tuple[str, str, int, str]]
+) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
+    """Return transitions that the coordinator logged and we lack, and ours that it never logged.
+
+    Creation and death (Dead -> Empty, -> Dead) have no line of their own and are left out.
+    """
+    ours = defaultdict(int)
+    for t in effective(transitions):
+        if t["to"] != "Dead" and not (t["from"] == "Dead" and t["to"] == "Empty"):
+            ours[(t["group"], t["to"], t["generation"])] += 1
+    theirs = defaultdict(int)
+    for group, state, generation, _ in expected:
+        theirs[(group, state, generation)] += 1
+    missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0))]
+    extra = [key for key, n in list(ours.items()) for _ in range(max(n - theirs[key], 0))]
+    return missing, extra

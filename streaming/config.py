@@ -1,0 +1,346 @@
+"""The configuration file: what can be set, what it means, and every mistake in it at once.
+
+Frozen pydantic models of the file; durations are kept in milliseconds in fields that end in ``_ms``
+(the key in the file is the name without it).  ``settings_json`` is the part that travels in band to
+the executors.
+"""
+
+import difflib
+import json
+import typing
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from alerts.alert import Severity
+from streaming.config_rules import RULES, Rules, alert_name, rules_settings
+from streaming.config_source import Mistake, Path, Source, parse, path_text
+from streaming.config_types import (
+    Addresses,
+    DurationMs,
+    Many,
+    Options,
+    Patterns,
+    Property,
+    Timezone,
+    Topic,
+    one_or_many,
+)
+
+Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; ``mistakes`` has every one as (path, message)."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("\n".join(f"{path}: {message}" if path else message for path, message in mistakes))
+        self.mistakes = mistakes
+
+
+class OffsetsSource(Options):
+    """Where commits and group records are read; the topic may be a mirrored copy."""
+
+    topic: Topic = "__consumer_offsets"
+    enabled: bool = True
+
+
+class EventsSource(Options):
+    """Where the brokers' log lines are read; ``timezone`` is that of lines without one."""
+
+    topic: Topic = "groupwatch-events"
+    enabled: bool = True
+    timezone: Timezone = "UTC"
+
+
+class GroupFilter(Options):
+    """Which groups are watched: patterns for the whole name, ``deny`` wins."""
+
+    allow: Patterns = Field(default_factory=lambda: [".*"])
+    deny: Patterns = Field(default_factory=list)
+
+
+class ClusterConfig(Options):
+    """One Kafka cluster to watch."""
+
+    name: _Name
+    bootstrap_servers: Annotated[Addresses, Field(min_length=1)]
+    client: dict[str, Property] = Field(default_factory=dict)
+    offsets: OffsetsSource = Field(default_factory=OffsetsSource)
+    events: EventsSource = Field(default_factory=EventsSource)
+    groups: GroupFilter = Field(default_factory=GroupFilter)
+    forget_after_ms: DurationMs = Field(default=604_800_000, alias="forget_after")
+
+    @model_validator(mode="after")
+    def _sees_something(self) -> "ClusterConfig":
+        if not self.offsets.enabled and not self.events.enabled:
+            raise ValueError("offsets and events are both disabled, so there is nothing to watch")
+        return self
+
+
+class OutputConfig(Options):
+    """The topics we write; ``bootstrap_servers: null`` means on each watched cluster itself."""
+
+    transitions_topic: Topic = "groupwatch-transitions"
+    alerts_topic: Topic = "groupwatch-alerts"
+    control_topic: Topic = "groupwatch-control"
+    bootstrap_servers: Addresses | None = None
+    client: dict[str, Property] = Field(default_factory=dict)
+
+
+class HttpConfig(Options):
+    """The HTTP server; port 0 takes any free one."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - a monitor is scraped from elsewhere
+    port: int = Field(default=9464, ge=0, le=65535)
+    max_groups: int = Field(default=10_000, ge=1)
+    external_url: str = ""
+    """How people reach the page; goes into notifications."""
+
+
+def _http_url(value: str) -> str:
+    if not value.startswith(("http://", "https://")) or len(value.split("://", 1)[1]) == 0:
+        raise ValueError(f"{value!r} is no http:// or https:// address")
+    return value
+
+
+class WebhookConfig(Options):
+    """An HTTP endpoint that takes Alertmanager's webhook format, version 4."""
+
+    url: Annotated[str, AfterValidator(_http_url)]
+    headers: dict[str, Property] = Field(default_factory=dict)
+    timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
+    max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
+    """How long one notification is tried again before it is given up."""
+
+
+class LogConfig(Options):
+    """Writes each notification to our own log."""
+
+
+class ReceiverConfig(Options):
+    """One place that alerts go to; exactly one kind is given."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+    webhook: WebhookConfig | None = None
+    log: LogConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ReceiverConfig":
+        if (self.webhook is None) == (self.log is None):
+            raise ValueError("give exactly one of webhook and log")
+        return self
+
+
+class MatchConfig(Options):
+    """What an alert must be for a route; a key left out matches all.  ``group`` holds patterns."""
+
+    severity: Severities = Field(default_factory=list)
+    alertname: Many = Field(default_factory=list)
+    cluster: Many = Field(default_factory=list)
+    group: Patterns = Field(default_factory=list)
+
+
+class RouteConfig(Options):
+    """Which alerts go where, in order: the first that matches wins, unless it says ``continue``."""
+
+    match: MatchConfig = Field(default_factory=MatchConfig)
+    receivers: Annotated[Many, Field(min_length=1)]
+    repeat_interval_ms: DurationMs = Field(default=14_400_000, alias="repeat_interval")
+    goes_on: bool = Field(default=False, alias="continue")
+
+
+class Config(Options):
+    """The whole file."""
+
+    clusters: Annotated[list[ClusterConfig], Field(min_length=1)]
+    checkpoint: Annotated[str, Field(min_length=1)] = "./checkpoint"
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100)] = Field(default=1_000, alias="trigger_interval")
+    spark: dict[str, Property] = Field(default_factory=dict)
+    output: OutputConfig = Field(default_factory=OutputConfig)
+    http: HttpConfig = Field(default_factory=HttpConfig)
+    rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
+    runbook_base: str = ""
+    """Where the runbooks are published; an alert's name in lower case is added."""
+    receivers: list[ReceiverConfig] = Field(default_factory=list)
+    routes: list[RouteConfig] = Field(default_factory=list)
+    """None given: every alert goes to every receiver."""
+
+    def rule(self, name: str) -> dict[str, Any]:
+        """Return one rule's options as plain values, durations in ``…_ms``."""
+        rules: BaseModel = self.rules
+        found: dict[str, Any] = getattr(rules, name).model_dump(mode="json", exclude_none=True)
+        return found
+
+
+def load_config(path: str | FilePath, environment: Mapping[str, str] | None = None) -> Config:
+    """Read, check and return the configuration in ``path``.
+
+    Raises:
+        ConfigError: with every mistake in the file.
+    """
+    try:
+        text = FilePath(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([Mistake("", f"cannot read {path}: {error.strerror or error}")]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([Mistake("", f"{path} is not UTF-8 (byte {error.start})")]) from None
+    return parse_config(text, environment)
+
+
+def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Config:
+    """Check YAML ``text`` and return the configuration in it.
+
+    Raises:
+        ConfigError: with every mistake in the text.
+    """
+    source = parse(text, environment)
+    if source.values is None and not source.mistakes:
+        source.mistakes.append(Mistake("", "the file is empty"))
+    if not isinstance(source.values, dict):
+        raise ConfigError(source.mistakes or [Mistake("", "expected keys and values, such as 'clusters:'")])
+    config = None
+    mistakes = list(source.mistakes)
+    try:
+        config = Config.model_validate(source.values)
+    except ValidationError as error:
+        told = {mistake.path for mistake in mistakes}
+        found = (_mistake(dict(one), source) for one in error.errors())
+        mistakes.extend(mistake for mistake in found if not _follows(mistake.path, told))
+    mistakes.extend(_cross_mistakes(source.values))
+    if mistakes or config is None:
+        raise ConfigError(list(dict.fromkeys(mistakes)))
+    return config
+
+
+def notes(config: Config) -> list[str]:
+    """Return what is legal but perhaps not meant: rules that do not exist yet, routes that go nowhere."""
+    given = config.rules.model_fields_set  # type: ignore[attr-defined]
+    unbuilt = [name for name in RULES if name in given and not RULES[name].built]
+    found = [
+        f"rules.{name}: {alert_name(name)} is not built yet; its options have no effect" for name in unbuilt
+    ]
+    if not config.receivers:
+        found.append("receivers: none, so alerts are only in the topic, the API and /metrics")
+    return found
+
+
+def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
+    """Return what the executors need to know, as canonical JSON (equal settings give equal bytes)."""
+    settings = {
+        "rules": rules_settings(config.rules),
+        "groups": {"allow": cluster.groups.allow, "deny": cluster.groups.deny},
+        "forget_after_ms": cluster.forget_after_ms,
+        "offsets_enabled": cluster.offsets.enabled,
+        "events_enabled": cluster.events.enabled,
+        "runbook_base": config.runbook_base,
+    }
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _follows(path: str, told: set[str]) -> bool:
+    """Say whether a mistake is only the consequence of one already told about the same value."""
+    return path in told or path.split("[", 1)[0] in told or path.rsplit("[", 1)[0] in told
+
+
+def _mistake(error: dict[str, Any], source: Source) -> Mistake:
+    path = _file_path(error["loc"], source.values)
+    if error["type"] == "extra_forbidden":
+        message = _unknown_key(path)
+    else:
+        message = error["msg"].removeprefix("Value error, ")
+        if error["type"] == "missing":
+            message = "is required"
+    line = source.lines.get(path)
+    return Mistake(path_text(path), f"{message} (line {line})" if line else message)
+
+
+def _file_path(location: tuple[str | int, ...], values: Any) -> Path:
+    """Return pydantic's location without the names of union branches, which are not in the file."""
+    path: list[str | int] = []
+    for position, part in enumerate(location):
+        inside = isinstance(values, dict | list)
+        last = position == len(location) - 1
+        if not inside or (isinstance(values, list) and isinstance(part, str)):
+            continue
+        if isinstance(values, dict) and part not in values and not last:
+            continue
+        path.append(part)
+        values = _child(values, part)
+    return tuple(path)
+
+
+def _child(values: Any, part: str | int) -> Any:
+    if isinstance(values, dict):
+        return values.get(part)
+    return values[part] if isinstance(part, int) and part < len(values) else None
+
+
+def _unknown_key(path: Path) -> str:
+    known = _known_keys(path[:-1])
+    close = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.6)
+    if close:
+        return f"unknown key; did you mean {close[0]!r}?"
+    return f"unknown key; known here: {', '.join(sorted(known))}"
+
+
+def _known_keys(path: Path) -> list[str]:
+    model: Any = Config
+    for part in path:
+        if isinstance(part, int):
+            continue
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        model = _model_in(fields[part].annotation)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    """Return the model inside ``list[...]``, ``... | None`` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, typing.get_args(annotation))), None)
+
+
+def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
+    """Yield what only two places together show; works on raw values, so other mistakes do not hide it."""
+    for key in ("clusters", "receivers"):
+        yield from _repeated_names(key, _entries(values, key))
+    known = {entry.get("name") for _, entry in _entries(values, "receivers")}
+    for position, route in _entries(values, "routes"):
+        wanted = route.get("receivers")
+        for name in wanted if isinstance(wanted, list) else [wanted]:
+            if isinstance(name, str) and name not in known:
+                yield Mistake(f"routes[{position}].receivers", f"there is no receiver {name!r}")
+    yield from _shared_topics(values.get("output"))
+
+
+def _entries(values: dict[str, Any], key: str) -> list[tuple[int, dict[str, Any]]]:
+    entries = values.get(key)
+    return [(n, e) for n, e in enumerate(entries) if isinstance(e, dict)] if isinstance(entries, list) else []
+
+
+def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Mistake]:
+    seen: Counter[str] = Counter()
+    for position, entry in entries:
+        name = entry.get("name")
+        if isinstance(name, str):
+            seen[name] += 1
+            if seen[name] > 1:
+                yield Mistake(f"{key}[{position}].name", f"{name!r} is taken by another of the {key}")
+
+
+def _shared_topics(output: Any) -> Iterator[Mistake]:
+    topics = OutputConfig.model_construct().model_dump(
+        include={"transitions_topic", "alerts_topic", "control_topic"}
+    )
+    if isinstance(output, dict):
+        topics |= {key: output[key] for key in topics if isinstance(output.get(key), str)}
+    first: dict[str, str] = {}
+    for key, topic in topics.items():
+        if topic in first:
+            yield Mistake(f"output.{key}", f"{topic!r} is the {first[topic]} already; each needs its own")
+        first.setdefault(topic, key)

@@ -1,0 +1,138 @@
+"""From the bytes of a YAML file to plain values, with the place of every key and the environment put in.
+
+Knows nothing of what the keys mean; ``config.py`` does.  A mistake is a value here (path, message), so
+that a reader sees all of them at once.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+Path = tuple[str | int, ...]
+"""Where a value stands: keys and list positions from the top of the file."""
+
+_VARIABLE = re.compile(r"\$(\$)?\{([^}]*)(\})?")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+class Mistake(NamedTuple):
+    """One thing wrong in a configuration file; ``path`` is "" for the file as a whole."""
+
+    path: str
+    message: str
+
+
+class Source(NamedTuple):
+    """A parsed file: its values, the line of each path (from 1), and what was wrong already."""
+
+    values: Any
+    lines: Mapping[Path, int]
+    mistakes: list[Mistake]
+
+
+def path_text(path: Path) -> str:
+    """Return ``path`` as people write it: ``clusters[0].offsets.topic``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def parse(text: str, environment: Mapping[str, str] | None = None) -> Source:
+    """Parse YAML ``text`` and put in ``${NAME}`` and ``${NAME:-default}`` (``$${`` stands for ``${``).
+
+    Args:
+        text: the file's content.
+        environment: variables; the process's own by default.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        return Source(None, {}, [_syntax_mistake(error)])
+    except (yaml.YAMLError, ValueError) as error:
+        return Source(None, {}, [Mistake("", f"not YAML: {error}")])
+    lines: dict[Path, int] = {}
+    mistakes: list[Mistake] = []
+    if node is not None:
+        mistakes.extend(_walk(node, (), lines))
+    variables = os.environ if environment is None else environment
+    return Source(_substituted(values, (), variables, mistakes), lines, mistakes)
+
+
+def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    parts = [part for part in (error.context, error.problem) if part]
+    return Mistake("", f"not YAML: {where}{', '.join(parts)}")
+
+
+def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Iterator[Mistake]:
+    """Note each path's line; yield keys given twice (YAML would silently keep the last)."""
+    if path in lines:
+        return  # an alias that contains itself
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        for position, item in enumerate(node.value):
+            yield from _walk(item, (*path, position), lines)
+    elif isinstance(node, yaml.MappingNode):
+        yield from _walk_mapping(node, path, lines)
+
+
+def _walk_mapping(node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for key, value in node.value:
+        name = str(key.value)
+        here = (*path, name)
+        line = key.start_mark.line + 1
+        if name in first:
+            yield Mistake(path_text(here), f"given twice (lines {first[name]} and {line})")
+            continue
+        first[name] = line
+        yield from _walk(value, here, lines)
+        lines[here] = line
+
+
+def _substituted(value: Any, path: Path, environment: Mapping[str, str], mistakes: list[Mistake]) -> Any:
+    if isinstance(value, str):
+        return _text_substituted(value, path, environment, mistakes)
+    if isinstance(value, dict):
+        return {
+            key: _substituted(item, (*path, str(key)), environment, mistakes) for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _substituted(item, (*path, position), environment, mistakes)
+            for position, item in enumerate(value)
+        ]
+    return value
+
+
+def _text_substituted(text: str, path: Path, environment: Mapping[str, str], mistakes: list[Mistake]) -> str:
+    def one(match: re.Match[str]) -> str:
+        escaped, inner, closed = match.groups()
+        if escaped:
+            return match[0][1:]
+        name = _NAME.fullmatch(inner) if closed else None
+        if name is None:
+            mistakes.append(
+                Mistake(
+                    path_text(path),
+                    f"{match[0]!r} is no variable: write ${{NAME}} or ${{NAME:-default}},"
+                    " and $${ for a literal ${",
+                )
+            )
+            return match[0]
+        variable, default = name.groups()
+        found = environment.get(variable)
+        if not found and default is not None:
+            found = default
+        if found is None:
+            mistakes.append(Mistake(path_text(path), f"the environment variable {variable} is not set"))
+            return match[0]
+        return found
+
+    return _VARIABLE.sub(one, text)

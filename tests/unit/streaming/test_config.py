@@ -1,0 +1,308 @@
+"""The configuration file: what is accepted, what is refused, and how mistakes are told."""
+
+import json
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from alerts.alert import Severity
+from streaming.config import Config, ConfigError, load_config, notes, parse_config, settings_json
+from streaming.config_rules import RULES, alert_name
+from streaming.config_types import parse_duration_ms
+
+MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
+ALERT_NAMES = [
+    "RebalanceStorm",
+    "StuckPreparingRebalance",
+    "StuckCompletingRebalance",
+    "SessionTimeout",
+    "SessionTimeoutImminent",
+    "PollIntervalExceeded",
+    "ZombieCommit",
+    "StaticMemberFenced",
+    "OffsetRewind",
+    "CommitsStopped",
+    "CommitsStalled",
+    "LagGrowing",
+    "GroupIdCollision",
+    "IdleMembers",
+    "UnsafeTimeouts",
+    "AssignmentChurn",
+    "CoordinatorMoved",
+    "GroupDeleted",
+    "OffsetsExpiring",
+    "SourceSilent",
+    "ClusterUnreachable",
+    "MonitorStalled",
+]
+
+
+def parsed(text: str, **environment: str) -> Config:
+    return parse_config(dedent(text), environment)
+
+
+def mistakes(text: str, **environment: str) -> dict[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        parsed(text, **environment)
+    return dict(caught.value.mistakes)
+
+
+def test_only_name_and_bootstrap_servers_are_needed() -> None:
+    """Every other key has a default, and the defaults are the contract's."""
+    config = parsed(MINIMAL)
+    cluster = config.clusters[0]
+    assert (cluster.offsets.topic, cluster.events.topic) == ("__consumer_offsets", "groupwatch-events")
+    assert (cluster.groups.allow, cluster.groups.deny, cluster.forget_after_ms) == ([".*"], [], 604_800_000)
+    assert (config.checkpoint, config.trigger_interval_ms) == ("./checkpoint", 1000)
+    assert (config.http.host, config.http.port, config.http.max_groups) == ("0.0.0.0", 9464, 10_000)  # noqa: S104
+    assert config.output.alerts_topic == "groupwatch-alerts"
+    assert config.rule("rebalance_storm") == {
+        "enabled": True,
+        "severity": "warning",
+        "rebalances": 5,
+        "window_ms": 600_000,
+        "overrides": [],
+    }
+    assert config.rule("session_timeout_imminent")["at"] == 0.7
+
+
+def test_every_alert_of_the_contract_is_a_rule_in_snake_case() -> None:
+    """Each alert name has its options block, and no other block is accepted."""
+    assert set(map(alert_name, RULES)) == set(ALERT_NAMES)
+    text = MINIMAL + "rules:\n" + "".join(f"  {rule}: {{enabled: false, severity: info}}\n" for rule in RULES)
+    config = parsed(text)
+    assert all(config.rule(rule)["enabled"] is False for rule in RULES)
+
+
+def test_the_reference_configuration_shows_every_option_with_its_default() -> None:
+    """An operator who copies the example changes nothing but the cluster's address."""
+    text = (Path(__file__).parents[3] / "deploy" / "groupwatch.yaml").read_text()
+    shown = parse_config(text, {})
+    plain = parsed(MINIMAL).model_dump()
+    dumped = shown.model_dump()
+    for key in ("clusters", "receivers", "routes"):
+        del plain[key], dumped[key]
+    assert dumped == plain
+    for option in _options(Config.model_json_schema(by_alias=True)):
+        assert re.search(rf"(?m)^[\s#{{-]*(?:.*[{{, ])?{re.escape(option)}:", text), option
+
+
+def _options(schema: dict[str, object]) -> set[str]:
+    definitions = schema.get("$defs", {})
+    assert isinstance(definitions, dict)
+    models = [schema, *(value for name, value in definitions.items() if name != "Severity")]
+    return {option for model in models for option in model.get("properties", {})}
+
+
+def test_all_mistakes_are_told_at_once_each_with_its_path() -> None:
+    """One run of check-config shows everything that is wrong."""
+    found = mistakes("""
+        clusters:
+          - nam: a
+            bootstrap_servers: [127.0.0.1:99092, nonsense]
+            groups: {deny: ["("]}
+          - {name: b, bootstrap_servers: "x:1"}
+          - {name: b, bootstrap_servers: "x:1"}
+        http: {port: 70000}
+        rules: {rebalance_storm: {rebalances: 1, window: soon}}
+        receivers: [{name: oncall}]
+        routes: [{match: {severity: [loud]}, receivers: [onkall]}]
+        """)
+    assert set(found) == {
+        "clusters[0].nam",
+        "clusters[0].name",
+        "clusters[0].bootstrap_servers[0]",
+        "clusters[0].bootstrap_servers[1]",
+        "clusters[0].groups.deny[0]",
+        "clusters[2].name",
+        "http.port",
+        "rules.rebalance_storm.rebalances",
+        "rules.rebalance_storm.window",
+        "receivers[0]",
+        "routes[0].match.severity[0]",
+        "routes[0].receivers",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "meant"),
+    [
+        ("chekpoint: x", "chekpoint", "checkpoint"),
+        ("http: {prot: 1}", "http.prot", "port"),
+        ("rules: {rebalance_strom: {}}", "rules.rebalance_strom", "rebalance_storm"),
+        ("rules: {rebalance_storm: {windw: 1m}}", "rules.rebalance_storm.windw", "window"),
+        (
+            "rules: {rebalance_storm: {overrides: [{groups: [a], windw: 1m}]}}",
+            "rules.rebalance_storm.overrides[0].windw",
+            "window",
+        ),
+        ("receivers: [{name: a, webhok: {}}]", "receivers[0].webhok", "webhook"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_one_that_was_meant(text: str, path: str, meant: str) -> None:
+    """A slip of the pen is answered with its path, its line and the likely word."""
+    message = mistakes(MINIMAL + text)[path]
+    assert f"did you mean '{meant}'?" in message
+    assert "(line 3)" in message
+
+
+def test_the_python_names_of_options_are_not_accepted() -> None:
+    """forget_after_ms is ours inside; in the file it would be silently in other units."""
+    assert "rules.rebalance_storm.window_ms" in mistakes(MINIMAL + "rules: {rebalance_storm: {window_ms: 5}}")
+
+
+def test_a_syntax_error_names_line_and_column() -> None:
+    """YAML that cannot be read says where."""
+    assert "line 2, column" in mistakes("clusters: [\n  }")[""]
+
+
+def test_a_key_given_twice_is_a_mistake() -> None:
+    """YAML would silently keep the last of two."""
+    found = mistakes(MINIMAL + "http: {port: 1}\ncheckpoint: x\nhttp: {port: 2}\n")
+    assert found["http"] == "given twice (lines 3 and 5)"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "- a\n", "just words\n"])
+def test_a_file_without_keys_is_one_clear_mistake(text: str) -> None:
+    """An empty file or a list is not a traceback."""
+    assert list(mistakes(text)) == [""]
+
+
+def test_a_missing_file_is_one_clear_mistake(tmp_path: Path) -> None:
+    """The message names the file."""
+    with pytest.raises(ConfigError, match=r"absent\.yaml"):
+        load_config(tmp_path / "absent.yaml")
+
+
+def test_a_file_that_is_no_text_is_one_clear_mistake(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are told, not raised."""
+    (tmp_path / "c.yaml").write_bytes(b"a: \xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_config(tmp_path / "c.yaml")
+
+
+def test_variables_are_put_in_with_defaults_and_an_escape() -> None:
+    """Secrets come from the environment; $${ is a literal ${."""
+    text = MINIMAL.replace(
+        "]}", '], client: {a: "${SECRET}", b: "${NONE:-x}", c: "$${SECRET}", d: "${EMPTY}"}}'
+    )
+    client = parsed(text, SECRET="s3", EMPTY="").clusters[0].client  # noqa: S106
+    assert client == {"a": "s3", "b": "x", "c": "${SECRET}", "d": ""}
+
+
+def test_a_variable_can_give_a_number() -> None:
+    """The port may come from the environment."""
+    assert parsed(MINIMAL + 'http: {port: "${PORT}"}', PORT="1234").http.port == 1234
+
+
+def test_a_missing_variable_is_told_once_with_path_and_name() -> None:
+    """The broken value is not complained about a second time."""
+    found = mistakes('clusters: [{name: a, bootstrap_servers: "${KAFKA}"}]')
+    assert found == {"clusters[0].bootstrap_servers": "the environment variable KAFKA is not set"}
+
+
+@pytest.mark.parametrize("text", ["${", "${1A}", "${a-b}"])
+def test_a_malformed_variable_is_a_mistake(text: str) -> None:
+    """A typo in ${…} is not sent to Kafka as it stands."""
+    assert "is no variable" in mistakes(MINIMAL + f'checkpoint: "{text}"')["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [
+        ("500ms", 500),
+        ("10m", 600_000),
+        ("7d", 604_800_000),
+        (60, 60_000),
+        ("1h30m", 5_400_000),
+        ("1.5s", 1500),
+        ("90", 90_000),
+        ("2w", 1_209_600_000),
+        (0.5, 500),
+    ],
+)
+def test_durations(text: str | float, expected_ms: int) -> None:
+    """A duration is a number with a unit; a bare number is seconds."""
+    assert parse_duration_ms(text) == expected_ms
+
+
+@pytest.mark.parametrize("text", ["", "soon", "10 parsecs", "-5s", "5mm", None, True, [], "m"])
+def test_what_is_no_duration_is_refused(text: object) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(ValueError, match=r"duration"):
+        parse_duration_ms(text)
+
+
+def test_a_duration_of_nothing_is_refused() -> None:
+    """An alert after 0 s would fire always."""
+    assert (
+        "longer"
+        in mistakes(MINIMAL + "forget: 1\nrules: {source_silent: {after: 0s}}")["rules.source_silent.after"]
+    )
+
+
+def test_a_receiver_has_exactly_one_kind() -> None:
+    """Neither none nor two."""
+    both = mistakes(MINIMAL + "receivers: [{name: a, log: {}, webhook: {url: 'http://x'}}]")
+    none = mistakes(MINIMAL + "receivers: [{name: a}]")
+    assert "exactly one" in both["receivers[0]"]
+    assert "exactly one" in none["receivers[0]"]
+
+
+def test_single_values_are_accepted_where_lists_are() -> None:
+    """match: {severity: critical} and receivers: oncall mean lists of one."""
+    config = parsed(
+        MINIMAL
+        + "receivers: [{name: a, log: {}}]\n"
+        + "routes: [{match: {severity: critical, group: 'pay-.*'}, receivers: a, continue: true}]\n"
+    )
+    route = config.routes[0]
+    assert route.match.severity == [Severity.CRITICAL]
+    assert route.match.group == ["pay-.*"]
+    assert (route.receivers, route.goes_on, route.repeat_interval_ms) == (["a"], True, 14_400_000)
+
+
+def test_two_outputs_in_one_topic_are_refused() -> None:
+    """Alerts in the control topic would be read as control records."""
+    assert (
+        "already" in mistakes(MINIMAL + "output: {alerts_topic: groupwatch-control}")["output.control_topic"]
+    )
+
+
+def test_nothing_to_watch_is_a_mistake() -> None:
+    """With both sources off the monitor would be silently blind."""
+    text = MINIMAL.replace("]}", "], offsets: {enabled: false}, events: {enabled: false}}")
+    assert "nothing to watch" in mistakes(text)["clusters[0]"]
+
+
+def test_settings_are_canonical_and_carry_durations_in_ms() -> None:
+    """Equal settings give equal bytes, so that a restart does not look like a change of the rules."""
+    first = parsed(
+        MINIMAL + "rules: {rebalance_storm: {overrides: [{groups: 'b-.*', window: 1h, enabled: false}]}}"
+    )
+    again = parsed(
+        "rules: {rebalance_storm: {overrides: [{enabled: false, window: 60m, groups: ['b-.*']}]}}\n" + MINIMAL
+    )
+    text = settings_json(first, first.clusters[0])
+    assert text == settings_json(again, again.clusters[0])
+    settings = json.loads(text)
+    assert settings["rules"]["rebalance_storm"]["overrides"] == [
+        {"groups": ["b-.*"], "window_ms": 3_600_000, "enabled": False}
+    ]
+    assert settings["groups"] == {"allow": [".*"], "deny": []}
+    assert (settings["forget_after_ms"], settings["offsets_enabled"], settings["events_enabled"]) == (
+        604_800_000,
+        True,
+        True,
+    )
+
+
+def test_a_rule_that_is_not_built_is_noted() -> None:
+    """The operator learns that an accepted option has no effect yet."""
+    unbuilt = next((rule for rule, spec in RULES.items() if not spec.built), None)
+    if unbuilt is None:
+        pytest.skip("every rule is built")
+    found = notes(parsed(MINIMAL + f"rules: {{{unbuilt}: {{enabled: true}}}}"))
+    assert any(unbuilt in note for note in found)

@@ -1,0 +1,230 @@
+"""Turns records of ``__consumer_offsets`` into observations.
+
+What the bytes mean is ``schemas.py``'s business; this module says what they tell about a group.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from coordinator_model.observations import (
+    Commit,
+    GroupRecorded,
+    GroupTombstone,
+    MemberRecord,
+    ModernRecord,
+    OffsetsCommitted,
+)
+from coordinator_model.schemas import RECORDS, Value, decode_key, decode_value
+from coordinator_model.wire import DecodeError, Fault, Reader
+
+Recorded: TypeAlias = OffsetsCommitted | GroupRecorded | GroupTombstone | ModernRecord
+"""What one record can tell."""
+
+LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
+COMMIT_TYPES = frozenset({LEGACY_OFFSET_COMMIT, OFFSET_COMMIT})
+_CONSUMER_PROTOCOL = "consumer"
+"""Only for this protocol type do we know what a member's opaque bytes mean (Connect has its own)."""
+_KEYS_CACHED = 65_536
+"""About 25 MB a worker; a live cluster writes the same keys again and again."""
+
+_GROUP_TYPES: Mapping[str, str] = {
+    "ConsumerGroup": "consumer",
+    "ShareGroup": "share",
+    "StreamsGroup": "streams",
+}
+
+
+class CommitKey(NamedTuple):
+    """Whose offset of which partition."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class CommitValue(NamedTuple):
+    """A committed offset and when the coordinator took it (its clock, epoch milliseconds)."""
+
+    offset: int
+    committed_at_ms: int
+
+
+def kind_of(record_type: int, *, tombstone: bool) -> str:
+    """Return the name under which a record is counted."""
+    name = RECORDS[record_type].name
+    return f"{name}Tombstone" if tombstone else name
+
+
+@lru_cache(maxsize=_KEYS_CACHED)
+def read_commit_key(data: bytes) -> CommitKey:
+    """Return an offset commit's key (types 0 and 1).
+
+    Raises:
+        DecodeError: it is not one.
+    """
+    group_end = 4 + int.from_bytes(data[2:4], "big")
+    topic_start = group_end + 2
+    topic_end = topic_start + int.from_bytes(data[group_end:topic_start], "big")
+    if topic_end + 4 != len(data) or data[0] or data[1] > OFFSET_COMMIT:
+        return _read_commit_key_by_table(data)
+    try:
+        return CommitKey(
+            data[4:group_end].decode(),
+            data[topic_start:topic_end].decode(),
+            int.from_bytes(data[topic_end:], "big", signed=True),
+        )
+    except UnicodeDecodeError:
+        return _read_commit_key_by_table(data)
+
+
+def _read_commit_key_by_table(data: bytes) -> CommitKey:
+    """Return what the table makes of a key that the fast hand could not read, mostly an error."""
+    record_type, key = decode_key(data)
+    if record_type not in COMMIT_TYPES:
+        raise DecodeError(Fault.UNKNOWN_TYPE, f"type {record_type} is no offset commit")
+    return CommitKey(key["group"], key["topic"], key["partition"])
+
+
+def read_commit_value(record_type: int, data: bytes) -> CommitValue:
+    """Return what an offset commit's value says.
+
+    Raises:
+        DecodeError: it is not one.
+    """
+    _, value = decode_value(record_type, data)
+    return CommitValue(value["offset"], value["commitTimestamp"])
+
+
+def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> Recorded:
+    """Return what one record tells; ``recorded_at_ms`` dates a commit's tombstone.
+
+    Raises:
+        DecodeError: the record cannot be read.
+    """
+    if key is None:
+        raise DecodeError(Fault.NULL_KEY)
+    record_type, fields = decode_key(key)
+    content = None if value is None else decode_value(record_type, value)[1]
+    if record_type in COMMIT_TYPES:
+        return _observe_commit(fields, content, recorded_at_ms)
+    if record_type == GROUP_METADATA:
+        return _observe_group(fields["group"], content)
+    return ModernRecord(
+        group=fields["groupId"],
+        group_type=group_type_of(record_type),
+        record_type=record_type,
+        name=RECORDS[record_type].name,
+        tombstone=content is None,
+    )
+
+
+def record_type_of(key: bytes) -> int:
+    """Return the type a key announces; 0 and 1 are told apart from the rest without reading on.
+
+    Raises:
+        DecodeError: fewer than two bytes.
+    """
+    if not key:
+        raise DecodeError(Fault.EMPTY, "key")
+    return Reader(key).int16()
+
+
+def group_type_of(record_type: int) -> str:
+    """Return consumer, share or streams for the record types of groups that are not classic."""
+    name = RECORDS[record_type].name
+    return next(kind for prefix, kind in _GROUP_TYPES.items() if name.startswith(prefix))
+
+
+def _observe_commit(key: Value, value: Value, recorded_at_ms: int) -> OffsetsCommitted:
+    offset, at_ms = (None, recorded_at_ms) if value is None else (value["offset"], value["commitTimestamp"])
+    return OffsetsCommitted(
+        group=key["group"], commits=(Commit(key["topic"], key["partition"], offset, at_ms),)
+    )
+
+
+def _observe_group(group: str, value: Value) -> GroupRecorded | GroupTombstone:
+    if value is None:
+        return GroupTombstone(group=group)
+    opaque = value["protocolType"] != _CONSUMER_PROTOCOL
+    return GroupRecorded(
+        group=group,
+        generation=value["generation"],
+        protocol_type=value["protocolType"],
+        protocol=value["protocol"],
+        leader_id=value["leader"],
+        state_since_ms=value.get("currentStateTimestamp", -1),
+        members=tuple(_member(member, opaque=opaque) for member in value["members"]),
+    )
+
+
+def _member(value: Value, *, opaque: bool) -> MemberRecord:
+    return MemberRecord(
+        member_id=value["memberId"],
+        client_id=value["clientId"],
+        client_host=value["clientHost"],
+        session_timeout_ms=value["sessionTimeout"],
+        rebalance_timeout_ms=value.get("rebalanceTimeout", -1),
+        instance_id=value.get("groupInstanceId"),
+        topics=None if opaque else subscribed_topics(value["subscription"]),
+        assigned=None if opaque else assigned_partitions(value["assignment"]),
+    )
+
+
+# --- what the clients of protocol type "consumer" put into a member's opaque bytes ---------------------
+
+
+def subscribed_topics(subscription: bytes) -> tuple[str, ...] | None:
+    """Return the topics of a ConsumerProtocol subscription, None if the bytes are something else.
+
+    Only the part that every version begins with is read: some clients announce a version and leave
+    its newer fields out, and their topics are still known.
+    """
+    try:
+        reader = _protocol_reader(subscription)
+        return tuple(reader.array(_count(reader), _protocol_text))
+    except DecodeError:
+        return None
+
+
+def assigned_partitions(assignment: bytes) -> dict[str, tuple[int, ...]] | None:
+    """Return topic -> partitions of a ConsumerProtocol assignment, None if the bytes are something else.
+
+    No bytes at all is a member that got nothing, as Kafka's own Admin client reads it.
+    """
+    if not assignment:
+        return {}
+    assigned: dict[str, tuple[int, ...]] = {}
+    try:
+        reader = _protocol_reader(assignment)
+        for topic, partitions in reader.array(_count(reader), _protocol_partitions):
+            assigned[topic] = assigned.get(topic, ()) + partitions
+    except DecodeError:
+        return None
+    return assigned
+
+
+def _protocol_reader(data: bytes) -> Reader:
+    """Return a reader behind the version, any of which but a negative one is read alike."""
+    reader = Reader(data)
+    if reader.int16() < 0:
+        raise DecodeError(Fault.UNKNOWN_VERSION)
+    return reader
+
+
+def _present(length: int | None) -> int:
+    if length is None:
+        raise DecodeError(Fault.BAD_LENGTH, "null")
+    return length
+
+
+def _count(reader: Reader) -> int:
+    return _present(reader.int_length())
+
+
+def _protocol_text(reader: Reader) -> str:
+    return reader.text(_present(reader.short_length()))
+
+
+def _protocol_partitions(reader: Reader) -> tuple[str, tuple[int, ...]]:
+    return _protocol_text(reader), tuple(reader.array(_count(reader), Reader.int32))

@@ -1,0 +1,25 @@
+"""What every decoder hands to the decode stage: observations by shard, counts, and what could not be read."""
+
+from dataclasses import dataclass, field
+
+from coordinator_model.observations import Seen, Undecodable
+
+
+@dataclass
+class Decoded:
+    """The result of decoding one Arrow batch of one source."""
+
+    cells: dict[int, list[Seen]] = field(default_factory=dict)
+    """Shard -> observations, in the order of their Kafka partition."""
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(source name, kind) -> rows that were read; source names are offsets, events, control."""
+    bad: list[Undecodable] = field(default_factory=list)
+    """Rows that could not be read, merged by (origin, reason): every such row counts once."""
+
+    def add(self, shard: int, seen: Seen) -> None:
+        """Put ``seen`` at the end of a shard's cell."""
+        self.cells.setdefault(shard, []).append(seen)
+
+    def count(self, origin: str, kind: str, rows: int = 1) -> None:
+        """Count rows that were read."""
+        self.counts[origin, kind] = self.counts.get((origin, kind), 0) + rows

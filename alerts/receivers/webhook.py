@@ -1,0 +1,187 @@
+"""A receiver that posts Alertmanager's webhook format, version "4", so anything written for it works."""
+
+import email.utils
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from alerts.alert import Alert, AlertStatus, Culprit
+from alerts.receivers import Delivery, Notification, Outcome
+
+ZERO_TIME = "0001-01-01T00:00:00Z"
+"""What Go writes for "no time": Alertmanager's ``endsAt`` of a firing alert."""
+
+_GROUP_LABELS = ("alertname", "cluster", "group")
+_CULPRITS_NAMED_MAX = 5
+_DETAIL_BYTES_MAX = 200
+
+
+class WebhookReceiver:
+    """Posts to one URL.  Redirects are not followed: they would carry alerts, and secrets, elsewhere."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = 10.0,
+        max_age_ms: int = 86_400_000,
+        external_url: str = "",
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.name = name
+        self.max_age_ms = max_age_ms
+        self._url = url
+        self._external_url = external_url
+        self._clock_s = clock_s
+        self._client = httpx.Client(
+            timeout=timeout_s,
+            follow_redirects=False,
+            headers={"User-Agent": "groupwatch", **(headers or {})},
+        )
+
+    def deliver(self, notification: Notification) -> Delivery:
+        """Post once and translate the answer."""
+        body = json.dumps(
+            webhook_body(notification, receiver=self.name, external_url=self._external_url),
+            ensure_ascii=False,
+        ).encode("utf-8", "replace")
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": notification.idempotency_key,
+        }
+        try:
+            with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+                return self._verdict(response)
+        except httpx.InvalidURL as error:
+            return Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
+        except httpx.HTTPError as error:
+            return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
+
+    def _verdict(self, response: httpx.Response) -> Delivery:
+        status = response.status_code
+        if response.is_success:
+            return Delivery(outcome=Outcome.DELIVERED)
+        if status == 429 or status >= 500:
+            wait_s = retry_after_s(response.headers.get("Retry-After"), now_s=self._clock_s())
+            return Delivery(outcome=Outcome.RETRY, detail=f"HTTP {status}", retry_after_s=wait_s)
+        return Delivery(outcome=Outcome.REJECTED, detail=f"HTTP {status}{_first_words(response)}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _first_words(response: httpx.Response) -> str:
+    """Return the beginning of a refusal for the log; the rest is never read, however long it is."""
+    try:
+        chunk = next(response.iter_bytes(_DETAIL_BYTES_MAX), b"")
+    except httpx.HTTPError:
+        return ""  # a refusal is one, whatever becomes of its text
+    text = " ".join(chunk[:_DETAIL_BYTES_MAX].decode("utf-8", "replace").split())
+    return f": {text}" if text else ""
+
+
+def retry_after_s(value: str | None, *, now_s: float) -> float | None:
+    """Return how long a ``Retry-After`` header (seconds, or an HTTP date) asks to wait; None: not at all."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def webhook_body(notification: Notification, *, receiver: str, external_url: str = "") -> dict[str, Any]:
+    """Return the body that Alertmanager would post for the alerts of ``notification``."""
+    alerts = [_alert_body(alert, external_url) for alert in notification.alerts]
+    firing = any(alert["status"] == AlertStatus.FIRING for alert in alerts)
+    labels = _common([alert["labels"] for alert in alerts])
+    group_labels = {name: labels[name] for name in _GROUP_LABELS}
+    return {
+        "version": "4",
+        "groupKey": _group_key(group_labels),
+        "truncatedAlerts": 0,
+        "status": "firing" if firing else "resolved",
+        "receiver": receiver,
+        "groupLabels": group_labels,
+        "commonLabels": labels,
+        "commonAnnotations": _common([alert["annotations"] for alert in alerts]),
+        "externalURL": external_url,
+        "alerts": alerts,
+    }
+
+
+def _alert_body(alert: Alert, external_url: str) -> dict[str, Any]:
+    return {
+        "status": str(alert.status),
+        "labels": {
+            "alertname": alert.name,
+            "cluster": alert.cluster,
+            "group": alert.group,
+            "severity": str(alert.severity),
+        },
+        "annotations": {
+            "summary": alert.summary,
+            "cause": alert.cause,
+            "culprit": culprits_text(alert.culprits),
+            "cost": alert.cost,
+            "advice": alert.advice,
+            "runbook_url": alert.runbook,
+        },
+        "startsAt": rfc3339(alert.starts_at_ms),
+        "endsAt": ZERO_TIME if alert.ends_at_ms is None else rfc3339(alert.ends_at_ms),
+        "generatorURL": _page_url(alert, external_url),
+        "fingerprint": alert.id,
+    }
+
+
+def _page_url(alert: Alert, external_url: str) -> str:
+    if not external_url:
+        return ""
+    return f"{external_url.rstrip('/')}/?{urlencode({'cluster': alert.cluster, 'q': alert.group})}"
+
+
+def _group_key(labels: Mapping[str, str]) -> str:
+    """Return Alertmanager's spelling: route, colon, the labels as a Prometheus label set."""
+    inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
+    return f"{{}}:{{{inside}}}"
+
+
+def _common(sets: list[dict[str, str]]) -> dict[str, str]:
+    first, *others = sets
+    return {name: text for name, text in first.items() if all(other.get(name) == text for other in others)}
+
+
+def rfc3339(at_ms: int) -> str:
+    """Return a time as Go's JSON has it, in UTC with milliseconds."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def culprits_text(culprits: tuple[Culprit, ...]) -> str:
+    """Return who did it in one line: the first few, most guilty first as the rule ordered them."""
+    named = [_culprit_text(culprit) for culprit in culprits[:_CULPRITS_NAMED_MAX]]
+    if len(culprits) > _CULPRITS_NAMED_MAX:
+        named.append(f"and {len(culprits) - _CULPRITS_NAMED_MAX} more")
+    return "; ".join(named)
+
+
+def _culprit_text(culprit: Culprit) -> str:
+    who = culprit.instance_id or culprit.member_id or culprit.client_id or "unknown member"
+    details = [
+        f"client {culprit.client_id}" if culprit.client_id else "",
+        f"host {culprit.client_host}" if culprit.client_host else "",
+        f"{round(culprit.share * 100)} %" if culprit.share < 1 else "",
+        str(culprit.basis),
+    ]
+    return f"{who} ({', '.join(detail for detail in details if detail)})"

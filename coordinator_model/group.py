@@ -106,6 +106,8 @@ class Member(msgspec.Struct, array_like=True, kw_only=True):
     assigned: dict[str, tuple[int, ...]] | None = None
     connection: str = ""
     software: str = ""
+    progressed_at_ms: int = -1
+    """Last join, sync or accepted commit seen in the request log: proof that its poll loop was turning."""
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -122,6 +124,11 @@ class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     instance_id: str | None = None
     basis: Basis = Basis.OBSERVED
     connection: str = ""
+    rebalance_timeout_ms: int = -1
+    progressed_at_ms: int = -1
+    """As in ``Member``; with the rebalance timeout it tells a poll timeout that gave no reason."""
+    reason: str = ""
+    """The client's own reason (KIP-800), "" if it gave none."""
 
 
 class Rebalance(msgspec.Struct, array_like=True, kw_only=True):
@@ -168,7 +175,8 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     last_commit_ms: int = -1
     last_seen_ms: int = -1
     held_record: bytes | None = None
-    """A GroupRecorded that ran ahead of its log lines, waiting for them (packed Seen)."""
+    """What ran ahead of its log lines and waits for them: at most 8 GroupRecorded or JoinAnswered,
+    oldest first (``observations.pack``)."""
     held_until_ms: int = -1
     guesses: tuple[tuple[str, GroupState, int, int], ...] = ()
     """The last inferred transitions (id, to, generation, at_ms), so that an observation can replace them."""
@@ -176,6 +184,10 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """Members that went lately (at most 32), newest last."""
     coordinator: int = -1
     """Broker whose log spoke last about the group."""
+    stored_generation: int = -1
+    """Generation of the last GroupMetadata record: where a new coordinator resumes (-1: none seen)."""
+    stored_at_ms: int = -1
+    """When that record was appended."""
 
 
 class Step(msgspec.Struct, kw_only=True):

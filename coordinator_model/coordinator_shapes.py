@@ -1,0 +1,320 @@
+"""The sentences of the group coordinator's log, as templates, and what each of them says.
+
+``{g}`` is the group; it and most other fields are free text.  Templates are matched over the whole
+message, twice at most: with the longest group that fits and with the shortest.
+
+Wording checked against the constants of Kafka 4.3.1's classes and the Scala sources of 3.9.
+Not here: "Preparing to rebalance" (``coordinator_log.py``), where two free texts need more care.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from coordinator_model import observations as on
+from coordinator_model.coordinator_reasons import MEMBER, client_reason_of, instance_of, split_ids
+
+Values = Mapping[str, str]
+Build = Callable[[Values], on.AnyObservation]
+
+_NUMBER = r"-?\d+"
+_FIELDS = {
+    "n": _NUMBER,
+    "k": _NUMBER,
+    "partition": r"\d+",
+    "epoch": r"-?\d+|Optional\w*(?:\[-?\d+\]|\.empty)",
+    "s": r"\w+",
+    "op": r"[\w-]+",
+    "m": MEMBER,
+    "m2": MEMBER,
+    "x": r".*",
+}
+"""What the fields of a template match; others are free text, as short as possible."""
+
+
+class Shape(NamedTuple):
+    """One sentence: how it begins, how it is read, and what it says."""
+
+    start: str
+    greedy: re.Pattern[str]
+    lazy: re.Pattern[str]
+    build: Build
+
+
+def _pattern(template: str, group: str) -> re.Pattern[str]:
+    # 3.x leaves out many of the final full stops that 4.x writes.
+    stop = r"\.?" if template.endswith(".") else ""
+    parts = re.split(r"\{(\w+)\}", template.removesuffix("."))
+    fields = {**_FIELDS, "g": group}
+    for index, part in enumerate(parts):
+        parts[index] = f"(?P<{part}>{fields.get(part, '.*?')})" if index % 2 else re.escape(part)
+    return re.compile("".join(parts) + stop, re.DOTALL)
+
+
+def _shape(template: str, build: Build) -> Shape:
+    return Shape(template.split("{", 1)[0], _pattern(template, ".*"), _pattern(template, ".*?"), build)
+
+
+def _noted(kind: str) -> Build:
+    return lambda v: on.LogNoted(kind=kind, group=v.get("g"))
+
+
+def _handed_out(v: Values) -> on.MemberIdHandedOut:
+    return on.MemberIdHandedOut(group=v["g"], member_id=v["m"], state=v["s"])
+
+
+def _joined(v: Values) -> on.MemberJoined:
+    return on.MemberJoined(group=v["g"], member_id=v["m"], instance_id=instance_of(v.get("i", "None")))
+
+
+def _static_replaced(v: Values) -> on.StaticMemberReplaced:
+    return on.StaticMemberReplaced(group=v["g"], instance_id=v["i"], old_member_id=v["m"])
+
+
+def _stabilized(v: Values) -> on.JoinPhaseEnded:
+    return on.JoinPhaseEnded(group=v["g"], generation=int(v["n"]), member_count=int(v["k"]))
+
+
+def _assignment(v: Values) -> on.AssignmentReceived:
+    return on.AssignmentReceived(
+        group=v["g"], generation=int(v["n"]), leader_id=v["m"], member_count=int(v["k"])
+    )
+
+
+def _emptied(v: Values) -> on.GroupEmptied:
+    return on.GroupEmptied(group=v["g"], generation=int(v["n"]))
+
+
+def _kicked(v: Values) -> on.MembersKicked:
+    return on.MembersKicked(group=v["g"], member_ids=split_ids(v["x"]))
+
+
+def _left(v: Values) -> on.MemberLeft:
+    return on.MemberLeft(group=v["g"], member_id=v["m"], client_reason=client_reason_of(v["x"]))
+
+
+def _pending_left(v: Values) -> on.MemberLeft:
+    reason = client_reason_of(v.get("x", "not provided"))
+    return on.MemberLeft(group=v["g"], member_id=v["m"], client_reason=reason, pending=True)
+
+
+def _fenced(v: Values) -> on.InstanceFenced:
+    return on.InstanceFenced(member_id=v["m"], instance_id=v["i"], by_member_id=v["m2"], operation=v["op"])
+
+
+def _leader(v: Values) -> on.LeaderReplaced:
+    return on.LeaderReplaced(old_leader_id=v["m"], new_leader_id=v.get("m2"))
+
+
+def _deleted(v: Values) -> on.AnyObservation:
+    # Kafka 4 prints the sentence with an empty list when nothing was deleted.
+    return on.GroupsDeleted(names=v["x"]) if v["x"] else on.LogNoted(kind="nothing_deleted")
+
+
+def _simple(v: Values) -> on.SimpleGroupCreated:
+    return on.SimpleGroupCreated(group=v["g"])
+
+
+def _group_loaded(v: Values) -> on.GroupLoaded:
+    return on.GroupLoaded(group=v["g"], group_type=v.get("s", "classic"), member_count=int(v.get("k", -1)))
+
+
+def _group_unloaded(v: Values) -> on.GroupUnloaded:
+    return on.GroupUnloaded(group=v["g"], generation=int(v["n"]))
+
+
+def _epoch(v: Values) -> int:
+    digits = re.search(_NUMBER, v["epoch"])
+    return int(digits[0]) if digits else -1
+
+
+_UNKNOWN_ID = "with unknown member id joins group {g} in {s} state. Created a new member id {m} "
+_STATIC = "Static member with groupInstanceId={i} and unknown member id joins group {g} in {s} state. "
+_BY_LEAVE = "has left group through explicit `LeaveGroup` request; client reason: {x}"
+_NOT_IN_TIME = "failed to join before the rebalance timeout"
+_SCALA_LEADER = (
+    "Group leader [member.id: {m}, group.instance.id: {i}] failed to join before rebalance timeout, "
+)
+
+_MEMBERS = (
+    _shape(f"Dynamic member {_UNKNOWN_ID}and requesting the member to rejoin with this id.", _handed_out),
+    _shape(f"Dynamic member {_UNKNOWN_ID}and request the member to rejoin with this id.", _handed_out),
+    _shape(
+        "Dynamic member with unknown member id joins group {g} in state {s}. Created a new member id {m} "
+        "and added the member to the group.",
+        _joined,
+    ),
+    _shape(f"Dynamic Member {_UNKNOWN_ID}for this member and add to the group.", _joined),
+    _shape(
+        "Pending dynamic member with id {m} joins group {g} in {s} state. Adding to the group now.", _joined
+    ),
+    _shape(f"{_STATIC}Created a new member id {{m}} for this member and added to the group.", _joined),
+    _shape(f"{_STATIC}Created a new member id {{m}} for this member and add to the group.", _joined),
+    _shape(f"{_STATIC}Replacing previously mapped member {{m}} with this groupInstanceId.", _static_replaced),
+    _shape(
+        "Member {m} in group {g} has failed, removing it from the group.",
+        lambda v: on.MemberFailed(group=v["g"], member_id=v["m"]),
+    ),
+    _shape(
+        "Pending member {m} in group {g} has been removed after session timeout expiration.",
+        lambda v: on.PendingMemberExpired(group=v["g"], member_id=v["m"]),
+    ),
+    _shape(f"[Group {{g}}] Pending member {{m}} {_BY_LEAVE}", _pending_left),
+    _shape(f"[Group {{g}}] Member {{m}} {_BY_LEAVE}", _left),
+    _shape(
+        "Member MemberMetadata(memberId={m}, groupInstanceId={i}, clientId={client}, clientHost={host}, "
+        "sessionTimeoutMs={n}, rebalanceTimeoutMs={k}, supportedProtocols={protocols}) "
+        "has left group {g} through explicit `LeaveGroup`; client reason: {x}",
+        _left,
+    ),
+    _shape(
+        "Pending member with memberId={m} has left group {g} through explicit `LeaveGroup` request",
+        _pending_left,
+    ),
+)
+_GENERATIONS = (
+    _shape("Stabilized group {g} generation {n} with {k} members.", _stabilized),
+    _shape(
+        "Stabilized group {g} generation {n} (__consumer_offsets-{partition}) with {k} members.", _stabilized
+    ),
+    _shape(
+        "Assignment received from leader {m} for group {g} for generation {n}. "
+        "The group has {k} members, {static} of which are static.",
+        _assignment,
+    ),
+    _shape("Group {g} with generation {n} is now empty.", _emptied),
+    _shape("Group {g} with generation {n} is now empty (__consumer_offsets-{partition})", _emptied),
+    _shape("Group {g} removed dynamic members who haven't joined: {x}", _kicked),
+    _shape(
+        "Group {g} could not complete rebalance because no members rejoined.",
+        lambda v: on.NobodyRejoined(group=v["g"]),
+    ),
+    _shape(
+        f"Group leader [memberId: {{m}}, groupInstanceId: {{i}}] {_NOT_IN_TIME}. "
+        "Member {m2} was elected as the new leader.",
+        _leader,
+    ),
+    _shape(
+        f"Group leader [memberId: {{m}}, groupInstanceId: {{i}}] {_NOT_IN_TIME} "
+        "and the group couldn't proceed to the next generation because no member joined.",
+        _leader,
+    ),
+    _shape(
+        f"{_SCALA_LEADER}while new leader MemberMetadata(memberId={{m2}}, groupInstanceId={{rest}}) was elected.",
+        _leader,
+    ),
+    _shape(f"{_SCALA_LEADER}while new leader {{m2}} was elected.", _leader),
+    _shape(
+        f"{_SCALA_LEADER}and the group couldn't proceed to next generationbecause no member joined.", _leader
+    ),
+)
+_FENCED = "Request memberId={m} for static member with groupInstanceId={i} is fenced by "
+_GROUPS = (
+    _shape(f"{_FENCED}existing memberId={{m2}} during operation {{op}}", _fenced),
+    _shape(f"{_FENCED}current memberId={{m2}} during operation {{op}}", _fenced),
+    _shape("The following groups were deleted: {x}. A total of {n} offsets were removed.", _deleted),
+    _shape("[GroupId {g}] Creating a simple consumer group via manual offset commit.", _simple),
+    _shape("Creating simple consumer group {g} via manual offset commit.", _simple),
+    _shape("Loaded {s} group {g} with {k} members.", _group_loaded),
+    _shape("Loading group metadata for {g} with generation {n}", _group_loaded),
+    _shape("[GroupId={g}] Unloading group metadata for generation {n}.", _group_unloaded),
+    _shape("[GroupId={g}] Unloaded group metadata for group epoch {n}.", _group_unloaded),
+    _shape("Unloading group metadata for {g} with generation {n}", _group_unloaded),
+)
+_SHARDS = (
+    _shape(
+        "Scheduling loading of metadata from {topic}-{partition} with epoch {epoch}",
+        lambda v: on.ShardLoading(epoch=_epoch(v)),
+    ),
+    _shape(
+        "Finished loading of metadata from {topic}-{partition} with epoch {epoch} in {x}",
+        lambda v: on.ShardLoaded(epoch=_epoch(v)),
+    ),
+    _shape(
+        "Finished unloading metadata for {topic}-{partition} with epoch {epoch}.",
+        lambda v: on.ShardUnloaded(),
+    ),
+    _shape(
+        "Scheduling loading of offsets and group metadata from {topic}-{partition} for epoch {epoch}",
+        lambda v: on.ShardLoading(epoch=_epoch(v)),
+    ),
+    _shape(
+        "Finished loading offsets and group metadata from {topic}-{partition} in {k} milliseconds "
+        "for epoch {epoch}, of which {x}",
+        lambda v: on.ShardLoaded(epoch=_epoch(v)),
+    ),
+    _shape(
+        "Finished unloading {topic}-{partition} for coordinator epoch {epoch}. Removed {x}",
+        lambda v: on.ShardUnloaded(),
+    ),
+)
+# Known, and nothing moves in a classic group; counted by kind.
+_NOTED = (
+    ("Static member which joins during Stable stage and doesn't affect {x}", "static_join_without_rebalance"),
+    ("Attempt to add rejoining member {m} of group {g} in unexpected group state {s}", "unexpected_rejoin"),
+    ("Group {g} is dead, skipping rebalance stage.", "dead_group"),
+    (
+        "Received notification of heartbeat expiration for member {m} after group {g} had already been {x}",
+        "late_timer",
+    ),
+    ("Received unexpected notification of sync expiration {x}", "late_timer"),
+    ("Sending empty assignment to member {m} of {g} for generation {n} with no errors", "empty_assignment"),
+    ("Setting empty assignments for members {m} of {g} for generation {n}.", "empty_assignment"),
+    ("Failed to persist metadata for group {g} static member {x}", "write_failed"),
+    ("Failed to persist metadata for group {g}: {x}", "write_failed"),
+    ("Failed to write empty metadata for group {g}: {x}", "write_failed"),
+    ("Appending metadata message for group {g} generation {n} failed {x}", "write_failed"),
+    ("Failed to write {x}", "write_failed"),
+    (
+        "Generated {n} tombstone records while cleaning up group metadata in {k} milliseconds.",
+        "groups_expired",
+    ),
+    ("Generated {n} tombstone records in {k} milliseconds while deleting offsets for {x}", "topics_deleted"),
+    ("Generated {n} records in {k} milliseconds while cleaning share group state {x}", "topics_deleted"),
+    ("The following offsets of the group {g} were deleted: {x}", "offsets_deleted"),
+    ("Removed {n} offsets associated with deleted partitions: {x}", "topics_deleted"),
+    ("Removed {n} expired offsets in {k} milliseconds.", "offsets_expired"),
+    ("Group {g} transitioned to Dead in generation {n}", "group_removed"),
+    ("Loaded member {m} in group {g} with generation {n}.", "member_loaded"),
+    ("Scheduling unloading of {x}", "shard_unloading"),
+    ("Started unloading metadata for {topic}-{partition} with epoch {epoch}.", "shard_unloading"),
+    ("Ignored {x}", "load_ignored"),
+    ("Not loading offsets and group metadata for {x}", "load_ignored"),
+    ("Not removing offsets and group metadata for {x}", "load_ignored"),
+    ("Already loading offsets and group metadata from {x}", "load_ignored"),
+    ("The coordinator {topic}-{partition} is already {x}", "load_ignored"),
+    ("Elected as the group coordinator for partition {partition} in epoch {epoch}", "elected"),
+    ("Resigned as the group coordinator for partition {partition} in epoch {epoch}", "resigned"),
+    ("Failed to load metadata from {topic}-{partition} with epoch {epoch} due to {x}", "load_failed"),
+    ("Error loading offsets from {x}", "load_failed"),
+    ("Failed to unload {x}", "unload_failed"),
+    ("Cannot load coordinator {x}", "load_failed"),
+    ("The state machine of the coordinator {x}", "out_of_sync"),
+    ("Replaying record {x}", "out_of_sync"),
+    ("Skipped the materialization of transactional offset commit {x}", "transactional_commit_skipped"),
+    ("Cannot upgrade classic group {g} to consumer group{x}", "conversion_refused"),
+    ("Cannot downgrade consumer group {g} to classic group{x}", "conversion_refused"),
+    ("Cannot join the consumer group {g} with the classic protocol {x}", "conversion_refused"),
+    ("Starting up.", "coordinator_started"),
+    ("Startup complete.", "coordinator_started"),
+    ("Shutting down.", "coordinator_stopped"),
+    ("Shutdown complete.", "coordinator_stopped"),
+    ("Closing coordinator runtime.", "coordinator_stopped"),
+    ("Coordinator runtime closed.", "coordinator_stopped"),
+    ("Coordinator runtime is already shutting down.", "coordinator_stopped"),
+    ("[GroupId {g}] Converted the {x}", "group_converted"),
+    ("[GroupId {g}] {x} fenced from the group because {y}", "modern_member_fenced"),
+    ("[GroupId {g}] {x} is fenced by existing member {y}", "modern_member_fenced"),
+    ("[GroupId {g}] {x} left the {s} group.", "modern_member_left"),
+    (
+        "[GroupId {g}] {x} has left group through explicit `LeaveGroup` request; client reason: {y}",
+        "modern_member_left",
+    ),
+    ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined"),
+    ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined"),
+    ("[GroupId {g}] {x}", "modern_group"),
+    ("[GroupId {g}][MemberId {x}", "modern_group"),
+)
+_SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS)
+SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(template, _noted(kind)) for template, kind in _NOTED))
+"""Every sentence; the first that matches says what the line means."""

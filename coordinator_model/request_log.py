@@ -1,0 +1,416 @@
+"""Reads one line of a broker's request log: a group request with its answer.
+
+The message is ``Completed request:`` and one JSON object, in one field order for each Kafka version
+that writes JSON (2.8 and later).  Only the fields that the model needs are decoded, and lines of APIs
+that do not concern groups are told by their first bytes alone.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Annotated, NamedTuple, TypeVar
+
+import msgspec
+
+from coordinator_model import observations as on
+
+START = b"Completed request:"
+_API = re.compile(
+    rb'Completed request:\s*\{(?:"isForwarded":\w+,)?"requestHeader":\{"requestApiKey":(\d{1,5}),'
+)
+_LOGGER = b" (kafka.request.logger)"
+
+
+class RequestLineError(Exception):
+    """The line cannot be read; ``reason`` is one of a small fixed vocabulary."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """request_not_json, request_not_rendered or request_json_invalid."""
+        self.detail = detail
+
+
+class Answered(NamedTuple):
+    """What one line says: its kind (the API, or other_api) and the observations."""
+
+    kind: str
+    observations: tuple[on.AnyObservation, ...]
+
+
+_Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), lt=2**15)]
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+_Millis = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
+
+
+class _Part(msgspec.Struct, rename="camel", frozen=True):
+    """Base of the parts of a line: names as Kafka's schemas spell them."""
+
+
+class _Header(_Part, frozen=True):
+    client_id: str | None = None
+
+
+class _Software(_Part, frozen=True):
+    software_name: str = ""
+
+
+class _Line(_Part, frozen=True):
+    """What every line has beside request and response."""
+
+    request_header: _Header
+    connection: str = ""
+    total_time_ms: _Millis = 0.0
+    principal: str = ""
+    client_information: _Software = _Software()
+
+
+class _Named(_Part, frozen=True):
+    """What most group requests begin with."""
+
+    group_id: str
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class _Answer(_Part, frozen=True):
+    error_code: _Int16 = 0
+
+
+class _MemberName(_Part, frozen=True):
+    member_id: str = ""
+
+
+class _JoinRequest(_Named, frozen=True):
+    session_timeout_ms: _Int32 = -1
+    rebalance_timeout_ms: _Int32 = -1
+    protocol_type: str = ""
+    reason: str | None = None
+
+
+class _JoinAnswer(_Answer, frozen=True):
+    generation_id: _Int32 = -1
+    protocol_name: str | None = None
+    leader: str = ""
+    member_id: str = ""
+    members: tuple[_MemberName, ...] = ()
+
+
+class _Join(_Line, frozen=True, kw_only=True):
+    request: _JoinRequest
+    response: _JoinAnswer
+
+
+class _SyncRequest(_Named, frozen=True):
+    generation_id: _Int32 = -1
+    assignments: tuple[_MemberName, ...] = ()
+
+
+class _Sync(_Line, frozen=True, kw_only=True):
+    request: _SyncRequest
+    response: _Answer
+
+
+class _HeartbeatRequest(_Named, frozen=True):
+    generation_id: _Int32 = -1
+
+
+class _Heartbeat(_Line, frozen=True, kw_only=True):
+    request: _HeartbeatRequest
+    response: _Answer
+
+
+class _Leaving(_Part, frozen=True):
+    member_id: str = ""
+    group_instance_id: str | None = None
+    reason: str | None = None
+    error_code: _Int16 = 0
+
+
+class _LeaveRequest(_Named, frozen=True):
+    members: tuple[_Leaving, ...] | None = None
+
+
+class _LeaveAnswer(_Answer, frozen=True):
+    members: tuple[_Leaving, ...] = ()
+
+
+class _Leave(_Line, frozen=True, kw_only=True):
+    request: _LeaveRequest
+    response: _LeaveAnswer
+
+
+class _CommitRequest(_Named, frozen=True):
+    generation_id_or_member_epoch: _Int32 | None = None
+    generation_id: _Int32 = -1
+
+
+class _CommittedTopic(_Part, frozen=True):
+    partitions: tuple[_Answer, ...] = ()
+
+
+class _CommitAnswer(_Part, frozen=True):
+    topics: tuple[_CommittedTopic, ...] = ()
+
+
+class _Commit(_Line, frozen=True, kw_only=True):
+    request: _CommitRequest
+    response: _CommitAnswer
+
+
+class _DeleteRequest(_Part, frozen=True):
+    groups_names: tuple[str, ...]
+
+
+class _Deleted(_Answer, frozen=True, kw_only=True):
+    group_id: str
+
+
+class _DeleteAnswer(_Part, frozen=True):
+    results: tuple[_Deleted, ...] = ()
+
+
+class _Delete(_Line, frozen=True, kw_only=True):
+    request: _DeleteRequest
+    response: _DeleteAnswer
+
+
+class _Rendered(_Part, frozen=True):
+    """Only to tell a line whose request was not rendered from one that is broken."""
+
+    request: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = msgspec.Raw()
+
+
+# --- from parts to observations --------------------------------------------------------------------
+
+_CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
+
+
+@lru_cache(maxsize=65536)
+def host_of(connection: str) -> str:
+    """Return the remote host of ``local:port-remote:port-processor-index``, as "/10.0.0.7"; "" if it is none."""
+    found = _CONNECTION.fullmatch(connection)
+    return f"/{found[1]}" if found else ""
+
+
+def _client(line: _Line) -> on.Client:
+    return client_of(
+        line.request_header.client_id or "",
+        line.connection,
+        line.principal,
+        line.client_information.software_name,
+    )
+
+
+@lru_cache(maxsize=65536)
+def client_of(client_id: str, connection: str, principal: str, software: str) -> on.Client:
+    """Return who sent a request; the same object for the same sender."""
+    return on.Client(
+        client_id=client_id,
+        host=host_of(connection),
+        connection=connection,
+        principal=principal,
+        software=software,
+    )
+
+
+def _arrived_ms(line: _Line, at_ms: int) -> int:
+    return at_ms - round(line.total_time_ms)
+
+
+def _join(line: _Join, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked, answer = line.request, line.response
+    return (
+        on.JoinAnswered(
+            group=asked.group_id,
+            member_id=answer.member_id or asked.member_id,
+            error_code=answer.error_code,
+            generation=answer.generation_id,
+            leader_id=answer.leader,
+            arrived_at_ms=_arrived_ms(line, at_ms),
+            requested_member_id=asked.member_id,
+            instance_id=asked.group_instance_id,
+            session_timeout_ms=asked.session_timeout_ms,
+            # JoinGroup v0 has no rebalance timeout: the coordinator takes the session timeout.
+            rebalance_timeout_ms=asked.session_timeout_ms
+            if asked.rebalance_timeout_ms < 0
+            else asked.rebalance_timeout_ms,
+            protocol_type=asked.protocol_type,
+            protocol=answer.protocol_name,
+            reason=asked.reason,
+            member_ids=tuple(member.member_id for member in answer.members),
+            client=_client(line),
+        ),
+    )
+
+
+def _sync(line: _Sync, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked = line.request
+    return (
+        on.SyncAnswered(
+            group=asked.group_id,
+            member_id=asked.member_id,
+            error_code=line.response.error_code,
+            generation=asked.generation_id,
+            arrived_at_ms=_arrived_ms(line, at_ms),
+            by_leader=bool(asked.assignments),
+            instance_id=asked.group_instance_id,
+            client=_client(line),
+        ),
+    )
+
+
+def _heartbeat(line: _Heartbeat, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked = line.request
+    return (
+        on.Heartbeats(
+            group=asked.group_id,
+            member_id=asked.member_id,
+            generation=asked.generation_id,
+            error_code=line.response.error_code,
+            times=(at_ms,),
+            client=_client(line),
+            instance_id=asked.group_instance_id,
+        ),
+    )
+
+
+def _leave(line: _Leave, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked, answer = line.request, line.response
+    # Versions 0-2 carry one member beside the group; an error for the whole request concerns each member.
+    leaving = (
+        asked.members if asked.members is not None else (_Leaving(asked.member_id, asked.group_instance_id),)
+    )
+    errors = [member.error_code for member in answer.members]
+    errors += [0] * (len(leaving) - len(errors))
+    return tuple(
+        on.LeaveAnswered(
+            group=asked.group_id,
+            member_id=member.member_id,
+            error_code=answer.error_code or error,
+            instance_id=member.group_instance_id,
+            reason=member.reason,
+            client=_client(line),
+        )
+        for member, error in zip(leaving, errors, strict=False)
+    )
+
+
+_OF_THE_MEMBER = (82, 25, 22, 113, 110, 27, 16, 15, 14)
+
+
+def worst_error(codes: set[int]) -> int:
+    """Return the error that says most: of the member or its generation, then of the group, then of a partition."""
+    for code in _OF_THE_MEMBER:
+        if code in codes:
+            return code
+    return max(codes - {0}, default=0)
+
+
+def _commit(line: _Commit, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked = line.request
+    codes = {partition.error_code for topic in line.response.topics for partition in topic.partitions}
+    epoch = asked.generation_id_or_member_epoch
+    return (
+        on.CommitsAnswered(
+            group=asked.group_id,
+            member_id=asked.member_id,
+            generation=asked.generation_id if epoch is None else epoch,
+            error_code=worst_error(codes),
+            times=(at_ms,),
+            client=_client(line),
+            instance_id=asked.group_instance_id,
+        ),
+    )
+
+
+def _delete(line: _Delete, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    errors = {result.group_id: result.error_code for result in line.response.results}
+    return tuple(
+        on.DeleteAnswered(group=group, error_code=errors.get(group, 0)) for group in line.request.groups_names
+    )
+
+
+_Read = Callable[[bytes, int], tuple[on.AnyObservation, ...]]
+_LineT = TypeVar("_LineT", bound=_Line)
+
+
+def _reader(shape: type[_LineT], build: Callable[[_LineT, int], tuple[on.AnyObservation, ...]]) -> _Read:
+    decoder = msgspec.json.Decoder(shape)
+    return lambda body, at_ms: build(decoder.decode(body), at_ms)
+
+
+_READERS: Mapping[int, tuple[str, _Read]] = {
+    8: ("offset_commit", _reader(_Commit, _commit)),
+    11: ("join_group", _reader(_Join, _join)),
+    12: ("heartbeat", _reader(_Heartbeat, _heartbeat)),
+    13: ("leave_group", _reader(_Leave, _leave)),
+    14: ("sync_group", _reader(_Sync, _sync)),
+    28: ("txn_offset_commit", _reader(_Commit, _commit)),
+    42: ("delete_groups", _reader(_Delete, _delete)),
+}
+_NOTED: Mapping[int, str] = {
+    9: "offset_fetch",
+    10: "find_coordinator",
+    15: "describe_groups",
+    16: "list_groups",
+    47: "offset_delete",
+    68: "consumer_group_heartbeat",
+    69: "consumer_group_describe",
+    76: "share_group_heartbeat",
+    77: "share_group_describe",
+    88: "streams_group_heartbeat",
+    89: "streams_group_describe",
+    90: "describe_share_group_offsets",
+    91: "alter_share_group_offsets",
+    92: "delete_share_group_offsets",
+}
+"""APIs that concern groups and tell the classic model nothing: counted by name, not decoded."""
+_RENDERED = msgspec.json.Decoder(_Rendered)
+
+
+def parse(message: bytes, at_ms: int) -> Answered:
+    """Return what a line says.
+
+    Args:
+        message: from ``Completed request:`` on; the logger's name at the end may still be there.
+        at_ms: when the line was written, which is when the answer had been sent.
+
+    Raises:
+        RequestLineError: it is not JSON, was not rendered, or lacks what its API always has.
+    """
+    api = _API.match(message)
+    if api is None:
+        raise RequestLineError(_why_no_api(message))
+    number = int(api[1])
+    reader = _READERS.get(number)
+    if reader is None:
+        noted = _NOTED.get(number)
+        return Answered(noted, (on.LogNoted(kind=noted),)) if noted else Answered("other_api", ())
+    kind, read = reader
+    body = message[len(START) :].strip().removesuffix(_LOGGER)
+    try:
+        return Answered(kind, read(body, at_ms))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestLineError(_why_not_decoded(body), str(error)[:200]) from None
+
+
+def _why_no_api(message: bytes) -> str:
+    # Before 2.8 the broker printed Java's own toString.
+    is_json = message[len(START) :].lstrip()[:1] == b"{"
+    return "request_json_invalid" if is_json else "request_not_json"
+
+
+def _why_not_decoded(body: bytes) -> str:
+    """Requests in flight when DEBUG was switched on have "" where the request should stand."""
+    try:
+        parts = _RENDERED.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "request_json_invalid"
+    empty = b'""'
+    return (
+        "request_not_rendered"
+        if empty in {bytes(parts.request), bytes(parts.response)}
+        else "request_json_invalid"
+    )

@@ -4,7 +4,6 @@ What the bytes mean is ``schemas.py``'s business; this module says what they tel
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from coordinator_model.observations import (
@@ -25,9 +24,6 @@ LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 COMMIT_TYPES = frozenset({LEGACY_OFFSET_COMMIT, OFFSET_COMMIT})
 _CONSUMER_PROTOCOL = "consumer"
 """Only for this protocol type do we know what a member's opaque bytes mean (Connect has its own)."""
-_KEYS_CACHED = 65_536
-"""About 25 MB a worker; a live cluster writes the same keys again and again."""
-
 _GROUP_TYPES: Mapping[str, str] = {
     "ConsumerGroup": "consumer",
     "ShareGroup": "share",
@@ -56,30 +52,12 @@ def kind_of(record_type: int, *, tombstone: bool) -> str:
     return f"{name}Tombstone" if tombstone else name
 
 
-@lru_cache(maxsize=_KEYS_CACHED)
 def read_commit_key(data: bytes) -> CommitKey:
     """Return an offset commit's key (types 0 and 1).
 
     Raises:
         DecodeError: it is not one.
     """
-    group_end = 4 + int.from_bytes(data[2:4], "big")
-    topic_start = group_end + 2
-    topic_end = topic_start + int.from_bytes(data[group_end:topic_start], "big")
-    if topic_end + 4 != len(data) or data[0] or data[1] > OFFSET_COMMIT:
-        return _read_commit_key_by_table(data)
-    try:
-        return CommitKey(
-            data[4:group_end].decode(),
-            data[topic_start:topic_end].decode(),
-            int.from_bytes(data[topic_end:], "big", signed=True),
-        )
-    except UnicodeDecodeError:
-        return _read_commit_key_by_table(data)
-
-
-def _read_commit_key_by_table(data: bytes) -> CommitKey:
-    """Return what the table makes of a key that the fast hand could not read, mostly an error."""
     record_type, key = decode_key(data)
     if record_type not in COMMIT_TYPES:
         raise DecodeError(Fault.UNKNOWN_TYPE, f"type {record_type} is no offset commit")
@@ -117,17 +95,6 @@ def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> R
         name=RECORDS[record_type].name,
         tombstone=content is None,
     )
-
-
-def record_type_of(key: bytes) -> int:
-    """Return the type a key announces; 0 and 1 are told apart from the rest without reading on.
-
-    Raises:
-        DecodeError: fewer than two bytes.
-    """
-    if not key:
-        raise DecodeError(Fault.EMPTY, "key")
-    return Reader(key).int16()
 
 
 def group_type_of(record_type: int) -> str:

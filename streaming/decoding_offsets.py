@@ -1,0 +1,461 @@
+"""Turns an Arrow batch of ``__consumer_offsets`` rows into observations, mostly without touching a row.
+
+Nearly all rows are offset commits, and nearly all of those are overtaken by the next commit of the
+same partition.  So each batch is checked as a whole (numpy over Arrow's buffers), every row's
+value included, since a corrupt row must be counted even where a later one hides it.  Rows that do
+not look like a plain commit are read one by one by ``records.py``.  The plain ones are folded: only
+the last of each (group, topic, partition) within a run becomes a ``Commit``.
+
+A run of a group's commits ends where folding would hide something:
+
+- at any other record of that group (a new generation, a tombstone of the group …);
+- where the backlog ends, since what stood in it may make no outputs;
+- behind the backlog also where a partition's offset goes back or is deleted, and every
+  ``FOLD_MS`` of record time, so that a long catch-up does not look like a long silence.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import (
+    Commit,
+    OffsetsCommitted,
+    Seen,
+    Source,
+    Undecodable,
+)
+from coordinator_model.records import (
+    OFFSET_COMMIT,
+    CommitValue,
+    Recorded,
+    kind_of,
+    observe,
+    read_commit_key,
+    read_commit_value,
+)
+from coordinator_model.wire import DecodeError, Fault
+from streaming.decoded import Decoded
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+ORIGIN = "offsets"
+FOLD_MS = 1_000
+"""Live commits are folded within one such piece of record time."""
+_SAMPLE_BYTES_MAX = 110
+"""Of key and value each: as hex in one JSON object they stay below 512 bytes."""
+
+_KEY_FRAME_SIZE = 12
+"""Record type, two lengths and the partition of a commit's key."""
+
+# The plain layouts of a commit's value, by its version: 2 bytes version, 8 offset, from 3 on 4 leader
+# epoch, then the metadata behind its length, 8 commit time, in version 1 another 8, in version 4 tags.
+_METADATA_AT: Ints = np.array([10, 10, 10, 14, 14])
+_LENGTH_SIZE: Ints = np.array([2, 2, 2, 2, 1])
+_AFTER_METADATA: Ints = np.array([8, 16, 8, 8, 8])
+_NEWEST_VERSION = 4
+_NO_TAGS_SIZE = 1
+_TOPIC_ID_TAG = 0x01_00_10
+"""One tagged field, number 0, 16 bytes long."""
+_TOPIC_ID_SIZE = 19
+
+_shard_of = lru_cache(maxsize=65_536)(shard_of)
+
+
+class _Bytes:
+    """One binary column as numpy sees it: every value's place in one buffer."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self.column = column
+        _, offsets, data = column.buffers()
+        wide = pa.types.is_large_binary(column.type)
+        ends = (
+            np.frombuffer(offsets, dtype=np.int64 if wide else np.int32) if offsets else np.zeros(1, np.int64)
+        )
+        ends = ends[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        self.start: Ints = ends[:-1]
+        self.length: Ints = np.diff(ends)
+        self.present: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+        raw = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
+        # Reads of 8 bytes are clipped to the buffer, so it must have 8.
+        self.data = raw if len(raw) >= 8 else np.pad(raw, (0, 8 - len(raw)))
+
+    def byte(self, place: Ints) -> Ints:
+        """Return the byte at each place; places outside give some byte, to be masked by the caller."""
+        return self.data[np.clip(place, 0, len(self.data) - 1)].astype(np.int64)
+
+    def number(self, place: Ints, size: int) -> Ints:
+        """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
+        count = len(self.data) - size + 1
+        window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
+        return window[np.clip(place, 0, count - 1)].astype(np.int64)
+
+    def at(self, row: int) -> bytes | None:
+        """Return one value."""
+        value: bytes | None = self.column[row].as_py()
+        return value
+
+    def is_ascii(self, start: Ints, length: Ints) -> Bools:
+        """Say of each stretch whether it is ASCII, and so valid UTF-8; stretches lie in the buffer."""
+        ascii_only = np.ones(len(start), np.bool_)
+        # Clients write metadata of few lengths (most none at all), so this loop is short.
+        for size in np.unique(length[length > 0]).tolist():
+            rows = np.flatnonzero(length == size)
+            windows: npt.NDArray[np.uint8] = np.ndarray(
+                (len(self.data) - size + 1, size), dtype=np.uint8, buffer=self.data, strides=(1, 1)
+            )
+            ascii_only[rows] = windows[start[rows]].max(axis=1) < 0x80
+        return ascii_only
+
+
+@dataclass
+class _Rows:
+    """The rows of one Kafka partition in a batch."""
+
+    partition: int
+    offset: Ints
+    timestamp_ms: Ints
+    key: _Bytes
+    value: _Bytes
+    backlog: Bools
+
+    def seen(self, row: int, what: Recorded) -> Seen:
+        """Return what was learned up to this row, with the row's place."""
+        at_ms = int(self.timestamp_ms[row])
+        return Seen(
+            at_ms=at_ms,
+            source=Source.OFFSETS,
+            partition=self.partition,
+            offset=int(self.offset[row]),
+            index=0,
+            broker=-1,
+            recorded_at_ms=at_ms,
+            backlog=bool(self.backlog[row]),
+            what=what,
+        )
+
+
+@dataclass
+class _Keys:
+    """The distinct keys of a batch's commits, column by column; a key that cannot be read has no rows."""
+
+    group: list[str]
+    topic: list[str]
+    partition: list[int]
+
+
+@dataclass
+class _Commits:
+    """Readable commit rows in order, and what their values say; ``code`` points into ``keys``."""
+
+    row: Ints
+    offset: Ints
+    committed_at_ms: Ints
+    tombstone: Bools
+    code: Ints
+    keys: _Keys
+
+
+class _Faults:
+    """Rows that could not be read, merged by fault, with the first one as sample."""
+
+    def __init__(self) -> None:
+        self._merged: dict[Fault, tuple[int, bytes, str]] = {}
+
+    def add(self, rows: _Rows, row: int, error: DecodeError, count: int = 1) -> None:
+        """Count ``count`` rows that failed alike; ``row`` is one of them."""
+        known = self._merged.get(error.fault)
+        if known is not None:
+            self._merged[error.fault] = (known[0] + count, known[1], known[2])
+            return
+        detail = f"{error.detail} (partition {rows.partition}, offset {int(rows.offset[row])})"
+        self._merged[error.fault] = (count, _sample(rows.key.at(row), rows.value.at(row)), detail.strip())
+
+    def undecodable(self) -> list[Undecodable]:
+        """Return one observation a fault."""
+        return [
+            Undecodable(origin=ORIGIN, reason=fault.value, count=count, sample=sample, detail=detail)
+            for fault, (count, sample, detail) in sorted(self._merged.items())
+        ]
+
+
+def _sample(key: bytes | None, value: bytes | None) -> bytes:
+    """Return a row as a line for ``groupwatch decode``; long ones are cut."""
+    parts = {"key": key, "value": value}
+    cut = {name: None if part is None else part[:_SAMPLE_BYTES_MAX].hex() for name, part in parts.items()}
+    return msgspec.json.encode(cut)
+
+
+def decode_offsets(batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Mapping[int, int]) -> Decoded:
+    """Return what a batch of ``__consumer_offsets`` rows tells.
+
+    Args:
+        batch: columns partition (int32), offset (int64), timestamp_ms (int64), key and value (binary
+            or large_binary); rows of one partition in order of their offsets.
+        shard_count: how many shards the groups are spread over.
+        backlog_ends: Kafka partition -> end offset captured at the first start; a partition that
+            is not named has no backlog.
+    """
+    decoded, faults = Decoded(), _Faults()
+    for rows in _by_partition(batch, backlog_ends):
+        found: list[tuple[int, Recorded]] = []
+        like_commit = _looks_like_commit(rows.key)
+        _read_others(rows, np.flatnonzero(~like_commit), found, decoded, faults)
+        commits = _read_commits(rows, np.flatnonzero(like_commit), decoded, faults)
+        found.extend(_fold(rows, commits, [(row, what.group) for row, what in found]))
+        for row, what in sorted(found, key=itemgetter(0)):
+            decoded.add(_shard_of(what.group, shard_count), rows.seen(row, what))
+    decoded.bad = faults.undecodable()
+    return decoded
+
+
+def _by_partition(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
+    """Yield the rows of each Kafka partition; in the stream a batch holds only one."""
+    partitions = batch.column("partition").to_numpy(zero_copy_only=False)
+    names = np.unique(partitions).tolist()
+    for partition in names:
+        part = batch if len(names) == 1 else batch.filter(pa.array(partitions == partition))
+        offset = part.column("offset").to_numpy(zero_copy_only=False)
+        yield _Rows(
+            partition=partition,
+            offset=offset,
+            timestamp_ms=part.column("timestamp_ms").to_numpy(zero_copy_only=False),
+            key=_Bytes(part.column("key")),
+            value=_Bytes(part.column("value")),
+            backlog=offset < backlog_ends.get(partition, 0),
+        )
+
+
+# --- everything but commits, row by row ---------------------------------------------------------------
+
+
+def _looks_like_commit(key: _Bytes) -> Bools:
+    """Say of each row whether its key announces record type 0 or 1."""
+    return np.asarray(key.present & (key.length >= 2) & (key.number(key.start, 2) & ~1 == 0))
+
+
+def _read_others(
+    rows: _Rows,
+    places: Ints,
+    found: list[tuple[int, Recorded]],
+    decoded: Decoded,
+    faults: _Faults,
+) -> None:
+    """Read the rows at ``places`` one by one and put what they tell into ``found``."""
+    for row in places.tolist():
+        key, value = rows.key.at(row), rows.value.at(row)
+        try:
+            what = observe(key, value, recorded_at_ms=int(rows.timestamp_ms[row]))
+        except DecodeError as error:
+            faults.add(rows, row, error)
+            continue
+        found.append((row, what))
+        decoded.count(ORIGIN, kind_of(int.from_bytes((key or b"")[:2], "big"), tombstone=value is None))
+
+
+# --- commits, all rows at once ------------------------------------------------------------------------
+
+
+def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> _Commits:
+    """Return the readable ones of the commit rows ``row``, and count those and the others."""
+    row, code, keys = _read_keys(rows, row, faults)
+    tombstone = ~rows.value.present[row]
+    offset, committed_at_ms, plain = _read_plain_values(rows, row)
+    committed_at_ms = np.where(tombstone, rows.timestamp_ms[row], committed_at_ms)
+    good = plain | tombstone
+    for index in np.flatnonzero(~good).tolist():
+        read = _read_odd_value(rows, int(row[index]), faults)
+        if read is not None:
+            offset[index], committed_at_ms[index] = read
+            good[index] = True
+    commits = _Commits(row[good], offset[good], committed_at_ms[good], tombstone[good], code[good], keys)
+    _count_commits(rows, commits, decoded)
+    return commits
+
+
+def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Keys]:
+    """Return the rows whose key can be read, which of the keys each of them has, and the keys."""
+    column = rows.key.column if len(row) == len(rows.offset) else rows.key.column.take(pa.array(row))
+    encoded = column.dictionary_encode()
+    code = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    raw = encoded.dictionary.to_pylist()
+    group_end, topic_end, plain = _key_layout(_Bytes(encoded.dictionary))
+    legible = np.ones(len(raw), np.bool_)
+    for number in np.flatnonzero(~plain).tolist():
+        try:
+            read_commit_key(raw[number])
+        except DecodeError as error:
+            legible[number] = False
+            raw[number] = bytes(4)
+            places = np.flatnonzero(code == number)
+            faults.add(rows, int(row[places[0]]), error, len(places))
+    keep = legible[code]
+    return row[keep], code[keep], _texts(raw, group_end.tolist(), topic_end.tolist())
+
+
+def _key_layout(key: _Bytes) -> tuple[Ints, Ints, Bools]:
+    """Return where group and topic end within each commit key, and whether it is surely a whole one."""
+    group = key.number(key.start + 2, 2)
+    topic = key.number(key.start + 4 + np.maximum(group, 0), 2)
+    fits = (group >= 0) & (topic >= 0) & (group + topic + _KEY_FRAME_SIZE == key.length)
+    plain = fits & key.is_ascii(key.start, np.where(fits, key.length - 4, 0))
+    return 4 + group, 6 + group + topic, plain
+
+
+def _texts(raw: list[bytes], group_end: list[int], topic_end: list[int]) -> _Keys:
+    """Return the parts of keys that are known to be readable, or to have no rows."""
+    return _Keys(
+        group=[key[4:end].decode() for key, end in zip(raw, group_end, strict=True)],
+        topic=[
+            key[start + 2 : end].decode() for key, start, end in zip(raw, group_end, topic_end, strict=True)
+        ],
+        partition=[int.from_bytes(key[-4:], "big", signed=True) for key in raw],
+    )
+
+
+def _read_plain_values(rows: _Rows, row: Ints) -> tuple[Ints, Ints, Bools]:
+    """Return each row's offset, commit time, and whether its value has exactly a known plain layout.
+
+    The first two mean nothing where the third is false.  A sum of all parts that equals the value's
+    length proves that every read below was within the value.
+    """
+    value = rows.value
+    start, length = value.start[row], value.length[row]
+    version = value.number(start, 2)
+    newest = np.where(rows.key.byte(rows.key.start[row] + 1) == OFFSET_COMMIT, _NEWEST_VERSION, 0)
+    known = value.present[row] & (version >= 0) & (version <= newest)
+    version = np.where(known, version, 0)
+    length_at = start + _METADATA_AT[version]
+    metadata_at = length_at + _LENGTH_SIZE[version]
+    compact = version == _NEWEST_VERSION
+    announced = value.byte(length_at)
+    # A compact length of 128 and more takes a second byte: not plain.
+    metadata = np.where(compact, np.where(announced < 0x80, announced - 1, -1), value.number(length_at, 2))
+    time_at = metadata_at + metadata
+    tail = np.where(compact, _tags_size(value, time_at + 8), 0)
+    fits = (metadata >= 0) & (time_at + _AFTER_METADATA[version] + tail == start + length)
+    plain = known & fits & (tail >= 0)
+    plain &= value.is_ascii(metadata_at, np.where(plain, metadata, 0))
+    return value.number(start + 2, 8), value.number(time_at, 8), plain
+
+
+def _tags_size(value: _Bytes, place: Ints) -> Ints:
+    """Return the size of a tagged section without tags or with the topic id alone, else -1."""
+    none = value.byte(place) == 0
+    topic_id = value.number(place - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
+    return np.where(none, _NO_TAGS_SIZE, np.where(topic_id, _TOPIC_ID_SIZE, -1))
+
+
+def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | None:
+    """Return what the table reads in a value of no plain layout, or count it."""
+    key, value = rows.key.at(row), rows.value.at(row)
+    try:
+        return read_commit_value((key or b"")[1], value or b"")
+    except DecodeError as error:
+        faults.add(rows, row, error)
+        return None
+
+
+def _count_commits(rows: _Rows, commits: _Commits, decoded: Decoded) -> None:
+    record_type = rows.key.byte(rows.key.start[commits.row] + 1)
+    kinds, sizes = np.unique(record_type * 2 + commits.tombstone, return_counts=True)
+    for kind, size in zip(kinds.tolist(), sizes.tolist(), strict=True):
+        decoded.count(ORIGIN, kind_of(kind // 2, tombstone=bool(kind % 2)), size)
+
+
+# --- folding ------------------------------------------------------------------------------------------
+
+
+def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list[tuple[int, Recorded]]:
+    """Return the commits folded by run, each with its last row; ``others`` end the runs of their group."""
+    numbers: dict[str, int] = {}
+    group_of_key = [numbers.setdefault(name, len(numbers)) for name in commits.keys.group]
+    group = np.array(group_of_key, np.int64)[commits.code]
+    separators = [(numbers[name], row) for row, name in others if name in numbers]
+    run = _runs(rows, commits, group, separators)
+    # A key belongs to one group, so where each group has one run, key and slot are the same.
+    slot = commits.code if run is group else _numbered(run * len(commits.keys.group) + commits.code)
+    count = np.bincount(slot)
+    last = np.zeros(len(count), np.int64)
+    last[slot] = np.arange(len(slot))
+    last, count = last[count > 0], count[count > 0]
+    order = np.lexsort((last, run[last]))
+    return _folded(commits, run, last[order], count[order])
+
+
+def _folded(commits: _Commits, run: Ints, last: Ints, count: Ints) -> list[tuple[int, Recorded]]:
+    """Return one observation a run from the last commit of each of its keys, given run by run in order."""
+    keys, code = commits.keys, commits.code[last].tolist()
+    offset: list[int | None] = commits.offset[last].tolist()
+    for index in np.flatnonzero(commits.tombstone[last]).tolist():
+        offset[index] = None
+    topic, partition = map(keys.topic.__getitem__, code), map(keys.partition.__getitem__, code)
+    folded = list(
+        map(Commit, topic, partition, offset, commits.committed_at_ms[last].tolist(), count.tolist())
+    )
+    ends = np.append(np.flatnonzero(np.diff(run[last])) + 1, len(last)).tolist() if len(last) else []
+    rows = commits.row[last].tolist()
+    return [
+        (rows[end - 1], OffsetsCommitted(group=keys.group[code[end - 1]], commits=tuple(folded[start:end])))
+        for start, end in pairwise([0, *ends])
+    ]
+
+
+def _numbered(ids: Ints) -> Ints:
+    """Return ``ids`` as small numbers from 0 on."""
+    return np.unique(ids, return_inverse=True)[1]
+
+
+def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[int, int]]) -> Ints:
+    """Return for each commit the number of its run, unlike the number of any other group's run.
+
+    A run's commits are neighbours among the commits of their group.
+    """
+    live = ~rows.backlog[commits.row]
+    if not separators and not live.any():
+        return group
+    width = len(rows.offset) + 1
+    turning = _turning_points(commits, live)
+    cuts = np.array([number * width + row for number, row in separators], np.int64)
+    cuts = np.sort(np.concatenate((cuts, group[turning] * width + commits.row[turning])))
+    cut = np.searchsorted(cuts, group * width + commits.row, side="right")
+    piece = _pieces_of_time(rows, commits, live)
+    return _numbered((cut * width + piece) * (int(group.max(initial=0)) + 1) + group)
+
+
+def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
+    """Return a number that grows where the backlog ends and with each ``FOLD_MS`` behind it.
+
+    Timestamps of a partition may go back when its leader changes; the pieces may not, or a run's
+    commits would no longer be neighbours.
+    """
+    if not len(commits.row):
+        return commits.row
+    newest = np.maximum.accumulate(np.where(live, rows.timestamp_ms[commits.row] // FOLD_MS, -1))
+    return np.concatenate(([0], np.cumsum(np.diff(newest) > 0)))
+
+
+def _turning_points(commits: _Commits, live: Bools) -> Ints:
+    """Return the live commits before which a run ends, as indexes.
+
+    Those are the ones that set a partition's offset back, delete it or bring it back, and the ones
+    that follow such a one, so that it is the last of its run and can be seen.
+    """
+    at = np.flatnonzero(live)
+    at = at[np.argsort(commits.code[at], kind="stable")]
+    same = np.diff(commits.code[at]) == 0
+    back = np.diff(commits.offset[at]) < 0
+    deleted = commits.tombstone[at]
+    turn = same & ((back & ~deleted[1:] & ~deleted[:-1]) | (deleted[1:] != deleted[:-1]))
+    after = np.concatenate(([False], turn[:-1])) & same if len(turn) else turn
+    return at[1:][turn | after] if len(at) else at

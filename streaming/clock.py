@@ -1,0 +1,187 @@
+"""Time, in band: the driver's clock and what its probes learn, written where the query reads.
+
+A shard believes that it has seen everything up to some time only when a clock record says so *and*
+all that stood before that record was read.  So the driver's time goes into the control topic, with
+the ends of the offsets partitions as they were at that time, and a copy into every partition of the
+events topic.
+"""
+
+import logging
+import statistics
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.structs import TopicPartition
+
+from streaming.decoding_control import ClockRecord, encode_record
+from streaming.kafka_io import admin_client
+from streaming.plan import ClusterPlan
+from streaming.progress import Progress
+
+EVENTS_CLOCK_KEY = b"groupwatch-clock"
+_ANSWER_S = 10.0
+_SKEW_SAMPLES = 20
+_SKEW_STEP_MS = 10
+"""Skews are told in steps of this size, so that noise does not change them from record to record."""
+
+_log = logging.getLogger(__name__)
+
+
+def interval_s(trigger_ms: int) -> float:
+    """Return how often the clock ticks: twice for each trigger, and at least every half second."""
+    return min(500, trigger_ms / 2) / 1000
+
+
+class Skews:
+    """How far each broker's clock is from ours, from the append times of records we sent."""
+
+    def __init__(self) -> None:
+        self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=_SKEW_SAMPLES))
+
+    def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
+        """Note that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
+        self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
+
+    def known(self) -> dict[int, int]:
+        """Return broker -> its clock minus ours, in rounded milliseconds; small ones are left out."""
+        medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
+        rounded = {b: round(skew / _SKEW_STEP_MS) * _SKEW_STEP_MS for b, skew in medians.items()}
+        return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
+
+
+class Clock:
+    """Writes clock records until stopped."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        *,
+        run: str,
+        shard_count: int,
+        events_partitions: int,
+        producer: KafkaProducer,
+        events_producer: KafkaProducer,
+        ask: Callable[[], bool | list[int]],
+        progress: Progress,
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._events_partitions = events_partitions if plan.events_topic else 0
+        self._partitions = [
+            TopicPartition(plan.offsets_topic, n) for n in range(shard_count if plan.offsets_topic else 0)
+        ]
+        self._producer = producer
+        self._events_producer = events_producer
+        self._ask = ask
+        self._progress = progress
+        self._skews = Skews()
+        self._leaders: dict[int, int] = {}
+        self._admin: KafkaAdminClient | None = None
+        self._last_ms = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tick in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop ticking; returns when the last tick is over."""
+        self._stopped.set()
+        self._thread.join(timeout=2 * _ANSWER_S)
+        self._drop_admin()
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended, which it must not while the job runs."""
+        return self._thread.is_alive()
+
+    def _run_forever(self) -> None:
+        pause_s = interval_s(self._plan.trigger_ms)
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self.tick()
+            except Exception as error:  # noqa: BLE001 - Kafka may be away; the supervisor judges for how long
+                self._failed(error)
+            else:
+                self._progress.kafka_answered()
+            self._stopped.wait(max(0.0, pause_s - (time.monotonic() - began)))
+
+    def _failed(self, error: Exception) -> None:
+        if not self._progress.kafka_error:
+            _log.warning("%s: the clock cannot be written: %s", self._plan.cluster, error)
+        self._progress.kafka_failed(error)
+        self._drop_admin()
+
+    def _drop_admin(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            try:
+                admin.close()
+            except Exception as error:  # noqa: BLE001 - it is being thrown away
+                _log.debug("closing the admin client: %r", error)
+
+    def tick(self) -> None:
+        """Write one clock record and its copies.
+
+        Raises:
+            kafka.errors.KafkaError: an end offset was not to be had, or a record not acknowledged.
+        """
+        # Read before the ends are asked for: what happened by then stands before them.
+        at_ms = max(time.time_ns() // 1_000_000, self._last_ms + 1)
+        ends = self._ends()
+        record = ClockRecord(
+            at_ms=at_ms,
+            run=self._run,
+            sequence=at_ms,
+            ends=ends,
+            positions=self._positions(),
+            events_partitions=self._events_partitions,
+            skew_ms=self._skews.known(),
+            ask=self._ask(),
+        )
+        sent_ms = time.time() * 1000
+        futures = [self._producer.send(self._plan.control_topic, value=encode_record(record), partition=0)]
+        futures += self._send_copies(at_ms)
+        for future in futures:
+            self._note_skew(future.get(timeout=_ANSWER_S), sent_ms)
+        self._last_ms = at_ms
+
+    def _send_copies(self, at_ms: int) -> list[Any]:
+        value = msgspec.json.encode(
+            {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": self._run}
+        )
+        return [
+            self._events_producer.send(
+                self._plan.events_topic, key=EVENTS_CLOCK_KEY, value=value, partition=partition
+            )
+            for partition in range(self._events_partitions)
+        ]
+
+    def _ends(self) -> list[int]:
+        if not self._partitions:
+            return []
+        if self._admin is None:
+            self._admin = admin_client(self._plan.kafka)
+        found = self._admin.list_partition_offsets(dict.fromkeys(self._partitions, OffsetSpec.LATEST))
+        return [found[partition].offset for partition in self._partitions]
+
+    def _positions(self) -> list[int]:
+        if self._plan.offsets_topic is None:
+            return []
+        return self._progress.positions(self._plan.offsets_topic)
+
+    def _note_skew(self, written: Any, sent_ms: float) -> None:
+        # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.
+        if written.topic != self._plan.events_topic or written.timestamp <= 0:
+            return
+        leader = self._leaders.get(written.partition)
+        if leader is not None:
+            self._skews.add(leader, written.timestamp, sent_ms, time.time() * 1000)

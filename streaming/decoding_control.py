@@ -1,0 +1,183 @@
+"""Records of the control topic -> observations for the shards they concern.
+
+The driver writes these records itself (``clock.py``), so their form is ours; what does not parse is
+still only counted, because anybody may write into a topic.  Several monitors may share one control
+topic: each marks its records with its ``run`` and skips the others'.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import (
+    CLUSTER_SHARD,
+    Adopted,
+    AnyObservation,
+    Clock,
+    Contradicted,
+    Seen,
+    Settings,
+    Source,
+    Undecodable,
+)
+from streaming.decoded import Decoded
+
+_SAMPLE_BYTES = 512
+
+
+class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
+    """What every control record says: when, on the driver's clock, and which monitor wrote it."""
+
+    at_ms: int
+    run: str = ""
+
+
+class ClockRecord(_Record, tag="clock", kw_only=True):
+    """The driver's time and what was true of the inputs then; ``ask`` True asks every shard, a list some."""
+
+    sequence: int
+    ends: list[int] = []
+    positions: list[int] = []
+    events_partitions: int = 0
+    skew_ms: dict[int, int] = {}
+    ask: bool | list[int] = False
+
+
+class SettingsRecord(_Record, tag="settings", kw_only=True):
+    """The part of the configuration that the executors need."""
+
+    settings: dict[str, Any]
+
+
+class AdoptRecord(_Record, tag="adopt", kw_only=True):
+    """Alerts that were open in the alerts topic when a job started without its checkpoint."""
+
+    alerts: list[msgspec.Raw]
+
+
+class ContradictedRecord(_Record, tag="contradicted", kw_only=True):
+    """A shard saw that a broker's log is losing lines."""
+
+    broker: int
+    lost: str
+    group: str
+
+
+ControlRecord = ClockRecord | SettingsRecord | AdoptRecord | ContradictedRecord
+
+_DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
+
+
+class _AlertGroup(msgspec.Struct):
+    group: str
+
+
+_ALERT_GROUP = msgspec.json.Decoder(_AlertGroup)
+
+
+def encode_record(record: ControlRecord) -> bytes:
+    """Return the value of a control record as the driver writes it."""
+    return msgspec.json.encode(record)
+
+
+def canonical(settings: Mapping[str, Any]) -> bytes:
+    """Return settings as canonical JSON, so that equal settings are equal bytes."""
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_control(
+    batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Mapping[int, int], run: str = ""
+) -> Decoded:
+    """Return the observations in control records.
+
+    Args:
+        batch: columns ``partition``, ``offset``, ``timestamp_ms``, ``key`` and ``value``.
+        shard_count: shards to fan out to, beside the cluster-wide one.
+        backlog_ends: unused; control starts at its end, so nothing in it is backlog.
+        run: whose records to take; "" takes all.
+    """
+    decoded = Decoded(cells={}, counts={}, bad=[])
+    columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "timestamp_ms", "value"))
+    for partition, offset, timestamp_ms, value in zip(*columns, strict=True):
+        try:
+            record = _DECODER.decode(value or b"")
+            parts = list(_observations(record, shard_count)) if run in ("", record.run) else []
+        except (msgspec.MsgspecError, ValueError, KeyError) as error:
+            decoded.bad.append(_undecodable(value, error))
+            continue
+        for index, (shard, what) in enumerate(parts):
+            seen = Seen(
+                at_ms=record.at_ms,
+                source=Source.CONTROL,
+                partition=partition,
+                offset=offset,
+                index=index,
+                broker=-1,
+                recorded_at_ms=timestamp_ms,
+                backlog=False,
+                what=what,
+            )
+            decoded.cells.setdefault(shard, []).append(seen)
+        if parts:
+            _count(decoded, record)
+    return decoded
+
+
+def _count(decoded: Decoded, record: ControlRecord) -> None:
+    key = ("control", str(record.__struct_config__.tag))
+    decoded.counts[key] = decoded.counts.get(key, 0) + 1
+
+
+def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    """Yield (shard, observation) for each shard that must hear of ``record``."""
+    if isinstance(record, ClockRecord):
+        yield from _clocks(record, shard_count)
+    elif isinstance(record, SettingsRecord):
+        settings = Settings(settings=canonical(record.settings))
+        yield from ((shard, settings) for shard in _everyone(shard_count))
+    elif isinstance(record, AdoptRecord):
+        for alert in record.alerts:
+            group = _ALERT_GROUP.decode(alert).group
+            shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
+            yield shard, Adopted(group=group, alert=bytes(alert))
+    else:
+        lost = Source[record.lost.upper()]
+        yield CLUSTER_SHARD, Contradicted(broker=record.broker, lost=lost, group=record.group)
+
+
+def _everyone(shard_count: int) -> Iterable[int]:
+    return range(CLUSTER_SHARD, shard_count)
+
+
+def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]]:
+    asked = frozenset(record.ask) if isinstance(record.ask, list) else None
+    for shard in _everyone(shard_count):
+        yield (
+            shard,
+            Clock(
+                sequence=record.sequence,
+                end_offset=_at(record.ends, shard),
+                position=_at(record.positions, shard),
+                events_partitions=record.events_partitions,
+                skew_ms=record.skew_ms,
+                ask=bool(record.ask) if asked is None else shard in asked,
+            ),
+        )
+
+
+def _at(values: list[int], shard: int) -> int:
+    return values[shard] if 0 <= shard < len(values) else -1
+
+
+def _undecodable(value: bytes | None, error: Exception) -> Undecodable:
+    return Undecodable(
+        origin="control",
+        reason="not_a_control_record",
+        count=1,
+        sample=(value or b"")[:_SAMPLE_BYTES],
+        detail=str(error)[:200],
+    )

@@ -1,0 +1,60 @@
+"""What one cluster's query reads and writes, taken from the configuration."""
+
+from dataclasses import dataclass
+
+from streaming.config import ClusterConfig, Config, settings_json
+from streaming.kafka_io import KafkaAddress
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """One monitored cluster: addresses, topics and the rhythm of its query."""
+
+    cluster: str
+    kafka: KafkaAddress
+    output: KafkaAddress
+    """Where control, transitions and alerts live; often ``kafka`` itself."""
+    offsets_topic: str | None
+    """None: this source is disabled."""
+    events_topic: str | None
+    timezone: str
+    control_topic: str
+    transitions_topic: str
+    alerts_topic: str
+    checkpoint: str
+    """URI of this cluster's own folder."""
+    trigger_ms: int
+    settings: bytes
+    """Canonical JSON of what the executors need to know."""
+
+    @property
+    def has_own_output(self) -> bool:
+        """True if outputs live on another cluster than the one watched."""
+        return self.kafka.identity != self.output.identity
+
+
+def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
+    """Return the plan for one cluster of ``config``."""
+    kafka = KafkaAddress(tuple(cluster.bootstrap_servers), cluster.client)
+    output = kafka
+    if config.output.bootstrap_servers:
+        output = KafkaAddress(tuple(config.output.bootstrap_servers), config.output.client)
+    return ClusterPlan(
+        cluster=cluster.name,
+        kafka=kafka,
+        output=output,
+        offsets_topic=cluster.offsets.topic if cluster.offsets.enabled else None,
+        events_topic=cluster.events.topic if cluster.events.enabled else None,
+        timezone=cluster.events.timezone,
+        control_topic=config.output.control_topic,
+        transitions_topic=config.output.transitions_topic,
+        alerts_topic=config.output.alerts_topic,
+        checkpoint=f"{config.checkpoint.rstrip('/')}/{folder_of(cluster.name)}",
+        trigger_ms=config.trigger_interval_ms,
+        settings=settings_json(config, cluster),
+    )
+
+
+def folder_of(name: str) -> str:
+    """Return a folder name for a cluster name, the same for the same name and another for any other."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else f"%{ord(c):x}%" for c in name)

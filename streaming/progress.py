@@ -1,0 +1,129 @@
+"""How one cluster's job is doing: facts that its threads note and the supervisor and the server read.
+
+Plain attributes written by one thread each; a reader may see them a moment apart, which is good
+enough for health.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coordinator_model.observations import CLUSTER_SHARD
+
+
+class Progress:
+    """What is known of one cluster's query since this process started."""
+
+    def __init__(self, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.cluster = cluster
+        self._now = clock
+        self._lock = threading.Lock()
+        self.started_at = clock()
+        self.kafka_answered_at: float | None = None
+        self.kafka_error = ""
+        self.batch_done_at: float | None = None
+        self.batches = 0
+        self.query_error = ""
+        self.refused = ""
+        """A sentence for a person, when the job cannot run at all as things are."""
+        self.restarts = 0
+        self._unreported: set[int] = set()
+        self._targets: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
+
+    # --- written by the job ---------------------------------------------------------------------
+
+    def begin(self, shard_count: int, targets: Mapping[str, list[int]]) -> None:
+        """A query starts: these shards must report, and each partition be read to these offsets.
+
+        A restart within one process keeps what was reached before.
+        """
+        with self._lock:
+            if not self._targets:
+                self._unreported = set(range(CLUSTER_SHARD, shard_count))
+                self._targets = {topic: list(ends) for topic, ends in targets.items()}
+
+    def kafka_answered(self) -> None:
+        """Kafka answered the clock just now."""
+        self.kafka_answered_at = self._now()
+        self.kafka_error = ""
+
+    def kafka_failed(self, error: BaseException) -> None:
+        """Kafka did not answer the clock."""
+        self.kafka_error = f"{type(error).__name__}: {error}"
+
+    def batch_done(self, reported: Iterable[int]) -> None:
+        """A batch's outputs are written; ``reported`` are the shards that told all they hold."""
+        with self._lock:
+            self._unreported.difference_update(reported)
+        self.batches += 1
+        self.batch_done_at = self._now()
+        self.query_error = ""
+
+    def reached(self, positions: Mapping[str, list[int]]) -> None:
+        """The query stands at ``positions``: topic -> next offset of each partition."""
+        self._positions = dict(positions)
+
+    # --- read by others ---------------------------------------------------------------------------
+
+    @property
+    def unreported(self) -> list[int]:
+        """Shards that have not reported since the start."""
+        with self._lock:
+            return sorted(self._unreported)
+
+    def positions(self, topic: str) -> list[int]:
+        """Where the query stands in ``topic``; [] while unknown."""
+        return self._positions.get(topic, [])
+
+    @property
+    def behind(self) -> int:
+        """Offsets still to read of what was there at the start; -1 while unknown."""
+        if not self._positions:
+            return -1
+        return sum(
+            max(0, end - at)
+            for topic, ends in self._targets.items()
+            for end, at in zip(ends, self._positions.get(topic, [0] * len(ends)), strict=False)
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Every shard has reported and every partition was read to the end seen at the start."""
+        return bool(self._targets) and not self.unreported and self.behind == 0
+
+    def seconds_since_batch(self) -> float:
+        """How long ago the last batch ended; without one, since the start."""
+        return self._now() - (self.batch_done_at or self.started_at)
+
+    def seconds_since_kafka(self) -> float:
+        """How long ago Kafka last answered; if it never did, since the start."""
+        return self._now() - (self.kafka_answered_at or self.started_at)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts for ``/ready`` and ``/healthz``."""
+        return {
+            "cluster": self.cluster,
+            "ready": self.is_ready,
+            "unreported_shards": len(self.unreported),
+            "offsets_behind_start": self.behind,
+            "batches": self.batches,
+            "seconds_since_batch": round(self.seconds_since_batch(), 1),
+            "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
+            "error": self.refused or self.kafka_error or self.query_error,
+            "restarts": self.restarts,
+        }
+
+
+def positions_in(progress: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return topic -> next offset of each partition, from the progress Spark gives after a batch."""
+    found: dict[str, list[int]] = {}
+    for source in progress.get("sources", ()):
+        end = source["endOffset"]
+        topics = json.loads(end) if isinstance(end, str) else end
+        for topic, partitions in (topics or {}).items():
+            at = {int(partition): offset for partition, offset in partitions.items()}
+            found[topic] = [at.get(n, -1) for n in range(max(at, default=-1) + 1)]
+    return found

@@ -1,0 +1,130 @@
+"""The topics groupwatch needs: found, or created as documented, or refused with a sentence.
+
+| topic | partitions | retention | why |
+|---|---|---|---|
+| events | one for each broker, 4 to 32 | 1 day | keyed by broker: more than brokers help nobody |
+| control | 1 | 1 day | one order for all clock records |
+| transitions | 6 | 7 days | keyed by group |
+| alerts | 1 | compacted | read whole at each start; one order over all alerts |
+
+Events and control carry the time of their append (``LogAppendTime``), from which the clock learns
+how far each broker's clock is from ours.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+)
+
+from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.plan import ClusterPlan
+
+_DAY_MS = 86_400_000
+_REPLICAS_MAX = 3
+
+_log = logging.getLogger(__name__)
+
+
+class TopicsRefused(RuntimeError):
+    """A topic is missing and could not be created; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class TopicSpec:
+    """How a topic is created when it is missing."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+def specs(plan: ClusterPlan, brokers: int) -> tuple[list[TopicSpec], list[TopicSpec]]:
+    """Return the topics wanted on the watched cluster, and those wanted where the outputs live."""
+    inputs = []
+    if plan.events_topic is not None:
+        partitions = min(max(brokers, 4), 32)
+        inputs.append(TopicSpec(plan.events_topic, partitions, _appended(_DAY_MS)))
+    outputs = [
+        TopicSpec(plan.control_topic, 1, _appended(_DAY_MS)),
+        TopicSpec(plan.transitions_topic, 6, {"retention.ms": str(7 * _DAY_MS)}),
+        TopicSpec(plan.alerts_topic, 1, {"cleanup.policy": "compact"}),
+    ]
+    return inputs, outputs
+
+
+def ensure(plan: ClusterPlan) -> None:
+    """Create what is missing of the topics of ``plan``.
+
+    Raises:
+        TopicsRefused: the cluster does not let us, or has too few brokers.
+        kafka.errors.KafkaError: the cluster does not answer.
+    """
+    admin = admin_client(plan.kafka)
+    try:
+        inputs, outputs = specs(plan, _broker_count(admin))
+        _ensure(admin, plan.kafka, inputs if plan.has_own_output else inputs + outputs)
+    finally:
+        admin.close()
+    if plan.has_own_output:
+        admin = admin_client(plan.output)
+        try:
+            _ensure(admin, plan.output, outputs)
+        finally:
+            admin.close()
+
+
+def _appended(retention_ms: int) -> dict[str, str]:
+    return {"retention.ms": str(retention_ms), "message.timestamp.type": "LogAppendTime"}
+
+
+def _broker_count(admin: KafkaAdminClient) -> int:
+    return len(admin.describe_cluster()["brokers"])
+
+
+def _ensure(admin: KafkaAdminClient, address: KafkaAddress, wanted: list[TopicSpec]) -> None:
+    present = set(admin.list_topics())
+    missing = {
+        spec.name: _as_request(spec, _broker_count(admin)) for spec in wanted if spec.name not in present
+    }
+    if not missing:
+        return
+    _log.info("creating topics %s", ", ".join(missing))
+    try:
+        admin.create_topics(missing)
+        admin.wait_for_topics(list(missing))
+    except TopicAlreadyExistsError:
+        admin.wait_for_topics(list(missing))  # another groupwatch was quicker
+    except (TopicAuthorizationFailedError, ClusterAuthorizationFailedError) as error:
+        raise TopicsRefused(_not_allowed(address, missing)) from error
+    except KafkaError as error:
+        raise TopicsRefused(
+            f"cannot create {', '.join(missing)} on {','.join(address.bootstrap_servers)}: {error}"
+        ) from error
+
+
+def _as_request(spec: TopicSpec, brokers: int) -> dict[str, Any]:
+    return {
+        "num_partitions": spec.partitions,
+        "replication_factor": max(1, min(_REPLICAS_MAX, brokers)),
+        "configs": dict(spec.configs),
+    }
+
+
+def _not_allowed(address: KafkaAddress, missing: Mapping[str, Mapping[str, Any]]) -> str:
+    commands = "; ".join(
+        f"{name} with {request['num_partitions']} partitions and "
+        + ", ".join(f"{key}={value}" for key, value in request["configs"].items())
+        for name, request in missing.items()
+    )
+    return (
+        f"not allowed to create topics on {','.join(address.bootstrap_servers)}: grant CREATE and DESCRIBE on "
+        f"topics with the prefix 'groupwatch-', or create them yourself: {commands}"
+    )

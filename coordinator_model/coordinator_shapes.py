@@ -200,7 +200,8 @@ _GENERATIONS = (
         _leader,
     ),
     _shape(
-        f"{_SCALA_LEADER}while new leader MemberMetadata(memberId={{m2}}, groupInstanceId={{rest}}) was elected.",
+        f"{_SCALA_LEADER}while new leader MemberMetadata(memberId={{m2}}, groupInstanceId={{rest}}) "
+        "was elected.",
         _leader,
     ),
     _shape(f"{_SCALA_LEADER}while new leader {{m2}} was elected.", _leader),

@@ -250,7 +250,7 @@ def _event_ms(fields: _Fields, timezone: str) -> int:
 
 
 def time_ms(found: Any, timezone: str) -> int:
-    """Return epoch ms of an envelope's time: ISO 8601, epoch s, ms, us or ns, or log4j2's instant; -1: none."""
+    """Return epoch ms of an envelope's time: ISO 8601, epoch s, ms, us or ns, log4j2's instant; or -1."""
     if isinstance(found, bool):
         return -1
     if isinstance(found, int | float):

@@ -374,6 +374,8 @@ class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):
     """A copy of a clock record in one partition of the events topic: what was before it is read."""
 
     sequence: int
+    skew_ms: dict[int, int] = {}
+    """As in ``Clock``: how far each broker's clock is ahead of the driver's."""
 
 
 class Settings(Observation, tag="set", frozen=True, kw_only=True):

@@ -8,11 +8,22 @@ that do not concern groups are told by their first bytes alone.
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Annotated, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.request_fields import (
+    CommitLine,
+    DeleteLine,
+    HeartbeatLine,
+    JoinLine,
+    LeaveLine,
+    Leaving,
+    RenderedLine,
+    RequestLine,
+    SyncLine,
+)
 
 START = b"Completed request:"
 _API = re.compile(
@@ -38,163 +49,17 @@ class Answered(NamedTuple):
     observations: tuple[on.AnyObservation, ...]
 
 
-_Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), lt=2**15)]
-_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-_Millis = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
-
-
-class _Part(msgspec.Struct, rename="camel", frozen=True):
-    """Base of the parts of a line: names as Kafka's schemas spell them."""
-
-
-class _Header(_Part, frozen=True):
-    client_id: str | None = None
-
-
-class _Software(_Part, frozen=True):
-    software_name: str = ""
-
-
-class _Line(_Part, frozen=True):
-    """What every line has beside request and response."""
-
-    request_header: _Header
-    connection: str = ""
-    total_time_ms: _Millis = 0.0
-    principal: str = ""
-    client_information: _Software = _Software()
-
-
-class _Named(_Part, frozen=True):
-    """What most group requests begin with."""
-
-    group_id: str
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-
-class _Answer(_Part, frozen=True):
-    error_code: _Int16 = 0
-
-
-class _MemberName(_Part, frozen=True):
-    member_id: str = ""
-
-
-class _JoinRequest(_Named, frozen=True):
-    session_timeout_ms: _Int32 = -1
-    rebalance_timeout_ms: _Int32 = -1
-    protocol_type: str = ""
-    reason: str | None = None
-
-
-class _JoinAnswer(_Answer, frozen=True):
-    generation_id: _Int32 = -1
-    protocol_name: str | None = None
-    leader: str = ""
-    member_id: str = ""
-    members: tuple[_MemberName, ...] = ()
-
-
-class _Join(_Line, frozen=True, kw_only=True):
-    request: _JoinRequest
-    response: _JoinAnswer
-
-
-class _SyncRequest(_Named, frozen=True):
-    generation_id: _Int32 = -1
-    assignments: tuple[_MemberName, ...] = ()
-
-
-class _Sync(_Line, frozen=True, kw_only=True):
-    request: _SyncRequest
-    response: _Answer
-
-
-class _HeartbeatRequest(_Named, frozen=True):
-    generation_id: _Int32 = -1
-
-
-class _Heartbeat(_Line, frozen=True, kw_only=True):
-    request: _HeartbeatRequest
-    response: _Answer
-
-
-class _Leaving(_Part, frozen=True):
-    member_id: str = ""
-    group_instance_id: str | None = None
-    reason: str | None = None
-    error_code: _Int16 = 0
-
-
-class _LeaveRequest(_Named, frozen=True):
-    members: tuple[_Leaving, ...] | None = None
-
-
-class _LeaveAnswer(_Answer, frozen=True):
-    members: tuple[_Leaving, ...] = ()
-
-
-class _Leave(_Line, frozen=True, kw_only=True):
-    request: _LeaveRequest
-    response: _LeaveAnswer
-
-
-class _CommitRequest(_Named, frozen=True):
-    generation_id_or_member_epoch: _Int32 | None = None
-    generation_id: _Int32 = -1
-
-
-class _CommittedTopic(_Part, frozen=True):
-    partitions: tuple[_Answer, ...] = ()
-
-
-class _CommitAnswer(_Part, frozen=True):
-    topics: tuple[_CommittedTopic, ...] = ()
-
-
-class _Commit(_Line, frozen=True, kw_only=True):
-    request: _CommitRequest
-    response: _CommitAnswer
-
-
-class _DeleteRequest(_Part, frozen=True):
-    groups_names: tuple[str, ...]
-
-
-class _Deleted(_Answer, frozen=True, kw_only=True):
-    group_id: str
-
-
-class _DeleteAnswer(_Part, frozen=True):
-    results: tuple[_Deleted, ...] = ()
-
-
-class _Delete(_Line, frozen=True, kw_only=True):
-    request: _DeleteRequest
-    response: _DeleteAnswer
-
-
-class _Rendered(_Part, frozen=True):
-    """Only to tell a line whose request was not rendered from one that is broken."""
-
-    request: msgspec.Raw = msgspec.Raw()
-    response: msgspec.Raw = msgspec.Raw()
-
-
-# --- from parts to observations --------------------------------------------------------------------
-
 _CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
 
 
 @lru_cache(maxsize=65536)
 def host_of(connection: str) -> str:
-    """Return the remote host of ``local:port-remote:port-processor-index``, as "/10.0.0.7"; "" if it is none."""
+    """Return the remote host of ``local:port-remote:port-processor-index`` as "/10.0.0.7", or ""."""
     found = _CONNECTION.fullmatch(connection)
     return f"/{found[1]}" if found else ""
 
 
-def _client(line: _Line) -> on.Client:
+def _client(line: RequestLine) -> on.Client:
     return client_of(
         line.request_header.client_id or "",
         line.connection,
@@ -215,11 +80,11 @@ def client_of(client_id: str, connection: str, principal: str, software: str) ->
     )
 
 
-def _arrived_ms(line: _Line, at_ms: int) -> int:
+def _arrived_ms(line: RequestLine, at_ms: int) -> int:
     return at_ms - round(line.total_time_ms)
 
 
-def _join(line: _Join, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _join(line: JoinLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked, answer = line.request, line.response
     return (
         on.JoinAnswered(
@@ -245,7 +110,7 @@ def _join(line: _Join, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
-def _sync(line: _Sync, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     return (
         on.SyncAnswered(
@@ -261,7 +126,7 @@ def _sync(line: _Sync, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
-def _heartbeat(line: _Heartbeat, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     return (
         on.Heartbeats(
@@ -276,11 +141,11 @@ def _heartbeat(line: _Heartbeat, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
-def _leave(line: _Leave, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _leave(line: LeaveLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked, answer = line.request, line.response
     # Versions 0-2 carry one member beside the group; an error for the whole request concerns each member.
     leaving = (
-        asked.members if asked.members is not None else (_Leaving(asked.member_id, asked.group_instance_id),)
+        asked.members if asked.members is not None else (Leaving(asked.member_id, asked.group_instance_id),)
     )
     errors = [member.error_code for member in answer.members]
     errors += [0] * (len(leaving) - len(errors))
@@ -301,14 +166,14 @@ _OF_THE_MEMBER = (82, 25, 22, 113, 110, 27, 16, 15, 14)
 
 
 def worst_error(codes: set[int]) -> int:
-    """Return the error that says most: of the member or its generation, then of the group, then of a partition."""
+    """Return the error that says most: of member or generation, then of the group, then of a partition."""
     for code in _OF_THE_MEMBER:
         if code in codes:
             return code
     return max(codes - {0}, default=0)
 
 
-def _commit(line: _Commit, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _commit(line: CommitLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     codes = {partition.error_code for topic in line.response.topics for partition in topic.partitions}
     epoch = asked.generation_id_or_member_epoch
@@ -325,7 +190,7 @@ def _commit(line: _Commit, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
-def _delete(line: _Delete, at_ms: int) -> tuple[on.AnyObservation, ...]:
+def _delete(line: DeleteLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     errors = {result.group_id: result.error_code for result in line.response.results}
     return tuple(
         on.DeleteAnswered(group=group, error_code=errors.get(group, 0)) for group in line.request.groups_names
@@ -333,7 +198,7 @@ def _delete(line: _Delete, at_ms: int) -> tuple[on.AnyObservation, ...]:
 
 
 _Read = Callable[[bytes, int], tuple[on.AnyObservation, ...]]
-_LineT = TypeVar("_LineT", bound=_Line)
+_LineT = TypeVar("_LineT", bound=RequestLine)
 
 
 def _reader(shape: type[_LineT], build: Callable[[_LineT, int], tuple[on.AnyObservation, ...]]) -> _Read:
@@ -342,13 +207,13 @@ def _reader(shape: type[_LineT], build: Callable[[_LineT, int], tuple[on.AnyObse
 
 
 _READERS: Mapping[int, tuple[str, _Read]] = {
-    8: ("offset_commit", _reader(_Commit, _commit)),
-    11: ("join_group", _reader(_Join, _join)),
-    12: ("heartbeat", _reader(_Heartbeat, _heartbeat)),
-    13: ("leave_group", _reader(_Leave, _leave)),
-    14: ("sync_group", _reader(_Sync, _sync)),
-    28: ("txn_offset_commit", _reader(_Commit, _commit)),
-    42: ("delete_groups", _reader(_Delete, _delete)),
+    8: ("offset_commit", _reader(CommitLine, _commit)),
+    11: ("join_group", _reader(JoinLine, _join)),
+    12: ("heartbeat", _reader(HeartbeatLine, _heartbeat)),
+    13: ("leave_group", _reader(LeaveLine, _leave)),
+    14: ("sync_group", _reader(SyncLine, _sync)),
+    28: ("txn_offset_commit", _reader(CommitLine, _commit)),
+    42: ("delete_groups", _reader(DeleteLine, _delete)),
 }
 _NOTED: Mapping[int, str] = {
     9: "offset_fetch",
@@ -367,7 +232,7 @@ _NOTED: Mapping[int, str] = {
     92: "delete_share_group_offsets",
 }
 """APIs that concern groups and tell the classic model nothing: counted by name, not decoded."""
-_RENDERED = msgspec.json.Decoder(_Rendered)
+_RENDERED = msgspec.json.Decoder(RenderedLine)
 
 
 def parse(message: bytes, at_ms: int) -> Answered:

@@ -183,10 +183,7 @@ class _Decoding:
                 stretch = self._stretch(partition, backlog, _broker_of(key))
             second, millis, identity = found.group(1, 2, 4)
             base_ms = None if second is None else seconds_ms.get(second)
-            if base_ms is None:
-                at_ms = self._line_ms(second, millis, stamp)
-            else:
-                at_ms = base_ms + int(millis)
+            at_ms = self._line_ms(second, millis, stamp) if base_ms is None else base_ms + int(millis)
             if at_ms > stamp + AHEAD_MAX_MS:
                 at_ms = stamp
             stretch.request_seconds.add(at_ms // 1000)

@@ -1,0 +1,198 @@
+"""The fields of request log lines that the model needs, as Kafka's schemas name them.
+
+Fields that some versions lack have defaults; numbers have the ranges of Kafka's types, so that a
+broken line is refused here and not when the observation is packed.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), lt=2**15)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Millis = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
+
+
+class Part(msgspec.Struct, rename="camel", frozen=True):
+    """Base of the parts of a line: names as Kafka's schemas spell them."""
+
+
+class Header(Part, frozen=True):
+    """What the request header adds."""
+
+    client_id: str | None = None
+
+
+class Software(Part, frozen=True):
+    """What the client calls itself."""
+
+    software_name: str = ""
+
+
+class RequestLine(Part, frozen=True):
+    """What every line has beside request and response."""
+
+    request_header: Header
+    connection: str = ""
+    total_time_ms: Millis = 0.0
+    principal: str = ""
+    client_information: Software = Software()
+
+
+class Named(Part, frozen=True):
+    """What most group requests begin with."""
+
+    group_id: str
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class Answer(Part, frozen=True):
+    """An answer that is an error code."""
+
+    error_code: Int16 = 0
+
+
+class MemberName(Part, frozen=True):
+    """A member by its id."""
+
+    member_id: str = ""
+
+
+class JoinRequest(Named, frozen=True):
+    """JoinGroup 0-9."""
+
+    session_timeout_ms: Int32 = -1
+    rebalance_timeout_ms: Int32 = -1
+    protocol_type: str = ""
+    reason: str | None = None
+
+
+class JoinAnswer(Answer, frozen=True):
+    """Its answer; members in the leader's only."""
+
+    generation_id: Int32 = -1
+    protocol_name: str | None = None
+    leader: str = ""
+    member_id: str = ""
+    members: tuple[MemberName, ...] = ()
+
+
+class JoinLine(RequestLine, frozen=True, kw_only=True):
+    """A JoinGroup line."""
+
+    request: JoinRequest
+    response: JoinAnswer
+
+
+class SyncRequest(Named, frozen=True):
+    """SyncGroup 0-5; assignments in the leader's only."""
+
+    generation_id: Int32 = -1
+    assignments: tuple[MemberName, ...] = ()
+
+
+class SyncLine(RequestLine, frozen=True, kw_only=True):
+    """A SyncGroup line."""
+
+    request: SyncRequest
+    response: Answer
+
+
+class HeartbeatRequest(Named, frozen=True):
+    """Heartbeat 0-4."""
+
+    generation_id: Int32 = -1
+
+
+class HeartbeatLine(RequestLine, frozen=True, kw_only=True):
+    """A Heartbeat line."""
+
+    request: HeartbeatRequest
+    response: Answer
+
+
+class Leaving(Part, frozen=True):
+    """One member that leaves (versions 3-5), or its answer."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    reason: str | None = None
+    error_code: Int16 = 0
+
+
+class LeaveRequest(Named, frozen=True):
+    """LeaveGroup 0-5."""
+
+    members: tuple[Leaving, ...] | None = None
+
+
+class LeaveAnswer(Answer, frozen=True):
+    """Its answer."""
+
+    members: tuple[Leaving, ...] = ()
+
+
+class LeaveLine(RequestLine, frozen=True, kw_only=True):
+    """A LeaveGroup line."""
+
+    request: LeaveRequest
+    response: LeaveAnswer
+
+
+class CommitRequest(Named, frozen=True):
+    """OffsetCommit 2-10 and TxnOffsetCommit 0-5, which name the generation differently."""
+
+    generation_id_or_member_epoch: Int32 | None = None
+    generation_id: Int32 = -1
+
+
+class CommittedTopic(Part, frozen=True):
+    """The answer for one topic."""
+
+    partitions: tuple[Answer, ...] = ()
+
+
+class CommitAnswer(Part, frozen=True):
+    """The answer for all topics."""
+
+    topics: tuple[CommittedTopic, ...] = ()
+
+
+class CommitLine(RequestLine, frozen=True, kw_only=True):
+    """An OffsetCommit or TxnOffsetCommit line."""
+
+    request: CommitRequest
+    response: CommitAnswer
+
+
+class DeleteRequest(Part, frozen=True):
+    """DeleteGroups 0-2."""
+
+    groups_names: tuple[str, ...]
+
+
+class Deleted(Answer, frozen=True, kw_only=True):
+    """The answer for one group."""
+
+    group_id: str
+
+
+class DeleteAnswer(Part, frozen=True):
+    """The answer for all groups."""
+
+    results: tuple[Deleted, ...] = ()
+
+
+class DeleteLine(RequestLine, frozen=True, kw_only=True):
+    """A DeleteGroups line."""
+
+    request: DeleteRequest
+    response: DeleteAnswer
+
+
+class RenderedLine(Part, frozen=True):
+    """Only to tell a line whose request was not rendered from one that is broken."""
+
+    request: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = msgspec.Raw()

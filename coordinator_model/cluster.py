@@ -1,0 +1,152 @@
+"""What concerns the whole cluster: counts, what could not be read, who was heard, moves of coordinators.
+
+Kept in the shard ``CLUSTER_SHARD``.  Totals only grow; everything else is bounded.
+"""
+
+import base64
+from collections.abc import Callable
+
+import msgspec
+
+from coordinator_model import observations as on
+
+SAMPLES_MAX = 100
+SAMPLE_BYTES_MAX = 512
+CONTRADICTIONS_MAX = 100
+MOVES_MAX = 200
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One record that could not be read."""
+
+    at_ms: int
+    source: str
+    reason: str
+    detail: str
+    sample: bytes
+
+
+class Contradiction(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """The topic told what a broker's log should have told before."""
+
+    at_ms: int
+    broker: int
+    lost: on.Source
+    group: str
+
+
+class Move(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A broker began to load, loaded, or gave up one offsets partition."""
+
+    at_ms: int
+    broker: int
+    kind: str
+    """loading, loaded or unloaded."""
+    epoch: int = -1
+
+
+class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
+    """The picture of one cluster as a whole; dictionaries are keyed by tuples, as said at each."""
+
+    events: dict[tuple[str, str], int] = {}
+    """(source, kind) -> how many."""
+    undecodable: dict[tuple[str, str], int] = {}
+    """(source, reason) -> how many."""
+    samples: list[Sample] = []
+    heard: dict[tuple[int, int], int] = {}
+    """(broker, source) -> newest second, in epoch ms, in which that log gave a line."""
+    contradictions: list[Contradiction] = []
+    divergences: dict[str, int] = {}
+    newest_ms: dict[str, int] = {}
+    """Source -> newest event time."""
+    moves: list[Move] = []
+
+    def apply(self, seen: on.Seen) -> bool:
+        """Take in one observation; True if a rule may care at once."""
+        handler = _HANDLERS.get(type(seen.what))
+        return handler(self, seen) if handler else False
+
+    def report(self, *, now_ms: int) -> bytes:
+        """Return the picture as JSON for /metrics and the page."""
+        return msgspec.json.encode(
+            {
+                "at_ms": now_ms,
+                "events": [[*key, count] for key, count in sorted(self.events.items())],
+                "undecodable": [[*key, count] for key, count in sorted(self.undecodable.items())],
+                "samples": [
+                    {**_fields(s), "sample": base64.b64encode(s.sample).decode()} for s in self.samples
+                ],
+                "heard": [
+                    [broker, on.Source(source).name.lower(), at_ms]
+                    for (broker, source), at_ms in sorted(self.heard.items())
+                ],
+                "contradictions": [{**_fields(c), "lost": c.lost.name.lower()} for c in self.contradictions],
+                "divergences": self.divergences,
+                "newest_ms": self.newest_ms,
+                "moves": [_fields(move) for move in self.moves],
+            }
+        )
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, object]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def _counted(state: ClusterState, seen: on.Seen) -> bool:
+    assert isinstance(seen.what, on.Counted)  # noqa: S101 - the table's type
+    for source, kind, count in seen.what.counts:
+        state.events[source, kind] = state.events.get((source, kind), 0) + count
+        state.newest_ms[source] = max(state.newest_ms.get(source, -1), seen.at_ms)
+    return False
+
+
+def _undecodable(state: ClusterState, seen: on.Seen) -> bool:
+    bad = seen.what
+    assert isinstance(bad, on.Undecodable)  # noqa: S101 - the table's type
+    key = (bad.origin, bad.reason)
+    state.undecodable[key] = state.undecodable.get(key, 0) + bad.count
+    sample = Sample(
+        at_ms=seen.at_ms,
+        source=bad.origin,
+        reason=bad.reason,
+        detail=bad.detail[:200],
+        sample=bad.sample[:SAMPLE_BYTES_MAX],
+    )
+    state.samples = [*state.samples, sample][-SAMPLES_MAX:]
+    return False
+
+
+def _heard(state: ClusterState, seen: on.Seen) -> bool:
+    what = seen.what
+    assert isinstance(what, on.BrokerHeard)  # noqa: S101 - the table's type
+    key = (what.broker, int(what.heard))
+    state.heard[key] = max(state.heard.get(key, -1), max(what.seconds, default=-1) * 1000)
+    return False
+
+
+def _contradicted(state: ClusterState, seen: on.Seen) -> bool:
+    what = seen.what
+    assert isinstance(what, on.Contradicted)  # noqa: S101 - the table's type
+    one = Contradiction(at_ms=seen.at_ms, broker=what.broker, lost=what.lost, group=what.group)
+    state.contradictions = [*state.contradictions, one][-CONTRADICTIONS_MAX:]
+    state.divergences["log_line_missing"] = state.divergences.get("log_line_missing", 0) + 1
+    return True
+
+
+def _moved(state: ClusterState, seen: on.Seen) -> bool:
+    what = seen.what
+    kind = {on.ShardLoading: "loading", on.ShardLoaded: "loaded"}.get(type(what), "unloaded")
+    move = Move(at_ms=seen.at_ms, broker=seen.broker, kind=kind, epoch=getattr(what, "epoch", -1))
+    state.moves = [*state.moves, move][-MOVES_MAX:]
+    return True
+
+
+_HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
+    on.Counted: _counted,
+    on.Undecodable: _undecodable,
+    on.BrokerHeard: _heard,
+    on.Contradicted: _contradicted,
+    on.ShardLoading: _moved,
+    on.ShardLoaded: _moved,
+    on.ShardUnloaded: _moved,
+}

@@ -1,0 +1,100 @@
+"""Runs the shard of the whole cluster: the same order of time, but one state and no groups."""
+
+from coordinator_model import observations as on
+from coordinator_model.cluster import ClusterState
+from coordinator_model.judging import Divergence, Judge, Judgement, Outputs
+from coordinator_model.ordering import NEVER, Held
+from coordinator_model.snapshot import Header
+
+TICK_MS = 1_000
+"""The rules about the cluster are asked at least so often: most of them are about silence."""
+
+
+class ClusterShard:
+    """One step of the cluster-wide shard."""
+
+    def __init__(self, *, cluster: str, header: Header, strict: bool) -> None:
+        self.cluster = cluster
+        self.header = header
+        self.strict = strict
+        self.state = header.cluster if header.cluster is not None else ClusterState()
+        header.cluster = self.state
+
+    def step(self, seen: list[on.Seen], judge: Judge | None) -> Outputs:
+        """Take in a batch and return what the rules made of it."""
+        outputs = Outputs()
+        order = self.header.order
+        for floor_ms, heard in order.take(seen):
+            what = heard.what
+            newest = max(what.seconds, default=0) if isinstance(what, on.BrokerHeard) else 0
+            order.held.append(Held(max(floor_ms, order.now_ms, newest * 1000 + 1000), heard))
+        if judge is not None:
+            judge.configure(self.header.settings or b"{}")
+        now_ms = order.advance()
+        ready, _ = order.release()
+        self._go_live(now_ms)
+        for held in ready:
+            self._judge_before(held.order_ms, judge, outputs)
+            self._apply(held, judge, outputs)
+        self._judge_before(now_ms, judge, outputs)
+        self.header.done_ms = max(self.header.done_ms, now_ms)
+        if ready or order.asked:
+            outputs.cluster_report = self.state.report(now_ms=now_ms)
+        outputs.reported, order.asked = order.asked, False
+        return outputs
+
+    def _go_live(self, now_ms: int) -> None:
+        header = self.header
+        if header.live_since_ms < 0 <= header.order.first_clock_ms < now_ms:
+            header.live_since_ms = header.cluster_due_ms = header.order.first_clock_ms
+
+    def _apply(self, held: Held, judge: Judge | None, outputs: Outputs) -> None:
+        header, what = self.header, held.seen.what
+        if isinstance(what, on.Settings):
+            header.settings = what.settings
+            if judge is not None:
+                judge.configure(what.settings)
+            self._ask(held.order_ms, judge, outputs)
+        elif isinstance(what, on.Adopted):
+            if judge is not None:
+                header.cluster_memory = judge.adopt(alert=what.alert, memory=header.cluster_memory)
+            self._ask(held.order_ms, judge, outputs)
+        elif self.state.apply(held.seen):
+            self._ask(held.order_ms, judge, outputs)
+
+    def _judge_before(self, limit_ms: int, judge: Judge | None, outputs: Outputs) -> None:
+        while self.header.cluster_due_ms < limit_ms:
+            self._ask(self.header.cluster_due_ms, judge, outputs)
+
+    def _ask(self, at_ms: int, judge: Judge | None, outputs: Outputs) -> None:
+        header = self.header
+        if header.live_since_ms < 0:
+            return
+        tick_ms = (at_ms // TICK_MS + 1) * TICK_MS
+        if judge is None:
+            header.cluster_due_ms = tick_ms
+            return
+        judgement = self._judged(at_ms, judge, outputs)
+        if judgement is None:
+            header.cluster_due_ms = tick_ms
+            return
+        header.cluster_memory = judgement.memory
+        outputs.alerts.extend(judgement.alerts)
+        due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
+        header.cluster_due_ms = due_ms if at_ms < due_ms < tick_ms else tick_ms
+
+    def _judged(self, at_ms: int, judge: Judge, outputs: Outputs) -> Judgement | None:
+        try:
+            return judge.judge_cluster(
+                cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
+            )
+        except Exception as error:
+            if self.strict:
+                raise
+            text = f"{type(error).__name__}: {error}"[:500]
+            outputs.divergences.append(
+                Divergence(kind="internal_error", group="", broker=-1, at_ms=at_ms, detail=text)
+            )
+            divergences = self.state.divergences
+            divergences["internal_error"] = divergences.get("internal_error", 0) + 1
+            return None

@@ -1,0 +1,103 @@
+"""Who spoke when, and which broker holds the shard: what a shard knows of its sources, not of its groups."""
+
+from bisect import bisect_right
+from typing import Final
+
+from coordinator_model import observations as on
+from coordinator_model.observations import Seen, Source
+from coordinator_model.snapshot import Header
+
+REQUESTS_LIVE_MS: Final = 30_000
+"""A request log that was silent longer proves nothing by the silence of one member."""
+NEWEST: Final = 2**62
+HEARD_KEPT_MS: Final = 120_000
+LOST_FOR_MS: Final = 60_000
+"""A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us."""
+
+
+def hear(header: Header, floor_ms: int, seen: Seen) -> None:
+    """Note in which seconds a broker's request log spoke.
+
+    A second counts only once it is over: within it, whether its line has arrived yet would depend on
+    how fast it was read.
+    """
+    what = seen.what
+    if not isinstance(what, on.BrokerHeard) or what.heard is not Source.REQUEST_LOG:
+        return
+    known = header.heard.setdefault(what.broker, [])
+    known.extend((max(second * 1000 + 1000, floor_ms), second * 1000) for second in what.seconds)
+    known.sort()
+    # A second that counts later than a newer one never decides anything.
+    newest = -1
+    kept: list[tuple[int, int]] = []
+    for counts_ms, at_ms in known:
+        if at_ms > newest:
+            kept.append((counts_ms, at_ms))
+            newest = at_ms
+    header.heard[what.broker] = kept
+
+
+def forget_heard(header: Header, before_ms: int) -> None:
+    """Drop the seconds that no judgement from ``before_ms`` on can ask for."""
+    for broker, known in header.heard.items():
+        keep = bisect_right(known, (before_ms, NEWEST)) - 1
+        if keep > 0:
+            header.heard[broker] = known[keep:]
+
+
+def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
+    """Return the newest second over by ``at_ms`` in which that broker's request log spoke, or -1.
+
+    Broker -1 stands for any of them: nobody has told yet who holds the shard.
+    """
+    if broker < 0:
+        return max((requests_heard_ms(header, one, at_ms) for one in header.heard), default=-1)
+    known = header.heard.get(broker)
+    if not known:
+        return -1
+    if known[-1][0] <= at_ms:
+        return known[-1][1]
+    index = bisect_right(known, (at_ms, NEWEST)) - 1
+    return known[index][1] if index >= 0 else -1
+
+
+def requests_live(header: Header, broker: int, at_ms: int) -> bool:
+    """Say whether that broker's request log spoke within the last half minute."""
+    heard_ms = requests_heard_ms(header, broker, at_ms)
+    return heard_ms >= 0 and at_ms - heard_ms <= REQUESTS_LIVE_MS
+
+
+def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
+    """Take in that a broker loads, has loaded, or gives up the shard; the coordinator's epoch decides."""
+    what = seen.what
+    if isinstance(what, on.ShardUnloaded):
+        header.lost[seen.broker] = at_ms
+        if header.coordinator == seen.broker:
+            header.coordinator = -1
+        return
+    epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
+    if epoch < header.epoch:
+        return
+    header.epoch = epoch
+    if header.coordinator not in (-1, seen.broker):
+        header.lost[header.coordinator] = at_ms
+    header.coordinator = seen.broker
+    header.lost.pop(seen.broker, None)
+
+
+def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
+    """Say whether a broker speaks of a shard that it has lost; notes who holds it otherwise.
+
+    Must be asked in the order in which things happened.
+    """
+    broker = seen.broker
+    if broker < 0 or broker == header.coordinator:
+        return False
+    lost_ms = header.lost.get(broker)
+    if lost_ms is not None:
+        if at_ms - lost_ms <= LOST_FOR_MS or seen.source is not Source.COORDINATOR_LOG:
+            return True
+        del header.lost[broker]
+    if seen.source is Source.COORDINATOR_LOG or header.coordinator < 0:
+        header.coordinator = broker
+    return False

@@ -1,0 +1,93 @@
+"""What a shard asks of the rules, and what it hands to whoever runs it.
+
+The model knows no rule.  It calls a ``Judge`` at the times at which a rule may have something to say
+and keeps the judge's memory, unread, beside each group.
+"""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from coordinator_model.cluster import ClusterState
+from coordinator_model.group import Group, Step, Transition
+from coordinator_model.report import GroupReport
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be known at the time of judgement, so that silence is not taken for proof."""
+
+    info_live: bool
+    """The coordinator's INFO log speaks and has not been contradicted since."""
+    requests_live: bool
+    """The coordinator's request log gave a line within the last half minute."""
+    offsets_enabled: bool
+    requests_heard_ms: int
+    """Newest whole second (epoch ms), over by now, in which the coordinator broker's request log gave
+    any line; -1 never."""
+    live_since_ms: int
+    """Event time at which this shard left its backlog; -1 while it is in it."""
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge's answer."""
+
+    memory: bytes | None
+    alerts: list[Any]
+    due_ms: int | None
+    """When to be called again if there is no news."""
+
+
+class Judge(Protocol):
+    """The rules, as a shard sees them; everything they remember of a group is in ``memory``.
+
+    One judge serves many shards, so ``configure`` is called at the start of each step and must be
+    cheap for settings that it has already.
+    """
+
+    def configure(self, settings: bytes) -> None:
+        """Use these settings (canonical JSON) from here on."""
+
+    def judge(
+        self,
+        *,
+        cluster: str,
+        group: Group,
+        step: Step,
+        memory: bytes | None,
+        now_ms: int,
+        evidence: Evidence,
+        removed: bool,
+    ) -> Judgement:
+        """Return what the rules make of ``step`` at ``now_ms``; ``removed``: resolve everything."""
+
+    def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
+        """Return the memory with an alert (JSON) that an earlier job left open."""
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Return what the rules about the whole cluster say at ``now_ms``."""
+
+
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """Our picture and the sources disagreed, or our own code failed (``internal_error``)."""
+
+    kind: str
+    group: str
+    broker: int
+    at_ms: int
+    detail: str = ""
+
+
+class Outputs(msgspec.Struct, kw_only=True):
+    """What one step of a shard produced, in the order in which it must be written."""
+
+    transitions: list[Transition] = []
+    alerts: list[Any] = []
+    reports: list[GroupReport] = []
+    contradictions: list[tuple[int, str, str]] = []
+    """(broker, what it lost, group)."""
+    divergences: list[Divergence] = []
+    cluster_report: bytes | None = None
+    reported: bool = False
+    """Every group was reported, because a clock asked."""

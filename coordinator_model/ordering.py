@@ -1,0 +1,332 @@
+"""When each observation takes effect, whatever the batches it came in.
+
+An observation's *order time* depends on the contents of its Kafka partition alone: its own time, but
+never before that of its predecessor in the same stream, and never before the time that its partition
+had proved to have reached where it stands.  A shard's *now* is the least time that all partitions
+feeding it have reached, so everything that arrives later has an order time of at least *now*, and
+what lies strictly before *now* can be applied, in order, for good.
+
+Observations wait here until then.  Three lanes prove time:
+
+- a partition of the events topic, by the clock copies in it, less the time a log line may take on its
+  way (``SETTLE_MS``), on the slowest broker's clock;
+- the shard's offsets partition, by clocks whose end offset has been read, or by its records;
+- the control partition, by its clocks.
+
+A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
+must not fold across a clock copy, or its parts would be taken for late.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from coordinator_model import observations as on
+from coordinator_model.observations import Seen, Source
+
+SETTLE_MS = 300
+"""How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
+SILENT_SETTLE_MS = 10_000
+"""The same for lines older than the first clock copy: only its own lines tell how far a partition is."""
+SKEW_MAX_MS = 5_000
+"""A broker's clock that is further off delays nobody else; its own lines count as late."""
+AHEAD_MAX_MS = 60_000
+"""A line dated further after its Kafka record has a wrong zone or clock; the record's time counts."""
+HELD_MAX = 200_000
+NEVER = 2**62
+"""A deadline that is none."""
+
+_CONTROL = (on.Clock, on.Settings, on.Adopted, on.Contradicted)
+RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
+
+
+class Held(msgspec.Struct, array_like=True):
+    """An observation that waits, or is just due."""
+
+    order_ms: int
+    seen: Seen
+
+
+class Run(msgspec.Struct, array_like=True):
+    """A folded run that waits; each of its times counts as at least ``floor_ms``."""
+
+    floor_ms: int
+    seen: Seen
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Return the times not applied yet."""
+        what = self.seen.what
+        assert isinstance(what, RUN_TYPES)  # noqa: S101 - only runs are wrapped
+        return what.times
+
+    def first_ms(self) -> int:
+        """Return when its first time takes effect."""
+        return max(self.floor_ms, self.times[0])
+
+    def count_before(self, limit_ms: int) -> int:
+        """Return how many of its times take effect before ``limit_ms``."""
+        return 0 if self.floor_ms >= limit_ms else bisect_left(self.times, limit_ms)
+
+
+class EventsLane(msgspec.Struct, array_like=True):
+    """How far one partition of the events topic is known to have been read."""
+
+    clock_ms: int = -1
+    skew_ms: dict[int, int] = {}
+    reached_ms: int = -1
+    spoken_ms: dict[int, int] = {}
+    """Broker -> order time of its newest coordinator line, so that lines keep their order."""
+
+    def tick(self, seen: Seen, what: on.EventsClock, settle_ms: int) -> None:
+        """Take in a clock copy."""
+        self.clock_ms = max(self.clock_ms, seen.at_ms)
+        self.skew_ms = what.skew_ms
+        self.reached_ms = max(self.reached_ms, self.clock_ms - settle_ms + _slowest(what.skew_ms))
+
+    def floor_ms(self, broker: int, settle_ms: int) -> int:
+        """Return the order time that a line of ``broker`` has here at least."""
+        if self.clock_ms < 0 or broker not in self.skew_ms:
+            return self.reached_ms
+        return max(self.reached_ms, self.clock_ms - settle_ms + _bounded(self.skew_ms[broker]))
+
+    def spoke(self, order_ms: int) -> None:
+        """Note a line; before the first clock copy lines are all that tells the time."""
+        if self.clock_ms < 0:
+            self.reached_ms = max(self.reached_ms, order_ms - SILENT_SETTLE_MS)
+
+
+class OffsetsLane(msgspec.Struct, array_like=True):
+    """How far the shard's offsets partition is known to have been read."""
+
+    position: int = -1
+    order_ms: int = -1
+    """Order time of the newest record."""
+    reached_ms: int = -1
+    end_offset: int = -1
+    ahead: list[tuple[int, int]] = []
+    """(end offset, time) of clocks whose end is not read yet; ascending."""
+
+    @property
+    def now_ms(self) -> int:
+        """Return the time reached."""
+        return max(self.reached_ms, self.order_ms)
+
+    def tick(self, end_offset: int, position: int, at_ms: int) -> None:
+        """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
+        # An end that goes back (a stale answer, an unclean election) proves nothing new.
+        self.end_offset = max(self.end_offset, end_offset)
+        self.ahead.append((self.end_offset, at_ms))
+        self.read_to(position)
+
+    def read_to(self, position: int) -> None:
+        """Note that everything before ``position`` has been read."""
+        self.position = max(self.position, position)
+        done = 0
+        for end_offset, at_ms in self.ahead:
+            if end_offset > self.position:
+                break
+            self.reached_ms = max(self.reached_ms, at_ms)
+            done += 1
+        if done:
+            del self.ahead[:done]
+
+    def order_of(self, offset: int, at_ms: int) -> int:
+        """Return the order time of the record at ``offset`` and note it as read."""
+        self.read_to(offset)
+        self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
+        self.read_to(offset + 1)
+        return self.order_ms
+
+
+class Order(msgspec.Struct, array_like=True):
+    """The lanes of one shard and what waits in it."""
+
+    now_ms: int = -1
+    settle_ms: int = SETTLE_MS
+    control_ms: int = -1
+    """Newest time of the control partition, on the slowest broker's clock."""
+    first_clock_ms: int = -1
+    spoken_control_ms: int = -1
+    events_partitions: int = 0
+    events: dict[int, EventsLane] = {}
+    clocked: OffsetsLane = msgspec.field(default_factory=OffsetsLane)
+    """The lane of the shard's own partition."""
+    held: list[Held] = []
+    runs: list[Run] = []
+    asked: bool = False
+    overflowed: int = 0
+    """Observations applied before their time because too many waited; reset by the reader."""
+
+    def take(self, batch: Iterable[Seen]) -> list[tuple[int, Seen]]:
+        """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody."""
+        heard: list[tuple[int, Seen]] = []
+        for seen in sorted(batch, key=_place):
+            what = seen.what
+            if type(what) is on.BrokerHeard:
+                heard.append((self._lane(seen.partition).floor_ms(what.broker, self.settle_ms), seen))
+            elif type(what) is on.EventsClock:
+                self._lane(seen.partition).tick(seen, what, self.settle_ms)
+            elif isinstance(what, _CONTROL):
+                self._take_control(seen)
+            elif isinstance(what, RUN_TYPES):
+                self._take_run(seen, what.times)
+            else:
+                self._hold(seen)
+        return heard
+
+    def _lane(self, partition: int) -> EventsLane:
+        lane = self.events.get(partition)
+        if lane is None:
+            lane = self.events[partition] = EventsLane()
+        return lane
+
+    def _take_control(self, seen: Seen) -> None:
+        what = seen.what
+        if isinstance(what, on.Clock):
+            self._tick(seen, what)
+            return
+        self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
+        self.held.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
+
+    def _tick(self, seen: Seen, clock: on.Clock) -> None:
+        self.control_ms = max(self.control_ms, seen.at_ms + _slowest(clock.skew_ms))
+        if self.first_clock_ms < 0:
+            self.first_clock_ms = self.control_ms
+        self.events_partitions = clock.events_partitions
+        self.asked |= clock.ask
+        if clock.end_offset >= 0:
+            self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
+            self._hold_back(clock.end_offset)
+
+    def _hold_back(self, end_offset: int) -> None:
+        """Give waiting records behind a clock's end the order time they had if the clock had come first."""
+        late = False
+        for held in self.held:
+            seen = held.seen
+            if (
+                seen.source is Source.OFFSETS
+                and seen.offset >= end_offset
+                and held.order_ms < self.control_ms
+            ):
+                held.order_ms, late = self.control_ms, True
+        if late:
+            self.clocked.order_ms = max(self.clocked.order_ms, self.control_ms)
+
+    def _take_run(self, seen: Seen, times: tuple[int, ...]) -> None:
+        if not times:
+            return
+        lane = self._lane(seen.partition)
+        floor_ms = max(lane.floor_ms(seen.broker, self.settle_ms), self.now_ms)
+        lane.spoke(times[0])
+        self.runs.append(Run(floor_ms, seen))
+
+    def _hold(self, seen: Seen) -> None:
+        at_ms = seen.at_ms
+        if at_ms > seen.recorded_at_ms + AHEAD_MAX_MS and seen.recorded_at_ms >= 0:
+            at_ms = seen.recorded_at_ms
+            seen = msgspec.structs.replace(seen, at_ms=at_ms)
+        if seen.source is Source.OFFSETS:
+            order_ms = self.clocked.order_of(seen.offset, at_ms)
+        else:
+            order_ms = self._order_of_line(seen, at_ms)
+        self.held.append(Held(max(order_ms, self.now_ms), seen))
+
+    def _order_of_line(self, seen: Seen, at_ms: int) -> int:
+        lane = self._lane(seen.partition)
+        order_ms = max(at_ms, lane.floor_ms(seen.broker, self.settle_ms))
+        if seen.source is Source.COORDINATOR_LOG:
+            order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
+            lane.spoken_ms[seen.broker] = order_ms
+        lane.spoke(order_ms)
+        return order_ms
+
+    def advance(self) -> int:
+        """Move *now* as far as every lane allows, and return it."""
+        self.now_ms = max(self.now_ms, self._reached())
+        excess = len(self.held) + len(self.runs) - HELD_MAX
+        if excess > 0:
+            self.overflowed += excess
+            times = sorted([one.order_ms for one in self.held] + [run.first_ms() for run in self.runs])
+            self.now_ms = max(self.now_ms, times[excess - 1] + 1)
+        return self.now_ms
+
+    def _reached(self) -> int:
+        if self.control_ms < 0:
+            return -1
+        reached = self.control_ms
+        if self.clocked.end_offset >= 0:
+            reached = min(reached, self.clocked.now_ms)
+        for partition in range(self.events_partitions):
+            lane = self.events.get(partition)
+            reached = min(reached, -1 if lane is None else lane.reached_ms)
+        return reached
+
+    def release(self) -> tuple[list[Held], list[Run]]:
+        """Take out what lies before *now*: observations in order, and runs cut there."""
+        now_ms = self.now_ms
+        ready = [one for one in self.held if one.order_ms < now_ms]
+        if ready:
+            self.held = [one for one in self.held if one.order_ms >= now_ms]
+            ready.sort(key=order_key)
+        runs: list[Run] = []
+        waiting: list[Run] = []
+        for run in self.runs:
+            head, tail = cut(run, now_ms)
+            if head is not None:
+                runs.append(head)
+            if tail is not None:
+                waiting.append(tail)
+        self.runs = waiting
+        return ready, runs
+
+    def due_ms(self) -> int:
+        """Return the time of the driver's clock at which something that waits may be released."""
+        times: Iterator[int] = iter(
+            [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
+        )
+        return min(times, default=NEVER)
+
+
+def order_key(held: Held) -> tuple[int, int, int, int, int]:
+    """Return the key by which a shard applies what is due."""
+    seen = held.seen
+    return held.order_ms, seen.source, seen.partition, seen.offset, seen.index
+
+
+def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
+    """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
+    times = run.times
+    count = run.count_before(limit_ms)
+    if count == 0:
+        return None, run
+    if count == len(times):
+        return run, None
+    return part(run, times[:count]), part(run, times[count:])
+
+
+def part(run: Run, times: tuple[int, ...]) -> Run:
+    """Return a run of only these ``times``; what told of its other times leaves no trace in it."""
+    seen = run.seen
+    what = msgspec.structs.replace(seen.what, times=times)
+    return Run(run.floor_ms, msgspec.structs.replace(seen, at_ms=times[-1], what=what))
+
+
+def _place(seen: Seen) -> tuple[int, int, int, int]:
+    """Return where an observation stands: control first, since it dates the others."""
+    if isinstance(seen.what, _CONTROL):
+        lane = 0
+    elif seen.source is Source.OFFSETS:
+        lane = 1
+    else:
+        lane = 2
+    return lane, seen.partition, seen.offset, seen.index
+
+
+def _bounded(skew_ms: int) -> int:
+    return max(-SKEW_MAX_MS, min(SKEW_MAX_MS, skew_ms))
+
+
+def _slowest(skew_ms: dict[int, int]) -> int:
+    return min((_bounded(one) for one in skew_ms.values()), default=0)

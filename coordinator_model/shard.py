@@ -1,0 +1,430 @@
+"""One shard of the coordinator: its groups, its sources, and the order in which things happened to them.
+
+A step takes observations in any order and works them off as a discrete-event simulation up to the
+shard's *now* (``ordering.py``).  What concerns one group only is run group by group (``timeline.py``);
+what concerns all of them cuts time into segments, and no group runs past a cut before every other has
+reached it:
+
+- the end of the backlog, at which the rules begin to judge;
+- new settings, moves of the coordinator, lines that name no group;
+- the INFO log found alive (its first line) or losing lines.  A contradiction is found within one
+  group, so it takes effect for all at the next multiple of ``SLICE_MS``.
+
+The result depends on what was seen, not on the batches it came in.
+"""
+
+import msgspec
+
+from coordinator_model import classic, evidence
+from coordinator_model import observations as on
+from coordinator_model.cluster_shard import ClusterShard
+from coordinator_model.group import Step
+from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
+from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.ordering import NEVER, Held, Order, Run
+from coordinator_model.report import report_of
+from coordinator_model.shard_settings import ShardSettings, read_settings
+from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
+from coordinator_model.timeline import Live, Timeline
+
+__all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
+
+SLICE_MS = 5_000
+_MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
+_NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
+_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted)
+_GROUP_SOURCES = (Source.COORDINATOR_LOG, Source.REQUEST_LOG)
+
+
+class Shard:
+    """One saved shard, awake."""
+
+    def __init__(self, header: Header, slots: list[Slot], *, cluster: str, strict: bool = False) -> None:
+        self.cluster = cluster
+        self.header = header
+        self.strict = strict
+        """Raise on a failure of our own code instead of counting it; for tests."""
+        self.slots = {slot.name: slot for slot in slots}
+        self._lives: dict[str, Live] = {}
+        self._runs: dict[str, list[Run]] = {}
+        self._live_ms = NEVER
+        self._cursor_ms = -1
+
+    @classmethod
+    def load(
+        cls, blob: bytes | None, *, cluster: str, shard: int, shard_count: int, strict: bool = False
+    ) -> "Shard":
+        """Return the shard saved in ``blob``, or a new one.
+
+        Raises:
+            SnapshotError: the blob cannot be read, or the number of shards is no longer the same.
+        """
+        if blob is None:
+            return cls(
+                Header(shard=shard, shard_count=shard_count, order=Order()),
+                [],
+                cluster=cluster,
+                strict=strict,
+            )
+        header, slots = decode(blob)
+        if header.shard_count != shard_count:
+            raise SnapshotError(
+                f"the checkpoint was made for {header.shard_count} partitions of the offsets topic, "
+                f"and there are {shard_count} now: groups lie on other shards, so begin a new checkpoint"
+            )
+        return cls(header, slots, cluster=cluster, strict=strict)
+
+    def save(self) -> bytes:
+        """Return the shard as bytes for ``load``."""
+        return encode(self.header, list(self.slots.values()))
+
+    @property
+    def due_ms(self) -> int | None:
+        """Return the time on the driver's clock before which a step without news changes nothing."""
+        header = self.header
+        dues = [header.cluster_due_ms, header.order.due_ms()]
+        dues.extend(min(slot.due_ms, slot.report_ms) for slot in self.slots.values())
+        due_ms = min(dues)
+        return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
+
+    def step(self, seen: list[Seen], judge: Judge | None) -> Outputs:
+        """Take in observations, bring everything forward to *now*, and return what came of it."""
+        if self.header.shard == CLUSTER_SHARD:
+            return ClusterShard(cluster=self.cluster, header=self.header, strict=self.strict).step(
+                seen, judge
+            )
+        header = self.header
+        for floor_ms, heard in header.order.take(seen):
+            evidence.hear(header, floor_ms, heard)
+        outputs = Outputs()
+        self._begin(judge, outputs)
+        now_ms = header.order.advance()
+        if header.order.overflowed:
+            self._timeline.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
+            header.order.overflowed = 0
+        if now_ms > header.done_ms:
+            held, runs = header.order.release()
+            for run in runs:
+                self._runs.setdefault(_group_of(run.seen), []).append(run)
+            self._work_off(held, now_ms)
+            header.done_ms = now_ms
+            evidence.forget_heard(header, now_ms - evidence.HEARD_KEPT_MS)
+        self._finish(outputs, now_ms)
+        return outputs
+
+    def _begin(self, judge: Judge | None, outputs: Outputs) -> None:
+        settings = self._settings
+        self._judge = judge
+        self._timeline = Timeline(
+            cluster=self.cluster,
+            header=self.header,
+            judge=judge,
+            outputs=outputs,
+            offsets_enabled=settings.offsets_enabled,
+            forget_after_ms=settings.forget_after_ms,
+            strict=self.strict,
+        )
+        if judge is not None:
+            judge.configure(self.header.settings or b"{}")
+
+    @property
+    def _settings(self) -> ShardSettings:
+        return read_settings(self.header.settings)
+
+    # --- segments ----------------------------------------------------------------------------------
+
+    def _work_off(self, held: list[Held], now_ms: int) -> None:
+        """Apply ``held`` and the released runs, and fire deadlines, up to just before ``now_ms``."""
+        index = 0
+        every_run = [run for runs in self._runs.values() for run in runs]
+        self._live_ms = self._first_live_ms(held, every_run)
+        self._cursor_ms = self.header.done_ms
+        while True:
+            self._cross(self._next_ms(held, index, now_ms))
+            until_ms = self._cut_ms(held, index, now_ms)
+            singles, index, cut = self._collect(held, index, until_ms)
+            if cut is not None:
+                until_ms = cut.order_ms
+            self._run_segment(singles, until_ms)
+            self._cursor_ms = until_ms
+            self._note_contradiction()
+            if cut is not None:
+                self._apply_cut(cut)
+            elif until_ms >= now_ms:
+                self._cross(now_ms)
+                return
+            else:
+                self._cross(until_ms)
+
+    def _next_ms(self, held: list[Held], index: int, now_ms: int) -> int:
+        """Return when the next thing happens, ``now_ms`` at most."""
+        next_ms = min((slot.due_ms for slot in self.slots.values()), default=now_ms)
+        if index < len(held):
+            next_ms = min(next_ms, held[index].order_ms)
+        for runs in self._runs.values():
+            for run in runs:
+                next_ms = min(next_ms, run.first_ms())
+        return max(self._cursor_ms, min(now_ms, next_ms))
+
+    def _cross(self, at_ms: int) -> None:
+        """Do what takes effect for the whole shard by ``at_ms``."""
+        header = self.header
+        if header.info_lost_ms <= at_ms:
+            lost_ms, header.info_lost_ms = header.info_lost_ms, NEVER
+            header.info_live = False
+            for name in sorted(self.slots):
+                self._timeline.reschedule(self._wake(name), lost_ms)
+        if header.live_since_ms < 0 and self._live_ms <= at_ms:
+            self._go_live(self._live_ms)
+
+    def _cut_ms(self, held: list[Held], index: int, now_ms: int) -> int:
+        """Return until when the next segment may run at most."""
+        header = self.header
+        until_ms = min(now_ms, header.info_lost_ms)
+        if header.live_since_ms < 0:
+            return min(until_ms, self._live_ms)
+        if header.info_live:
+            next_ms = self._next_ms(held, index, now_ms)
+            return min(until_ms, (next_ms // SLICE_MS + 1) * SLICE_MS)
+        return until_ms
+
+    def _first_live_ms(self, held: list[Held], runs: list[Run]) -> int:
+        """Return when the backlog ends: at the first clock, or at what was seen live before it."""
+        times = [one.order_ms for one in held if not one.seen.backlog]
+        times += [run.first_ms() for run in runs if not run.seen.backlog]
+        if self.header.order.first_clock_ms >= 0:
+            times.append(self.header.order.first_clock_ms)
+        return min(times, default=NEVER)
+
+    def _collect(
+        self, held: list[Held], index: int, until_ms: int
+    ) -> tuple[dict[str, list[Held]], int, Held | None]:
+        """Return the next observations by group, how far they go, and the one that cuts them off."""
+        singles: dict[str, list[Held]] = {}
+        while index < len(held) and held[index].order_ms < until_ms:
+            one = held[index]
+            index += 1
+            if isinstance(one.seen.what, _CUTS):
+                return singles, index, one
+            if self._is_outdated(one.seen, one.order_ms):
+                continue
+            if one.seen.source is Source.COORDINATOR_LOG and not self.header.info_live:
+                return singles, index, one
+            if isinstance(one.seen.what, on.GroupObservation):
+                singles.setdefault(one.seen.what.group, []).append(one)
+        return singles, index, None
+
+    def _is_outdated(self, seen: Seen, at_ms: int) -> bool:
+        if seen.source not in _GROUP_SOURCES or not evidence.is_outdated(self.header, seen, at_ms):
+            return False
+        if self.header.live_since_ms >= 0:
+            self._timeline.diverge("outdated_coordinator", "", seen.broker, at_ms)
+        return True
+
+    def _run_segment(self, singles: dict[str, list[Held]], until_ms: int) -> None:
+        names = {name for name, runs in self._runs.items() if any(run.first_ms() < until_ms for run in runs)}
+        names.update(singles)
+        names.update([slot.name for slot in self.slots.values() if slot.due_ms < until_ms])
+        for name in sorted(names):
+            self._run_group(name, singles.get(name, []), until_ms)
+
+    def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
+        runs = self._current_runs(name)
+        live = self._lives.get(name)
+        if name not in self.slots or (live is not None and live.dropped):
+            if not self._settings.watches(name):
+                self._runs.pop(name, None)
+                return
+            singles = _from_first_sign(singles) if not runs else singles
+            if not singles and not runs:
+                return
+        rest = self._timeline.run(self._wake(name), singles, runs, until_ms)
+        if rest:
+            self._runs[name] = rest
+        else:
+            self._runs.pop(name, None)
+
+    def _current_runs(self, name: str) -> list[Run]:
+        """Return a group's runs but those of a broker that has lost the shard since."""
+        runs = self._runs.get(name, [])
+        lost = self.header.lost
+        if not lost:
+            return runs
+        return [run for run in runs if run.first_ms() < lost.get(run.seen.broker, NEVER)]
+
+    def _wake(self, name: str) -> Live:
+        live = self._lives.get(name)
+        if live is None:
+            slot = self.slots.get(name)
+            if slot is None:
+                slot = self.slots[name] = Slot(name=name)
+                live = Live(slot, classic.new_group(name))
+            else:
+                live = Live.wake(slot)
+            self._lives[name] = live
+        return live
+
+    def _note_contradiction(self) -> None:
+        at_ms, self._timeline.contradicted_ms = self._timeline.contradicted_ms, NEVER
+        if at_ms != NEVER and self.header.info_live:
+            lost_ms = (at_ms // SLICE_MS + 1) * SLICE_MS
+            self.header.info_lost_ms = min(self.header.info_lost_ms, lost_ms)
+
+    def _go_live(self, at_ms: int) -> None:
+        """Leave the backlog: from here on the rules judge, and first every group as it was found."""
+        self.header.live_since_ms = at_ms
+        for name in sorted(self.slots):
+            live = self._wake(name)
+            live.visible = True
+            self._judge_anew(live, at_ms)
+
+    def _judge_anew(self, live: Live, at_ms: int) -> None:
+        if self.header.live_since_ms >= 0:
+            self._timeline.ask_judge(live, Step(), at_ms)
+        self._timeline.reschedule(live, at_ms)
+
+    # --- what cuts a segment -----------------------------------------------------------------------
+
+    def _apply_cut(self, cut: Held) -> None:
+        what = cut.seen.what
+        if isinstance(what, on.Settings):
+            self._configure(what, cut.order_ms)
+        elif isinstance(what, on.Adopted):
+            self._adopt(what, cut.order_ms)
+        elif isinstance(what, _MOVES):
+            evidence.move_shard(self.header, cut.seen, cut.order_ms)
+            self.header.info_live = True
+        elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
+            self.header.info_live |= cut.seen.source is Source.COORDINATOR_LOG
+            for name, held in self._targets(cut):
+                self._run_group(name, [held], cut.order_ms)
+
+    def _targets(self, cut: Held) -> list[tuple[str, Held]]:
+        """Return the groups that an observation is about."""
+        what = cut.seen.what
+        if isinstance(what, on.GroupObservation):
+            return [(what.group, cut)]
+        if isinstance(what, on.GroupsDeleted):
+            return [
+                (name, Held(cut.order_ms, _with(cut.seen, on.DeleteAnswered(group=name, error_code=0))))
+                for name in split_names(what.names, self.slots)
+            ]
+        if isinstance(what, on.InstanceFenced):
+            found = self._find_member(what.by_member_id) or self._find_member(what.member_id)
+        elif isinstance(what, on.LeaderReplaced):
+            found = self._find_member(what.old_leader_id) or self._find_member(what.new_leader_id or "")
+        else:
+            found = None
+        return [] if found is None else [(found, cut)]
+
+    def _find_member(self, member_id: str) -> str | None:
+        """Return the group that has this member; sleeping groups are searched as bytes first."""
+        if not member_id:
+            return None
+        needle = member_id.encode("utf-8", "surrogatepass")
+        for name in sorted(self.slots):
+            live = self._lives.get(name)
+            if live is None and needle not in bytes(self.slots[name].raw):
+                continue
+            group = self._wake(name).group
+            if member_id in group.members:
+                return name
+        return None
+
+    def _adopt(self, what: on.Adopted, at_ms: int) -> None:
+        if self._judge is None:
+            return
+        known = what.group in self.slots
+        live = self._wake(what.group)
+        live.slot.memory = self._judge.adopt(alert=what.alert, memory=live.slot.memory)
+        if known:
+            self._judge_anew(live, at_ms)
+        else:
+            self._timeline.drop(live, at_ms)
+
+    def _configure(self, what: on.Settings, at_ms: int) -> None:
+        if what.settings == self.header.settings:
+            return
+        self.header.settings = what.settings
+        settings = self._settings
+        self._timeline.offsets_enabled = settings.offsets_enabled
+        self._timeline.forget_after_ms = settings.forget_after_ms
+        if self._judge is not None:
+            self._judge.configure(what.settings)
+        for name in sorted(self.slots):
+            live = self._wake(name)
+            if settings.watches(name):
+                self._judge_anew(live, at_ms)
+            else:
+                self._timeline.drop(live, at_ms)
+
+    # --- the end of a step -------------------------------------------------------------------------
+
+    def _finish(self, outputs: Outputs, now_ms: int) -> None:
+        outputs.transitions = [one for _, one in sorted(self._timeline.transitions, key=_at)]
+        outputs.alerts = [one for _, one in sorted(self._timeline.alerts, key=_at)]
+        order = self.header.order
+        for name in sorted(self._to_report(now_ms)):
+            live = self._wake(name)
+            live.slot.report_ms = NEVER
+            outputs.reports.append(report_of(live.group, at_ms=now_ms, removed=live.dropped))
+        outputs.reported, order.asked = order.asked, False
+        for name, live in self._lives.items():
+            if live.dropped:
+                del self.slots[name]
+            else:
+                live.rest()
+                self.slots[name] = live.slot
+        self._lives.clear()
+
+    def _to_report(self, now_ms: int) -> set[str]:
+        if self.header.order.asked:
+            return set(self.slots)
+        if self.header.live_since_ms < 0:
+            return set()
+        names = {name for name, live in self._lives.items() if live.visible or live.dropped}
+        names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
+        return names
+
+
+def split_names(names: str, known: dict[str, Slot]) -> list[str]:
+    """Return the known groups in a list joined by ", ", which may also stand within a group's name."""
+    parts = names.split(", ") if names else []
+    found: list[str] = []
+    start = 0
+    while start < len(parts):
+        for end in range(len(parts), start, -1):
+            name = ", ".join(parts[start:end])
+            if name in known:
+                found.append(name)
+                start = end
+                break
+        else:
+            start += 1
+    return found
+
+
+def _from_first_sign(singles: list[Held]) -> list[Held]:
+    """Return the observations from the first that shows that the group exists: an end is no beginning."""
+    for index, held in enumerate(singles):
+        what = held.seen.what
+        ended = isinstance(what, on.GroupTombstone | on.DeleteAnswered | on.GroupUnloaded) or (
+            isinstance(what, on.OffsetsCommitted) and all(one.offset is None for one in what.commits)
+        )
+        if not ended:
+            return singles[index:]
+    return []
+
+
+def _group_of(seen: Seen) -> str:
+    what = seen.what
+    assert isinstance(what, on.GroupObservation)  # noqa: S101 - runs are about one group
+    return what.group
+
+
+def _with(seen: Seen, what: on.AnyObservation) -> Seen:
+    return msgspec.structs.replace(seen, what=what)
+
+
+def _at(one: tuple[int, object]) -> int:
+    return one[0]

@@ -1,0 +1,130 @@
+"""A shard as bytes: ``[version, header, slots]`` in msgpack, readable after an upgrade.
+
+Each slot keeps its group undecoded (``msgspec.Raw``) beside what is asked without looking into it, so
+that a step pays only for the groups it touches.  Rules for whoever changes a struct that is saved here
+(this file, ``group.py``, ``ordering.py``, ``cluster.py``, ``observations.py``): new fields go to the
+end with a default, no field changes its meaning.  Where that is not enough, raise ``VERSION`` and add a
+reader for the older one to ``_READERS``; ``tests/golden/state`` holds a blob of each version.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from coordinator_model.cluster import ClusterState
+from coordinator_model.group import Group
+from coordinator_model.ordering import NEVER, Order
+
+VERSION = 1
+
+
+class SnapshotError(Exception):
+    """A blob that this version cannot read; the message says what the operator can do."""
+
+
+class Slot(msgspec.Struct, array_like=True, kw_only=True):
+    """One group at rest."""
+
+    name: str
+    due_ms: int = NEVER
+    """When the group must be looked at without news."""
+    judge_due_ms: int = NEVER
+    memory: bytes | None = None
+    """What the rules remember; only they can read it."""
+    report_ms: int = NEVER
+    """When a report that waits (commits only) may be sent."""
+    raw: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
+    """An observation that our own code failed on, set aside for whoever debugs it."""
+
+    group: str
+    error: str
+    packed: bytes
+
+
+class Header(msgspec.Struct, array_like=True, kw_only=True):
+    """What a shard knows beside its groups."""
+
+    shard: int
+    shard_count: int
+    order: Order
+    settings: bytes | None = None
+    live_since_ms: int = -1
+    """Event time at which the backlog ended; -1: still in it."""
+    done_ms: int = -1
+    """Everything strictly before it has been applied."""
+    info_live: bool = False
+    info_lost_ms: int = NEVER
+    """When a contradiction takes effect for all groups of the shard."""
+    coordinator: int = -1
+    """Broker that holds the shard, as far as its lines tell."""
+    epoch: int = -1
+    lost: dict[int, int] = {}
+    """Broker -> when it gave the shard up."""
+    heard: dict[int, list[tuple[int, int]]] = {}
+    """Broker -> (from when it counts, second in ms) of its request log; ascending in both."""
+    poisoned: list[Poisoned] = []
+    cluster: ClusterState | None = None
+    """Only in the shard of the whole cluster."""
+    cluster_memory: bytes | None = None
+    cluster_due_ms: int = NEVER
+
+
+class _Snapshot(msgspec.Struct, array_like=True):
+    version: int
+    header: Header
+    slots: list[Slot]
+
+
+class _Version(msgspec.Struct, array_like=True):
+    version: int
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_VERSION_DECODER = msgspec.msgpack.Decoder(_Version)
+_DECODER = msgspec.msgpack.Decoder(_Snapshot)
+_GROUP_DECODER = msgspec.msgpack.Decoder(Group)
+
+
+def encode(header: Header, slots: list[Slot]) -> bytes:
+    """Return a shard as bytes."""
+    return _ENCODER.encode(_Snapshot(VERSION, header, slots))
+
+
+def decode(blob: bytes) -> tuple[Header, list[Slot]]:
+    """Return the shard in ``blob``, its groups undecoded.
+
+    Raises:
+        SnapshotError: a newer groupwatch wrote it, or it is damaged.
+    """
+    try:
+        version = _VERSION_DECODER.decode(blob).version
+        reader = _READERS.get(version)
+        if reader is not None:
+            return reader(blob)
+    except msgspec.MsgspecError as error:
+        raise SnapshotError(f"the saved shard is damaged ({error}); restore the checkpoint") from error
+    raise SnapshotError(
+        f"the saved shard has version {version}, this groupwatch reads up to {VERSION}: "
+        "start the newer groupwatch that wrote this checkpoint, or begin a new checkpoint"
+    )
+
+
+def encode_group(group: Group) -> msgspec.Raw:
+    """Return a group as it rests in its slot."""
+    return msgspec.Raw(_ENCODER.encode(group))
+
+
+def decode_group(raw: msgspec.Raw) -> Group:
+    """Return a group from its slot."""
+    return _GROUP_DECODER.decode(raw)
+
+
+def _read_version_1(blob: bytes) -> tuple[Header, list[Slot]]:
+    snapshot = _DECODER.decode(blob)
+    return snapshot.header, snapshot.slots
+
+
+_READERS: dict[int, Callable[[bytes], tuple[Header, list[Slot]]]] = {1: _read_version_1}

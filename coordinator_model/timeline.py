@@ -1,0 +1,380 @@
+"""One group's own order of events: what was seen of it and the deadlines in between, at their exact times.
+
+Groups of a shard do not touch one another between two of the shard's own events (``shard.py``), so
+each can be run by itself, which spares decoding it more than once and lets folded heartbeats stay
+folded.  Rules of precedence at one millisecond: deadlines come after everything seen at their time,
+folded runs after single observations.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from coordinator_model import classic, evidence
+from coordinator_model import observations as on
+from coordinator_model.classic import Context
+from coordinator_model.group import Group, Step, Transition
+from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
+from coordinator_model.observations import Seen
+from coordinator_model.ordering import NEVER, Held, Run, cut, part
+from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
+from coordinator_model.states import GroupState
+
+WAKE_GAP = 0.4
+"""A heartbeat after a pause of this part of the session timeout is shown to the rules."""
+DEAD_KEPT_MS = 60_000
+"""A dead group is kept so long: after a move of the coordinator it comes back with its past."""
+COMMIT_REPORT_MS = 5_000
+STUCK_MAX = 8
+POISONED_MAX = 5
+
+_QUIET_SINGLES = (on.OffsetsCommitted, on.MemberIdHandedOut)
+_NO_STEP = Step()
+
+
+@lru_cache(maxsize=256)
+def _context(
+    cluster: str, info_live: bool, offsets_enabled: bool, backlog: bool, requests_live: bool
+) -> Context:
+    return Context(
+        cluster=cluster,
+        info_live=info_live,
+        offsets_enabled=offsets_enabled,
+        backlog=backlog,
+        requests_live=requests_live,
+    )
+
+
+class Live:
+    """A group while a step works on it."""
+
+    __slots__ = ("dropped", "group", "slot", "visible")
+
+    def __init__(self, slot: Slot, group: Group) -> None:
+        self.slot = slot
+        self.group = group
+        self.visible = False
+        """Something to report happened to it in this step."""
+        self.dropped = False
+        """Forgotten, deleted or denied; anything seen of it afterwards begins a new group."""
+
+    @classmethod
+    def wake(cls, slot: Slot) -> "Live":
+        """Decode the group in ``slot``."""
+        return cls(slot, decode_group(slot.raw))
+
+    def rest(self) -> None:
+        """Encode the group back into its slot."""
+        self.slot.raw = encode_group(self.group)
+
+
+class Timeline:
+    """Runs groups forward; holds what is the same for all groups of a shard within a step."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        header: Header,
+        judge: Judge | None,
+        outputs: Outputs,
+        offsets_enabled: bool,
+        forget_after_ms: int,
+        strict: bool,
+    ) -> None:
+        self.cluster = cluster
+        self.header = header
+        self.judge = judge
+        self.outputs = outputs
+        self.offsets_enabled = offsets_enabled
+        self.forget_after_ms = forget_after_ms
+        self.strict = strict
+        self.contradicted_ms = NEVER
+        """When the INFO log was first found to have lost a line in this step."""
+        self.transitions: list[tuple[int, Transition]] = []
+        self.alerts: list[tuple[int, Any]] = []
+
+    def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
+        """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
+        for held in singles:
+            if runs:
+                runs = self._pass(live, runs, held.order_ms)
+            if live.slot.due_ms < held.order_ms:
+                self._fire_before(live, held.order_ms)
+            self._apply(live, held.seen, held.order_ms)
+        if runs:
+            runs = self._pass(live, runs, until_ms)
+        if live.slot.due_ms < until_ms:
+            self._fire_before(live, until_ms)
+        return runs
+
+    # --- folded runs -------------------------------------------------------------------------------
+
+    def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+        """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
+        while True:
+            stop_ms = min(limit_ms, live.slot.due_ms + 1)
+            heads, tails = _split(runs, stop_ms)
+            if heads and all(self._is_quiet(live.group, head) for head in heads):
+                for head in heads:
+                    self._apply_quietly(live, head)
+            elif heads:
+                heads, tails = _split(runs, limit_ms)
+                self._apply_singly(live, heads)
+                return tails
+            runs = tails
+            if stop_ms == limit_ms or not runs:
+                return runs
+            self._fire_before(live, min(limit_ms, stop_ms))
+
+    def _apply_singly(self, live: Live, runs: list[Run]) -> None:
+        singles = [(max(run.floor_ms, time), _run_key(run), time, run) for run in runs for time in run.times]
+        singles.sort(key=lambda one: one[:3])
+        for order_ms, _, time, run in singles:
+            if live.slot.due_ms < order_ms:
+                self._fire_before(live, order_ms)
+            one = part(run, (time,))
+            quiet = self._is_quiet(live.group, one)
+            # The fold's own place and record time depend on how it was read; a time of its own does not.
+            seen = msgspec.structs.replace(one.seen, recorded_at_ms=time, offset=-1, index=0)
+            if quiet:
+                self._apply_quietly(live, Run(run.floor_ms, seen))
+            else:
+                self._apply(live, seen, order_ms)
+
+    def _is_quiet(self, group: Group, run: Run) -> bool:
+        """Say whether a run only moves one member's timers in a Stable group."""
+        what = run.seen.what
+        assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+        if what.error_code or group.state is not GroupState.STABLE or what.generation != group.generation:
+            return False
+        member = group.members.get(what.member_id)
+        if member is None:
+            return False
+        if type(what) is on.CommitsAnswered:
+            return True
+        gap_ms = member.session_timeout_ms * WAKE_GAP
+        last_ms = member.last_heartbeat_ms
+        times = what.times
+        if gap_ms <= 0:
+            return True
+        if last_ms >= 0 and times[-1] - last_ms < gap_ms:
+            return True
+        return last_ms >= 0 and all(
+            after - before < gap_ms for before, after in zip((last_ms, *times), times, strict=False)
+        )
+
+    def _apply_quietly(self, live: Live, run: Run) -> None:
+        seen = run.seen
+        order_ms = max(run.floor_ms, seen.at_ms)
+        step = self._step(live, seen, order_ms)
+        if step.transitions or step.arrivals or step.departures or step.divergences or step.contradicted:
+            self._account(live, step, seen, order_ms, backlog=seen.backlog)
+        self._schedule(live, order_ms)
+
+    # --- single observations -----------------------------------------------------------------------
+
+    def _apply(self, live: Live, seen: Seen, order_ms: int) -> None:
+        before = len(live.group.members), live.group.generation
+        step = self._step(live, seen, order_ms)
+        commits = type(seen.what) is on.OffsetsCommitted
+        folded = isinstance(seen.what, on.Heartbeats | on.CommitsAnswered)
+        if commits:
+            self._report_later(live, order_ms)
+        elif not folded or before != (len(live.group.members), live.group.generation):
+            live.visible = True
+        self._account(live, step, seen, order_ms, backlog=seen.backlog)
+        self._schedule(live, order_ms)
+
+    def _report_later(self, live: Live, order_ms: int) -> None:
+        if live.slot.report_ms == NEVER:
+            live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
+
+    def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
+        live.dropped = False
+        try:
+            return classic.apply(live.group, seen, self._context(live, order_ms, backlog=seen.backlog))
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, seen, order_ms, error)
+            return Step()
+
+    def poison(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
+        """Count a failure of our own code and set its observation aside; the query goes on."""
+        text = f"{type(error).__name__}: {error}"[:500]
+        packed = b"" if seen is None else on.pack([seen])[:2048]
+        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=packed)]
+        self.header.poisoned = kept[-POISONED_MAX:]
+        broker = -1 if seen is None else seen.broker
+        self.diverge("internal_error", group, broker, order_ms, text)
+
+    def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
+        """Count one divergence."""
+        one = Divergence(kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail)
+        self.outputs.divergences.append(one)
+
+    def _context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
+        header = self.header
+        return _context(
+            self.cluster,
+            header.info_live,
+            self.offsets_enabled,
+            backlog,
+            evidence.requests_live(header, self._broker(live), order_ms),
+        )
+
+    def _broker(self, live: Live) -> int:
+        return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
+
+    # --- deadlines ---------------------------------------------------------------------------------
+
+    def _fire_before(self, live: Live, limit_ms: int) -> None:
+        """Fire every deadline of the group before ``limit_ms``, in order."""
+        last_ms, stuck = -1, 0
+        while live.slot.due_ms < limit_ms:
+            due_ms = live.slot.due_ms
+            stuck = stuck + 1 if due_ms <= last_ms else 0
+            last_ms = max(last_ms, due_ms)
+            if stuck > STUCK_MAX:
+                error = RuntimeError(f"a deadline at {due_ms} does not pass")
+                if self.strict:
+                    raise error
+                self.poison(live.group.group, None, due_ms, error)
+                live.slot.due_ms = live.slot.judge_due_ms = NEVER
+                return
+            if not self._fire(live, due_ms):
+                return
+
+    def _fire(self, live: Live, due_ms: int) -> bool:
+        """Do what is due at ``due_ms``; False: the group is gone."""
+        if due_ms >= self._forget_ms(live):
+            self.drop(live, due_ms)
+            return False
+        backlog = self.header.live_since_ms < 0
+        context = self._context(live, due_ms, backlog=backlog)
+        step = _NO_STEP
+        try:
+            model_ms = classic.due_at(live.group, context)
+            if model_ms is not None and model_ms <= due_ms:
+                step = classic.pass_time(live.group, due_ms, context)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, due_ms, error)
+            live.slot.due_ms = NEVER
+            return True
+        if step.transitions or step.departures or step.arrivals:
+            live.visible = True
+        if step is not _NO_STEP or live.slot.judge_due_ms <= due_ms:
+            self._account(live, step, None, due_ms, backlog=backlog)
+        self._schedule(live, due_ms)
+        return True
+
+    def drop(self, live: Live, at_ms: int) -> None:
+        """Resolve what is open about the group and forget it."""
+        if self.header.live_since_ms >= 0:
+            self.ask_judge(live, Step(), at_ms, removed=True)
+        live.dropped = True
+        name = live.group.group
+        live.group = classic.new_group(name)
+        slot = live.slot
+        slot.due_ms = slot.judge_due_ms = slot.report_ms = NEVER
+        slot.memory = None
+
+    def _forget_ms(self, live: Live) -> int:
+        group = live.group
+        if group.last_seen_ms < 0:
+            return NEVER
+        if group.state is GroupState.DEAD and not group.members and live.slot.judge_due_ms == NEVER:
+            return max(group.last_seen_ms, group.state_since_ms) + DEAD_KEPT_MS
+        return group.last_seen_ms + self.forget_after_ms
+
+    def _schedule(self, live: Live, at_ms: int) -> None:
+        """Note when the group must be looked at next."""
+        slot = live.slot
+        context = self._context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        model_ms = classic.due_at(live.group, context)
+        due_ms = min(slot.judge_due_ms, self._forget_ms(live))
+        due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
+        slot.due_ms = max(due_ms, at_ms)
+
+    def reschedule(self, live: Live, at_ms: int) -> None:
+        """Compute the deadlines anew, after something changed for all groups of the shard."""
+        self._schedule(live, at_ms)
+
+    # --- rules -------------------------------------------------------------------------------------
+
+    def _account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
+        """Put a step's results where they belong and ask the rules; the backlog is silent."""
+        if backlog or self.header.live_since_ms < 0:
+            return
+        group = live.group.group
+        for transition in step.transitions:
+            self.transitions.append((at_ms, transition))
+        for kind in step.divergences:
+            self.diverge(kind, group, self._broker(live), at_ms)
+        if step.contradicted:
+            self.outputs.contradictions.append((self._broker(live), "coordinator_log", group))
+            self.contradicted_ms = min(self.contradicted_ms, at_ms)
+        if step.transitions or step.arrivals or step.departures:
+            live.visible = True
+        self.ask_judge(live, step, at_ms)
+
+    def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
+        """Let the rules judge the group as it stands at ``at_ms``."""
+        if self.judge is None:
+            return
+        slot = live.slot
+        try:
+            judgement = self.judge.judge(
+                cluster=self.cluster,
+                group=live.group,
+                step=step,
+                memory=slot.memory,
+                now_ms=at_ms,
+                evidence=self._evidence(live, at_ms),
+                removed=removed,
+            )
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, at_ms, error)
+            slot.judge_due_ms = NEVER
+            return
+        slot.memory = judgement.memory
+        slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
+        if judgement.alerts:
+            live.visible = True
+            self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
+
+    def _evidence(self, live: Live, at_ms: int) -> Evidence:
+        header, broker = self.header, self._broker(live)
+        heard_ms = evidence.requests_heard_ms(header, broker, at_ms)
+        return Evidence(
+            info_live=header.info_live,
+            requests_live=heard_ms >= 0 and at_ms - heard_ms <= evidence.REQUESTS_LIVE_MS,
+            offsets_enabled=self.offsets_enabled,
+            requests_heard_ms=heard_ms,
+            live_since_ms=header.live_since_ms,
+        )
+
+
+def _split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
+    """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
+    heads: list[Run] = []
+    tails: list[Run] = []
+    for run in runs:
+        head, tail = cut(run, limit_ms)
+        if head is not None:
+            heads.append(head)
+        if tail is not None:
+            tails.append(tail)
+    return heads, tails
+
+
+def _run_key(run: Run) -> tuple[str, str, int, int]:
+    what = run.seen.what
+    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+    return type(what).__name__, what.member_id, what.generation, what.error_code

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert_log import AlertRecord, Cursor
 
 
 class Web:
@@ -98,3 +99,104 @@ def make_alert() -> Callable[..., Alert]:
         return msgspec.structs.replace(BASE, **changes)
 
     return make
+
+
+class MemoryTopic:
+    """The alerts topic in memory: partitions of records, cursors by receiver, and a switch for outages."""
+
+    def __init__(self, partitions: int = 1) -> None:
+        self.partitions: list[list[AlertRecord]] = [[] for _ in range(partitions)]
+        self.ends = [0] * partitions
+        self.cursors: dict[str, dict[int, Cursor]] = {}
+        self.changed = threading.Condition()
+        self.is_away = False
+
+    def write(self, *alerts: Alert, partition: int = 0, delay_ms: int = 500) -> None:
+        """Append alerts as a producer would, ``delay_ms`` after they were detected."""
+        for alert in alerts:
+            self.write_raw(
+                msgspec.json.encode(alert), alert.id.encode(), partition, alert.detected_at_ms + delay_ms
+            )
+
+    def write_raw(self, value: bytes | None, key: bytes, partition: int = 0, timestamp_ms: int = 0) -> None:
+        """Append any bytes."""
+        with self.changed:
+            record = AlertRecord(partition, self.ends[partition], timestamp_ms, key, value)
+            self.partitions[partition].append(record)
+            self.ends[partition] += 1
+            self.changed.notify_all()
+
+    def compact(self) -> None:
+        """Keep the newest record of each key, as Kafka's cleaner does."""
+        for n, records in enumerate(self.partitions):
+            last = {record.key: record for record in records}
+            self.partitions[n] = [record for record in records if last[record.key] is record]
+
+    def wait_for_cursor(self, receiver: str, offset: int, partition: int = 0) -> None:
+        """Return once that receiver has committed ``offset``."""
+
+        def reached() -> bool:
+            cursor = self.cursors.get(receiver, {}).get(partition)
+            return cursor is not None and cursor.offset == offset
+
+        with self.changed:
+            assert self.changed.wait_for(reached, timeout=20), self.cursors
+
+    def open(self, receiver: str) -> "MemoryLog":
+        """Open the topic as one receiver."""
+        return MemoryLog(self, receiver)
+
+
+class MemoryLog:
+    """One receiver's view of a ``MemoryTopic``."""
+
+    def __init__(self, topic: MemoryTopic, receiver: str) -> None:
+        self.topic = topic
+        self.receiver = receiver
+        self.at = dict.fromkeys(range(len(topic.partitions)), 0)
+
+    def _check(self) -> None:
+        if self.topic.is_away:
+            raise ConnectionError("Kafka is away")
+
+    def committed(self) -> dict[int, Cursor]:
+        """What this receiver committed."""
+        self._check()
+        return dict(self.topic.cursors.get(self.receiver, {}))
+
+    def ends(self) -> dict[int, int]:
+        """The end offsets."""
+        return dict(enumerate(self.topic.ends))
+
+    def positions(self) -> dict[int, int]:
+        """Where we are."""
+        return dict(self.at)
+
+    def seek(self, positions: Mapping[int, int]) -> None:
+        """Go there."""
+        self.at = {n: positions.get(n, 0) for n in self.at}
+
+    def poll(self, timeout_ms: int) -> list[AlertRecord]:
+        """Everything since; waits a little if there is nothing."""
+        self._check()
+        with self.topic.changed:
+            if self.at == dict(enumerate(self.topic.ends)):
+                self.topic.changed.wait(min(timeout_ms, 20) / 1000)
+            found = [r for n, rs in enumerate(self.topic.partitions) for r in rs if r.offset >= self.at[n]]
+            self.at = dict(enumerate(self.topic.ends))
+        return found
+
+    def commit(self, cursors: Mapping[int, Cursor]) -> None:
+        """Keep cursors."""
+        self._check()
+        with self.topic.changed:
+            self.topic.cursors.setdefault(self.receiver, {}).update(cursors)
+            self.topic.changed.notify_all()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.fixture
+def topic() -> MemoryTopic:
+    return MemoryTopic()

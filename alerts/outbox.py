@@ -1,0 +1,380 @@
+"""What one receiver still has to be told: the alerts topic as a queue, delivered first and committed after.
+
+Pure bookkeeping under a lock: no Kafka, no HTTP, no clock of its own.  The reader hands in records
+(``recover`` … ``recovered`` for what the topic held at start, ``take`` after that), the sender asks
+``next_work`` and answers ``settle``, and ``cursors`` says how far everything is done with.
+
+Laws:
+- A cursor never passes a record that is still to be delivered: a crash repeats, it loses nothing.
+- One entry for each alert: a newer revision replaces an older one that waits.
+- The end of an alert is told only to those who were told its beginning.
+- Whether something is worth sending is decided when it is sent, not when it came in.
+"""
+
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert_log import Cursor
+from alerts.receivers import Delivery, Notification, Outcome
+from alerts.routing import Route, receivers_for
+from alerts.told import Told, mark, pack_told, unpack_told
+
+EXPIRED = "expired"
+"""Outcome of a notification that was tried until it was too old."""
+
+_RETRY_BASE_MS = 1_000
+_RETRY_ENTRY_MAX_MS = 60_000
+_RETRY_RECEIVER_MAX_MS = 30_000
+_RETRY_AFTER_MAX_MS = 3_600_000
+_LATE_MS = 120_000
+"""An alert detected this long before it was written comes from a job that is catching up …"""
+_LATE_HOLD_MS = 30_000
+"""… and waits, for its end may be the next thing to come.  Without news of the job, this long."""
+_LATE_HOLD_CAUGHT_UP_MS = 5_000
+_LATE_HOLD_MAX_MS = 900_000
+_ENDED_REMEMBERED_MAX = 100_000
+_RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+class Place(NamedTuple):
+    """Where a record stands: which log (one for each Kafka cluster we write to), partition, offset."""
+
+    log: str
+    partition: int
+    offset: int
+
+
+class Entry(msgspec.Struct, kw_only=True, eq=False):
+    """One alert that waits to be delivered."""
+
+    alert: Alert
+    place: Place | None
+    """None: not from a log (the supervisor's own alerts, repeats)."""
+    queued_at_ms: int
+    sequence: int
+    late: bool = False
+    due_ms: int = 0
+    attempts: int = 0
+    first_attempt_ms: int = -1
+
+
+class Work(NamedTuple):
+    """One attempt to make now."""
+
+    entry: Entry
+    notification: Notification
+
+
+class _Recovered(msgspec.Struct, kw_only=True):
+    """The newest revision of one alert while the topic is read at start."""
+
+    alert: Alert
+    place: Place
+    timestamp_ms: int
+    told_by_log: Told | None = None
+    """The newest firing revision before the cursor that was for this receiver."""
+
+
+class _Known(msgspec.Struct, kw_only=True):
+    """What is known of one receiver's cursor in one log when reading begins."""
+
+    cursors: Mapping[int, Cursor]
+    latest: dict[str, _Recovered] = msgspec.field(default_factory=dict)
+
+
+class Outbox:
+    """The queue and memory of one receiver; safe to use from several threads."""
+
+    def __init__(
+        self,
+        receiver: str,
+        routes: Sequence[Route],
+        *,
+        max_age_ms: int,
+        caught_up: Callable[[str], bool | None] = lambda _cluster: None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Start empty.
+
+        Args:
+            receiver: its name in the routes.
+            routes: see ``routing``.
+            max_age_ms: how long one notification is worth trying.
+            caught_up: whether the job has caught up with a cluster; None if nobody knows.
+            jitter: 0..1, spreads retries.
+        """
+        self.receiver = receiver
+        self.changed = threading.Condition()
+        self._routes = routes
+        self._max_age_ms = max_age_ms
+        self._caught_up = caught_up
+        self._jitter = jitter
+        self._pending: dict[str, Entry] = {}
+        self._open: dict[str, Alert] = {}
+        self._told: dict[str, Told] = {}
+        self._homes: dict[str, Place] = {}
+        self._repeat_at_ms: dict[str, int] = {}
+        self._newest: OrderedDict[str, int] = OrderedDict()
+        self._recovering: dict[str, _Known] = {}
+        self._positions: dict[str, dict[int, int]] = {}
+        self._sequence = 0
+        self._failures = 0
+        self._paused_until_ms = 0
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def recover(self, log: str, cursors: Mapping[int, Cursor]) -> None:
+        """Begin to read ``log`` as a whole; nothing of it is sent before ``recovered``."""
+        with self.changed:
+            self._recovering[log] = _Known(cursors=cursors)
+
+    def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> None:
+        """Take one record of a log."""
+        with self.changed:
+            known = self._recovering.get(place.log)
+            if known is not None:
+                self._remember(known, alert, place, timestamp_ms)
+            elif alert.revision > self._newest.get(alert.id, -1):
+                self._accept(alert, place)
+                late = timestamp_ms - alert.detected_at_ms > _LATE_MS
+                self._queue(alert, place, now_ms=now_ms, late=late)
+
+    def forget(self, alert_id: str, log: str) -> None:
+        """Drop an alert whose tombstone was read: somebody wants it gone without a word."""
+        with self.changed:
+            if log in self._recovering:
+                self._recovering[log].latest.pop(alert_id, None)
+            for memory in (self._pending, self._open, self._told, self._homes, self._repeat_at_ms):
+                memory.pop(alert_id, None)
+
+    def direct(self, alert: Alert, *, now_ms: int) -> None:
+        """Take an alert that is in no log, to be sent at once."""
+        with self.changed:
+            if alert.revision > self._newest.get(alert.id, -1):
+                self._accept(alert, None)
+                self._queue(alert, None, now_ms=now_ms, late=False)
+
+    def advance(self, log: str, positions: Mapping[int, int]) -> None:
+        """Note how far ``log`` has been read (everything before was handed in)."""
+        with self.changed:
+            self._positions[log] = dict(positions)
+
+    def recovered(self, log: str, *, now_ms: int) -> None:
+        """End ``recover``: queue what this receiver should know and does not."""
+        with self.changed:
+            known = self._recovering.pop(log)
+            for item in sorted(known.latest.values(), key=lambda item: item.place[1:]):
+                self._settle_recovered(known, item, now_ms)
+            self.changed.notify_all()
+
+    # -- what goes out -------------------------------------------------------------------------
+
+    def next_work(self, now_ms: int) -> Work | None:
+        """Return the most urgent thing to send now, or None; what is not worth sending is dropped here."""
+        with self.changed:
+            self._queue_repeats(now_ms)
+            while now_ms >= self._paused_until_ms and (entry := self._most_urgent(now_ms)):
+                alerts = self._worth_telling(entry.alert)
+                if alerts:
+                    if entry.first_attempt_ms < 0:
+                        entry.first_attempt_ms = now_ms
+                    alert = entry.alert
+                    return Work(entry, Notification(id=alert.id, revision=alert.revision, alerts=alerts))
+                self._done(entry)
+            return None
+
+    def settle(self, work: Work, delivery: Delivery, now_ms: int) -> str:
+        """Take note of how an attempt ended; return the outcome to count."""
+        with self.changed:
+            if delivery.outcome is Outcome.RETRY:
+                return self._put_off(work.entry, delivery, now_ms)
+            self._failures = 0
+            if delivery.outcome is Outcome.DELIVERED:
+                self._note_told(work, now_ms)
+            self._done(work.entry)
+            self._plan_repeat(work.entry.alert, now_ms)
+            return str(delivery.outcome)
+
+    def cursors(self, log: str) -> dict[int, Cursor]:
+        """Return how far each partition of ``log`` is done with; {} while it is recovered."""
+        with self.changed:
+            if log in self._recovering:
+                return {}
+            offsets = dict(self._positions.get(log, {}))
+            for entry in self._pending.values():
+                place = entry.place
+                if place is not None and place.log == log and place.partition in offsets:
+                    offsets[place.partition] = min(offsets[place.partition], place.offset)
+            told: dict[int, dict[str, Told]] = {partition: {} for partition in offsets}
+            for alert_id, one in self._told.items():
+                home = self._homes.get(alert_id)
+                if home is not None and home.log == log:
+                    told.setdefault(home.partition, {})[alert_id] = one
+            return {n: Cursor(offset, pack_told(told[n])) for n, offset in offsets.items()}
+
+    @property
+    def waiting(self) -> int:
+        """How many alerts wait to be delivered."""
+        with self.changed:
+            return len(self._pending)
+
+    # -- inside, under the lock ----------------------------------------------------------------
+
+    def _interval_ms(self, alert: Alert) -> int | None:
+        return receivers_for(self._routes, alert).get(self.receiver)
+
+    def _remember(self, known: _Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
+        before = known.latest.get(alert.id)
+        cursor = known.cursors.get(place.partition)
+        told = before.told_by_log if before else None
+        if cursor is not None and place.offset < cursor.offset:
+            severity = self._should_know(alert)
+            told = None if severity is None else Told(severity, timestamp_ms)
+        if before is None or alert.revision >= before.alert.revision:
+            known.latest[alert.id] = _Recovered(
+                alert=alert, place=place, timestamp_ms=timestamp_ms, told_by_log=told
+            )
+
+    def _settle_recovered(self, known: _Known, item: _Recovered, now_ms: int) -> None:
+        alert, place = item.alert, item.place
+        if alert.revision <= self._newest.get(alert.id, -1):
+            return
+        cursor = known.cursors.get(place.partition)
+        told = _told_at_start(item, cursor)
+        if told is not None:
+            self._told[alert.id] = told
+        self._accept(alert, place)
+        is_news = cursor is None or place.offset >= cursor.offset
+        if not self._worth_telling(alert):
+            return  # long over, and never told here; there may be very many of these
+        should = self._should_know(alert)
+        if is_news or told is None or told.severity is not should:
+            late = item.timestamp_ms - alert.detected_at_ms > _LATE_MS
+            self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
+        else:
+            self._repeat_at_ms[alert.id] = told.at_ms + (self._interval_ms(alert) or 0)
+
+    def _should_know(self, alert: Alert) -> Severity | None:
+        """Return the severity under which the receiver should hold ``alert`` for firing, if at all."""
+        if alert.status is AlertStatus.RESOLVED or self._interval_ms(alert) is None:
+            return None
+        return alert.severity
+
+    def _accept(self, alert: Alert, place: Place | None) -> None:
+        self._newest[alert.id] = alert.revision
+        self._newest.move_to_end(alert.id)
+        if place is not None:
+            self._homes[alert.id] = place
+        if alert.status is AlertStatus.FIRING:
+            self._open[alert.id] = alert
+        else:
+            self._open.pop(alert.id, None)
+            self._repeat_at_ms.pop(alert.id, None)
+        while len(self._newest) > _ENDED_REMEMBERED_MAX and self._forget_an_ended():
+            pass
+
+    def _forget_an_ended(self) -> bool:
+        for alert_id in self._newest:
+            if alert_id not in self._open and alert_id not in self._pending and alert_id not in self._told:
+                del self._newest[alert_id]
+                self._homes.pop(alert_id, None)
+                return True
+        return False
+
+    def _queue(self, alert: Alert, place: Place | None, *, now_ms: int, late: bool) -> None:
+        self._sequence += 1
+        entry = Entry(
+            alert=alert, place=place, queued_at_ms=now_ms, sequence=self._sequence, late=late, due_ms=now_ms
+        )
+        before = self._pending.get(alert.id)
+        if before is not None:
+            entry.attempts, entry.due_ms = before.attempts, before.due_ms
+            entry.sequence = before.sequence
+        self._pending[alert.id] = entry
+        self._repeat_at_ms.pop(alert.id, None)
+        self.changed.notify_all()
+
+    def _queue_repeats(self, now_ms: int) -> None:
+        for alert_id in [i for i, at_ms in self._repeat_at_ms.items() if at_ms <= now_ms]:
+            del self._repeat_at_ms[alert_id]
+            if alert_id in self._open and alert_id not in self._pending:
+                self._queue(self._open[alert_id], None, now_ms=now_ms, late=False)
+
+    def _most_urgent(self, now_ms: int) -> Entry | None:
+        ready = (e for e in self._pending.values() if e.due_ms <= now_ms and not self._is_held(e, now_ms))
+        return min(ready, key=lambda e: (_RANK[e.alert.severity], e.due_ms, e.sequence), default=None)
+
+    def _is_held(self, entry: Entry, now_ms: int) -> bool:
+        if not entry.late or entry.alert.status is AlertStatus.RESOLVED:
+            return False
+        caught_up = self._caught_up(entry.alert.cluster)
+        longest_ms = {None: _LATE_HOLD_MS, True: _LATE_HOLD_CAUGHT_UP_MS, False: _LATE_HOLD_MAX_MS}
+        return now_ms - entry.queued_at_ms < longest_ms[caught_up]
+
+    def _worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
+        """Return the alerts of the notification: none, one, or the old label set's end and the new one."""
+        told = self._told.get(alert.id)
+        return tuple(_label_sets(alert, told.severity if told else None, self._should_know(alert)))
+
+    def _note_told(self, work: Work, now_ms: int) -> None:
+        last = work.notification.alerts[-1]
+        if last.status is AlertStatus.FIRING:
+            self._told[last.id] = Told(last.severity, now_ms)
+        else:
+            self._told.pop(last.id, None)
+
+    def _plan_repeat(self, alert: Alert, now_ms: int) -> None:
+        interval_ms = self._interval_ms(alert)
+        if interval_ms is not None and alert.id in self._open and alert.id not in self._pending:
+            self._repeat_at_ms[alert.id] = now_ms + interval_ms
+
+    def _done(self, entry: Entry) -> None:
+        """Drop ``entry``, unless a newer revision took its place meanwhile (that one starts afresh)."""
+        current = self._pending.get(entry.alert.id)
+        if current is entry:
+            del self._pending[entry.alert.id]
+        elif current is not None:
+            current.first_attempt_ms, current.attempts, current.due_ms = -1, 0, current.queued_at_ms
+
+    def _put_off(self, entry: Entry, delivery: Delivery, now_ms: int) -> str:
+        if now_ms - entry.first_attempt_ms >= self._max_age_ms:
+            self._done(entry)
+            self._plan_repeat(entry.alert, now_ms)
+            return EXPIRED
+        self._failures += 1
+        current = self._pending.get(entry.alert.id, entry)
+        current.attempts += 1
+        current.due_ms = now_ms + self._backoff_ms(current.attempts, _RETRY_ENTRY_MAX_MS)
+        pause_ms = self._backoff_ms(self._failures, _RETRY_RECEIVER_MAX_MS)
+        asked_ms = round((delivery.retry_after_s or 0) * 1000)
+        self._paused_until_ms = now_ms + max(pause_ms, min(asked_ms, _RETRY_AFTER_MAX_MS))
+        return str(Outcome.RETRY)
+
+    def _backoff_ms(self, attempts: int, longest_ms: int) -> int:
+        full_ms = min(longest_ms, _RETRY_BASE_MS << min(attempts - 1, 20))
+        return round(full_ms * (0.5 + 0.5 * self._jitter()))
+
+
+def _told_at_start(item: _Recovered, cursor: Cursor | None) -> Told | None:
+    """Return what the receiver holds for firing, by its cursor's memory or else by the topic."""
+    if cursor is None:
+        return None
+    memory = unpack_told(cursor.metadata)
+    if memory is None:
+        return item.told_by_log
+    told, is_complete = memory
+    return told.get(mark(item.alert.id), None if is_complete else item.told_by_log)
+
+
+def _label_sets(alert: Alert, told: Severity | None, should: Severity | None) -> Iterator[Alert]:
+    if told is not None and told is not should:
+        ended_ms = alert.ends_at_ms if alert.ends_at_ms is not None else alert.detected_at_ms
+        yield msgspec.structs.replace(alert, severity=told, status=AlertStatus.RESOLVED, ends_at_ms=ended_ms)
+    if should is not None:
+        yield alert

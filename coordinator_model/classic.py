@@ -1,19 +1,30 @@
-"""The classic group state machine, driven by whatever the sources tell."""
+"""The mirror of Kafka's classic group coordinator: any mixture of sources in, transitions out.
 
-import msgspec
+Three sources, one machine.  ``by_log`` and ``by_records`` apply what was observed, ``by_requests``
+and ``sessions`` what follows from requests and silence; ``held`` makes records wait for their log
+lines; ``transitions`` alone moves a group.  Nothing here reads a clock or keeps state of its own:
+the same observations give the same transitions, byte for byte.
+"""
 
+from coordinator_model import by_log, by_records, by_requests, held, sessions
 from coordinator_model.group import Group, Step
-from coordinator_model.observations import Seen
+from coordinator_model.observations import (
+    AssignmentReceived,
+    GroupEmptied,
+    GroupLoaded,
+    GroupUnloaded,
+    JoinPhaseEnded,
+    RebalanceStarted,
+    Seen,
+    Source,
+)
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Context, Turn, turn_of
 
+__all__ = ["Context", "apply", "due_at", "new_group", "pass_time"]
 
-class Context(msgspec.Struct, frozen=True):
-    """What the shard knows of its sources while one observation is applied."""
-
-    cluster: str
-    info_live: bool
-    offsets_enabled: bool
-    backlog: bool
-    requests_live: bool = False
+_HANDLERS = {**by_log.HANDLERS, **by_records.HANDLERS, **by_requests.HANDLERS}
+_TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 
 
 def new_group(group_id: str) -> Group:
@@ -22,18 +33,69 @@ def new_group(group_id: str) -> Group:
 
 
 def apply(group: Group, seen: Seen, context: Context) -> Step:
-    """Apply one observation to ``group`` (changed in place) and say what it did."""
-    group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-    return Step()
+    """Apply one observation to ``group`` (changed in place) and say what it did.
+
+    What stood in the backlog changes the group and says nothing.
+    """
+    step = Step()
+    if held.must_wait(group, seen, context) and held.hold(group, seen):
+        _noticed(group, seen)
+    else:
+        _apply(group, seen, context, step)
+    held.release(group, context, step, _apply)
+    return Step() if context.backlog else step
 
 
 def due_at(group: Group, context: Context) -> int | None:
-    """Return the earliest time at which the model itself must act, None if never."""
-    return group.held_until_ms if group.held_record is not None else None
+    """Return the earliest time at which the model itself must act, None if nothing is awaited."""
+    grace_ms = group.held_until_ms if group.held_record is not None else None
+    session_ms = sessions.next_deadline(group, context)
+    return min((at_ms for at_ms in (grace_ms, session_ms) if at_ms is not None), default=None)
 
 
 def pass_time(group: Group, now_ms: int, context: Context) -> Step:
-    """Act on the deadlines due at ``now_ms``."""
-    if group.held_record is not None and group.held_until_ms <= now_ms:
-        group.held_record, group.held_until_ms = None, -1
-    return Step()
+    """Act on the deadlines due at ``now_ms``: records whose lines never came, sessions that ran out."""
+    step = Step()
+    held.give_up(group, now_ms, context, step, _apply)
+    turn = Turn(group=group, context=context, step=step, at_ms=now_ms, recorded_at_ms=now_ms, source="model")
+    sessions.run_out(turn, now_ms)
+    return Step() if context.backlog else step
+
+
+def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
+    handler = _HANDLERS.get(type(seen.what))
+    if _is_void(group, seen):
+        return
+    _noticed(group, seen)
+    if handler is not None:
+        handler(turn_of(group, seen, context, step), seen.what)
+
+
+def _noticed(group: Group, seen: Seen) -> None:
+    group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+    if seen.source is Source.COORDINATOR_LOG and seen.broker >= 0:
+        group.coordinator = seen.broker
+
+
+def _is_void(group: Group, seen: Seen) -> bool:
+    """Say whether an observation is about a life of the group that is over.
+
+    A line of a broker that has lost the group counts only if it tells a generation, which shows by
+    itself whether it is stale; the rest of what such a broker says is about members it lost as well.
+    """
+    if group.state is GroupState.DEAD and seen.at_ms < group.state_since_ms:
+        return True
+    if seen.source is not Source.COORDINATOR_LOG or isinstance(seen.what, GroupLoaded):
+        return False
+    is_foreign = group.coordinator >= 0 and seen.broker >= 0 and seen.broker != group.coordinator
+    if isinstance(seen.what, GroupUnloaded):
+        return is_foreign
+    return is_foreign and not _is_newer(group, seen)
+
+
+def _is_newer(group: Group, seen: Seen) -> bool:
+    """Say whether a line of another broker than the last one tells of a generation we have not seen."""
+    what = seen.what
+    return isinstance(what, _TELLS_GENERATION) and (
+        what.generation >= group.generation and seen.at_ms >= group.state_since_ms
+    )

@@ -1,0 +1,224 @@
+"""What the coordinator's INFO log says about a classic group, applied.
+
+Each line is the coordinator's own word at its own time, so it makes moves (observed); lines about
+members stand before the line about the rebalance they cause.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_model.causes import emptied, start_of_rebalance
+from coordinator_model.endings import create, end, told_deleted
+from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.members import add, depart, everybody_left, resume_members, wait_for
+from coordinator_model.observations import (
+    AssignmentReceived,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    PendingMemberExpired,
+    RebalanceStarted,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+)
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
+
+_POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
+_JOINS = frozenset(
+    {
+        CauseKind.MEMBER_JOINED,
+        CauseKind.LEADER_REJOINED,
+        CauseKind.SUBSCRIPTION_CHANGED,
+        CauseKind.PARTITIONS_CHANGED,
+    }
+)
+_REMOVED_BY = {
+    CauseKind.SYNC_TIMEOUT: CauseKind.SYNC_TIMEOUT,
+    CauseKind.SESSION_TIMEOUT: CauseKind.SESSION_TIMEOUT,
+    CauseKind.MEMBER_LEFT: CauseKind.MEMBER_LEFT,
+    CauseKind.POLL_TIMEOUT: CauseKind.POLL_TIMEOUT,
+}
+_YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
+
+
+def how_it_left(client_reason: str | None) -> CauseKind:
+    """Return how a member left, from the reason its client gave (KIP-800)."""
+    is_poll_timeout = (client_reason or "").startswith(_POLL_TIMEOUT_REASON)
+    return CauseKind.POLL_TIMEOUT if is_poll_timeout else CauseKind.MEMBER_LEFT
+
+
+def _id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
+    if what.state in _YOUNG:
+        create(turn)
+    wait_for(turn.group, what.member_id, turn.at_ms)
+
+
+def _joined(turn: Turn, what: MemberJoined) -> None:
+    create(turn)
+    turn.group.pending.pop(what.member_id, None)
+    add(turn, what.member_id, instance_id=what.instance_id)
+
+
+def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
+    """Stop counting on the old process; the next record or answer names the new one."""
+    member = turn.group.members.get(what.old_member_id)
+    if member is not None:
+        member.instance_id = what.instance_id
+        member.last_heartbeat_ms = -1
+
+
+def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
+    group = turn.group
+    why = start_of_rebalance(group, what.reason, turn.at_ms)
+    if place(GroupState.PREPARING_REBALANCE, what.generation) > place_of(group):
+        _apply_reason(turn, what, why.kind)
+        why = start_of_rebalance(group, what.reason, turn.at_ms)
+    started = Target(
+        to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=turn.at_ms, cause=why
+    )
+    if reach(turn, started) and why.kind in _JOINS and why.member_id in group.members:
+        group.members[why.member_id].rejoined = True
+
+
+def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
+    """Apply what the reason tells of members, in case the lines that should have told it are lost."""
+    how = _REMOVED_BY.get(kind)
+    for member_id in what.reason.member_ids:
+        if how is not None and member_id in turn.group.members:
+            depart(turn, member_id, how)
+        elif kind is CauseKind.MEMBER_JOINED:
+            turn.group.pending.pop(member_id, None)
+            add(turn, member_id, instance_id=what.reason.instance_id)
+
+
+def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
+    why = cause(CauseKind.JOIN_COMPLETED, f"{what.member_count} members")
+    ended = Target(
+        to=GroupState.COMPLETING_REBALANCE, generation=what.generation, at_ms=turn.at_ms, cause=why
+    )
+    reach(turn, ended)
+
+
+def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
+    group = turn.group
+    if what.generation < group.generation:
+        return
+    why = cause(CauseKind.JOIN_COMPLETED)
+    before = Target(
+        to=GroupState.COMPLETING_REBALANCE,
+        generation=what.generation,
+        at_ms=turn.at_ms,
+        cause=why,
+        basis=Basis.INFERRED,
+    )
+    if reach(turn, before):
+        turn.diverged("log_line_missing")
+    group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
+    if what.leader_id in group.members:
+        group.members[what.leader_id].synced = True
+    if not turn.context.offsets_enabled:
+        stored = cause(CauseKind.ASSIGNMENT_STORED)
+        reach(turn, Target(to=GroupState.STABLE, generation=what.generation, at_ms=turn.at_ms, cause=stored))
+
+
+def _emptied(turn: Turn, what: GroupEmptied) -> None:
+    why = emptied(turn.group, turn.at_ms)
+    if place(GroupState.EMPTY, what.generation) > place_of(turn.group):
+        everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
+    reach(turn, Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why))
+
+
+def _kicked(turn: Turn, what: MembersKicked) -> None:
+    for member_id in what.member_ids:
+        depart(turn, member_id, CauseKind.REBALANCE_TIMEOUT)
+
+
+def _failed(turn: Turn, what: MemberFailed) -> None:
+    depart(turn, what.member_id, CauseKind.SESSION_TIMEOUT)
+
+
+def _pending_expired(turn: Turn, what: PendingMemberExpired) -> None:
+    turn.group.pending.pop(what.member_id, None)
+
+
+def _left(turn: Turn, what: MemberLeft) -> None:
+    if what.pending or what.member_id in turn.group.pending:
+        turn.group.pending.pop(what.member_id, None)
+    else:
+        depart(turn, what.member_id, how_it_left(what.client_reason), reason=what.client_reason or "")
+
+
+def _simple_created(turn: Turn, what: SimpleGroupCreated) -> None:
+    create(turn)
+
+
+def _loaded(turn: Turn, what: GroupLoaded) -> None:
+    """A new coordinator resumes from the last record; a rebalance that was under way is lost."""
+    group = turn.group
+    if what.group_type != "classic":
+        group.group_type = what.group_type
+        return
+    to = GroupState.STABLE if what.member_count > 0 else GroupState.EMPTY
+    generation = _resumed_generation(group)
+    group.pending = {}
+    group.held_record, group.held_until_ms = None, -1
+    resume_members(turn)
+    if (group.state, group.generation) != (to, generation):
+        why = cause(CauseKind.COORDINATOR_MOVED, f"loaded by broker {turn.broker}")
+        make(turn, Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why))
+    for member in group.members.values():
+        member.session_base_ms = turn.at_ms
+
+
+def _resumed_generation(group: Group) -> int:
+    """Return the generation of the last record; where none was seen, the last that looked completed."""
+    if group.stored_generation >= 0:
+        return group.stored_generation
+    if group.state is GroupState.COMPLETING_REBALANCE and group.rebalance is not None:
+        return max(group.rebalance.old_generation, 0)
+    return group.generation
+
+
+def _unloaded(turn: Turn, what: GroupUnloaded) -> None:
+    turn.group.coordinator = -1
+    turn.group.pending = {}
+
+
+def _leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
+    if what.new_leader_id is not None:
+        turn.group.leader_id, turn.group.leader_basis = what.new_leader_id, Basis.OBSERVED
+
+
+def _groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
+    if not told_deleted(turn):
+        end(turn, cause(CauseKind.GROUP_DELETED))
+
+
+HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+    MemberIdHandedOut: _id_handed_out,
+    MemberJoined: _joined,
+    StaticMemberReplaced: _static_replaced,
+    RebalanceStarted: _rebalance_started,
+    JoinPhaseEnded: _join_phase_ended,
+    AssignmentReceived: _assignment_received,
+    GroupEmptied: _emptied,
+    MembersKicked: _kicked,
+    MemberFailed: _failed,
+    PendingMemberExpired: _pending_expired,
+    MemberLeft: _left,
+    SimpleGroupCreated: _simple_created,
+    GroupLoaded: _loaded,
+    GroupUnloaded: _unloaded,
+    LeaderReplaced: _leader_replaced,
+    GroupsDeleted: _groups_deleted,
+}
+"""Every line that changes a classic group; the others (fenced instances, nobody rejoined) change nothing."""

@@ -1,0 +1,172 @@
+"""What ``__consumer_offsets`` says about a classic group, applied.
+
+A record with members proves that a generation's assignment was stored; how the group came there is
+not in it, so what no other source told is filled in as inferred.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_model.causes import emptied, gone_for_good, start_by_record
+from coordinator_model.endings import create, end
+from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.members import adopt_members, everybody_left, update_members
+from coordinator_model.observations import (
+    Commit,
+    GroupRecorded,
+    GroupTombstone,
+    ModernRecord,
+    OffsetsCommitted,
+)
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
+
+
+def is_ahead_of_log(group: Group, what: GroupRecorded, at_ms: int) -> bool:
+    """Say whether log lines that must come with this record have not been seen yet."""
+    if group.group_type != "classic":
+        return False  # a conversion writes the record without a rebalance
+    if _is_creation(what):
+        return False
+    there = place(_state_in(what), what.generation)
+    if there < place_of(group):
+        return _has_fallen(group, what, at_ms)
+    if there == place_of(group):
+        return False
+    expected = (
+        {GroupState.COMPLETING_REBALANCE}
+        if what.members
+        else {GroupState.PREPARING_REBALANCE, GroupState.DEAD}
+    )
+    is_next = what.generation == group.generation or not what.members
+    return not (group.state in expected and is_next)
+
+
+def _state_in(what: GroupRecorded) -> GroupState:
+    return GroupState.STABLE if what.members else GroupState.EMPTY
+
+
+def _is_creation(what: GroupRecorded) -> bool:
+    """Say whether this is the record of a group that has just been created (Kafka 4)."""
+    return what.generation == 0 and not what.members and not what.protocol_type
+
+
+def _has_fallen(group: Group, what: GroupRecorded, at_ms: int) -> bool:
+    """Say whether a younger record tells of an older generation: the coordinator went back."""
+    return what.generation < group.generation and at_ms > group.state_since_ms
+
+
+def _recorded(turn: Turn, what: GroupRecorded) -> None:
+    group = turn.group
+    group.group_type = "classic"
+    if place(_state_in(what), what.generation) < place_of(group):
+        _behind(turn, what)
+        return
+    _remember(turn, what)
+    skipped = what.generation - group.generation - 1 if group.state is not GroupState.DEAD else 0
+    if what.members:
+        _stored(turn, what)
+    else:
+        _nobody(turn, what)
+    if group.rebalance is not None:
+        # Generations that no record tells of ended their join phase for nothing.
+        group.rebalance.burned = max(group.rebalance.burned, skipped)
+
+
+def _stored(turn: Turn, what: GroupRecorded) -> None:
+    stored = Target(
+        to=GroupState.STABLE,
+        generation=what.generation,
+        at_ms=turn.at_ms,
+        cause=cause(CauseKind.ASSIGNMENT_STORED),
+        start=start_by_record(turn.group, what),
+        joined_at_ms=what.state_since_ms,
+    )
+    reach(turn, stored)
+    _take_over(turn, what)
+
+
+def _take_over(turn: Turn, what: GroupRecorded) -> None:
+    group = turn.group
+    adopt_members(turn, what.members)
+    group.protocol_type, group.protocol = what.protocol_type, what.protocol
+    group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
+    if what.leader_id in group.members:
+        group.members[what.leader_id].synced = True
+
+
+def _nobody(turn: Turn, what: GroupRecorded) -> None:
+    group = turn.group
+    is_new = place(GroupState.EMPTY, what.generation) > place_of(group)
+    why = cause(CauseKind.GROUP_CREATED) if what.generation == 0 else emptied(group, turn.at_ms)
+    if is_new:
+        everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
+    reach(turn, Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why))
+    group.protocol_type, group.protocol = what.protocol_type, None
+
+
+def _behind(turn: Turn, what: GroupRecorded) -> None:
+    """Apply a record of a place that the group has left, or seemed to have left."""
+    group = turn.group
+    if _is_creation(what) and turn.at_ms > group.state_since_ms and group.generation > 0:
+        turn.diverged("tombstone_missing")
+        end(turn, cause(CauseKind.UNKNOWN), basis=Basis.INFERRED)
+        create(turn)
+        _remember(turn, what)
+    elif _has_fallen(group, what, turn.at_ms):
+        turn.diverged("generation_fell")
+        why = cause(CauseKind.COORDINATOR_MOVED, f"generation {what.generation} follows {group.generation}")
+        fallen = Target(to=_state_in(what), generation=what.generation, at_ms=turn.at_ms, cause=why)
+        make(turn, fallen)
+        _remember(turn, what)
+        _take_over(turn, what)
+    elif what.generation == group.generation:
+        _remember(turn, what)
+        update_members(group, what.members)
+        confirmed = cause(CauseKind.ASSIGNMENT_STORED)
+        reach(
+            turn,
+            Target(to=_state_in(what), generation=what.generation, at_ms=turn.at_ms, cause=confirmed),
+        )
+
+
+def _remember(turn: Turn, what: GroupRecorded) -> None:
+    turn.group.stored_generation, turn.group.stored_at_ms = what.generation, turn.at_ms
+
+
+def _tombstone(turn: Turn, what: GroupTombstone) -> None:
+    if turn.at_ms >= turn.group.state_since_ms:
+        end(turn, gone_for_good(turn.group, turn.at_ms))
+
+
+def _committed(turn: Turn, what: OffsetsCommitted) -> None:
+    """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
+    if any(commit.offset is not None for commit in what.commits):
+        create(turn, basis=Basis.INFERRED)
+    for commit in what.commits:
+        _commit(turn.group, commit)
+
+
+def _commit(group: Group, commit: Commit) -> None:
+    if commit.offset is not None:
+        topic = group.commits.setdefault(commit.topic, {})
+        topic[commit.partition] = (commit.offset, commit.committed_at_ms)
+        group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
+        return
+    partitions = group.commits.get(commit.topic, {})
+    partitions.pop(commit.partition, None)
+    if not partitions:
+        group.commits.pop(commit.topic, None)
+
+
+def _modern(turn: Turn, what: ModernRecord) -> None:
+    if not what.tombstone:
+        turn.group.group_type = what.group_type
+
+
+HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+    GroupRecorded: _recorded,
+    GroupTombstone: _tombstone,
+    OffsetsCommitted: _committed,
+    ModernRecord: _modern,
+}

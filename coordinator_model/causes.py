@@ -1,0 +1,127 @@
+"""Why a group moved, said as exactly as all that is known allows."""
+
+from coordinator_model.group import Cause, CauseKind, Departure, Group
+from coordinator_model.members import client_id_in, client_of, departure_of
+from coordinator_model.observations import GroupRecorded, Reason
+
+DETAIL_MAX = 1_000
+RETENTION_MIN_MS = 60_000
+"""``offsets.retention.minutes`` cannot be less than one minute: younger offsets were deleted, not expired."""
+_LATELY_MS = 1_000
+
+_TIMEOUTS = frozenset(
+    {
+        CauseKind.SESSION_TIMEOUT,
+        CauseKind.POLL_TIMEOUT,
+        CauseKind.REBALANCE_TIMEOUT,
+        CauseKind.SYNC_TIMEOUT,
+    }
+)
+_LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN})
+
+
+def cause_by(group: Group, kind: CauseKind, member_id: str, detail: str = "") -> Cause:
+    """Return a cause with its culprit."""
+    client_id, client_host = client_of(group, member_id)
+    return Cause(
+        kind=kind,
+        member_id=member_id,
+        client_id=client_id,
+        client_host=client_host,
+        detail=detail[:DETAIL_MAX],
+    )
+
+
+def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
+    """Return why a rebalance began: the coordinator's reason, sharpened by how its culprit went.
+
+    The lines about a member that failed or left stand before the one about the rebalance.
+    """
+    kind = _kind(reason.kind)
+    gone = _culprit_gone(group, kind, reason, at_ms)
+    if gone is not None and kind in _LEAVES and gone.how is not CauseKind.UNKNOWN:
+        kind = gone.how
+    member_id = reason.member_ids[0] if reason.member_ids else gone.member_id if gone else ""
+    said = cause_by(group, kind, member_id, _detail(reason, gone))
+    if reason.instance_id is not None and said.client_id == client_id_in(member_id) == reason.instance_id:
+        # A static member's id begins with its instance id, which is no client id.
+        return Cause(kind=kind, member_id=member_id, client_host=said.client_host, detail=said.detail)
+    return said
+
+
+def emptied(group: Group, at_ms: int) -> Cause:
+    """Return why nobody is left: the timeout that took the last member, or that all went."""
+    last = group.departures[-1] if group.departures else None
+    running = group.rebalance
+    is_running = running is not None and running.ended_at_ms < 0
+    since_ms = running.started_at_ms if running is not None and is_running else at_ms
+    if last is not None and last.at_ms >= since_ms - _LATELY_MS:
+        kind = last.how if last.how in _TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
+        return cause_by(group, kind, last.member_id)
+    if running is not None and is_running and running.cause.kind in _TIMEOUTS:
+        return running.cause
+    return Cause(kind=CauseKind.ALL_MEMBERS_LEFT)
+
+
+def start_by_record(group: Group, record: GroupRecorded) -> Cause:
+    """Guess why an unseen rebalance began, from who is new in the record it ended in."""
+    if group.members.keys() - {member.member_id for member in record.members}:
+        return Cause(kind=CauseKind.UNKNOWN)
+    new = [member for member in record.members if member.member_id not in group.members]
+    if len(new) == 1:
+        only = new[0]
+        return Cause(
+            kind=CauseKind.MEMBER_JOINED,
+            member_id=only.member_id,
+            client_id=only.client_id,
+            client_host=only.client_host,
+        )
+    if new:
+        return Cause(kind=CauseKind.MEMBER_JOINED)
+    changed = [
+        m
+        for m in record.members
+        if None not in {group.members[m.member_id].topics, m.topics}
+        and group.members[m.member_id].topics != m.topics
+    ]
+    if changed:
+        return cause_by(group, CauseKind.SUBSCRIPTION_CHANGED, changed[0].member_id)
+    return Cause(kind=CauseKind.UNKNOWN)
+
+
+def gone_for_good(group: Group, at_ms: int) -> Cause:
+    """Return why a group's record was deleted, as well as a bare tombstone tells.
+
+    Only a conversion to another protocol deletes the record of a group with members.
+    """
+    if group.members:
+        return Cause(kind=CauseKind.PROTOCOL_CHANGED, detail="converted to another group protocol")
+    last_use_ms = max(group.last_commit_ms, group.state_since_ms)
+    if group.last_commit_ms >= 0 and at_ms - last_use_ms < RETENTION_MIN_MS:
+        return Cause(kind=CauseKind.GROUP_DELETED)
+    return Cause(kind=CauseKind.OFFSETS_EXPIRED)
+
+
+def _kind(text: str) -> CauseKind:
+    try:
+        return CauseKind(text)
+    except ValueError:
+        return CauseKind.UNKNOWN
+
+
+def _culprit_gone(group: Group, kind: CauseKind, reason: Reason, at_ms: int) -> Departure | None:
+    """Return the departure behind a rebalance; a leave by instance id names nobody, so the latest counts."""
+    for member_id in reason.member_ids:
+        gone = departure_of(group, member_id)
+        if gone is not None:
+            return gone
+    if kind is CauseKind.MEMBER_LEFT and not any(reason.member_ids) and group.departures:
+        latest = group.departures[-1]
+        return latest if abs(at_ms - latest.at_ms) <= _LATELY_MS else None
+    return None
+
+
+def _detail(reason: Reason, gone: Departure | None) -> str:
+    if gone is not None and gone.reason and gone.reason not in reason.text:
+        return f"{reason.text[: DETAIL_MAX - len(gone.reason) - 17]}; client reason: {gone.reason}"
+    return reason.text

@@ -1,0 +1,55 @@
+"""How a group begins and ends."""
+
+from coordinator_model.group import Basis, Cause, CauseKind
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Target, Turn, cause, make, reach, restate
+
+DELETION_TOLD_LATE_MS = 5_000
+"""A DeleteGroups line or answer may follow the tombstone that it explains by this much."""
+
+
+def create(turn: Turn, *, basis: Basis = Basis.OBSERVED, at_ms: int | None = None) -> None:
+    """Begin a group that the coordinator did not have before; does nothing to one that lives."""
+    if turn.group.state is not GroupState.DEAD:
+        return
+    now = turn.at_ms if at_ms is None else at_ms
+    created = cause(CauseKind.GROUP_CREATED)
+    reach(turn, Target(to=GroupState.EMPTY, generation=0, at_ms=now, cause=created, basis=basis))
+
+
+def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
+    """End a group; does nothing to one that is gone already.
+
+    Counts, departures and guesses stay, since the rules' windows reach over a new beginning.
+    """
+    group = turn.group
+    if group.state is GroupState.DEAD:
+        return
+    told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, basis=basis)
+    make(turn, told)
+    group.guesses = ()
+    if why.kind is CauseKind.OFFSETS_EXPIRED:
+        gone = turn.step.transitions[-1]
+        group.guesses = ((gone.id, GroupState.DEAD, gone.generation, gone.at_ms),)
+    group.protocol_type = ""
+    group.pending, group.commits, group.rebalance = {}, {}, None
+    group.held_record, group.held_until_ms = None, -1
+    group.coordinator = -1
+    group.last_commit_ms = group.stored_generation = group.stored_at_ms = -1
+
+
+def told_deleted(turn: Turn) -> bool:
+    """Explain a tombstone that was taken for expiry by the DeleteGroups that now shows up.
+
+    Only empty groups can be deleted, so the transition that is told again came from Empty.
+    """
+    group = turn.group
+    if group.state is not GroupState.DEAD or not group.guesses:
+        return group.state is GroupState.DEAD
+    guess = group.guesses[-1]
+    if guess[1] is GroupState.DEAD and abs(turn.at_ms - guess[3]) <= DELETION_TOLD_LATE_MS:
+        why = cause(CauseKind.GROUP_DELETED)
+        told = Target(to=GroupState.DEAD, generation=guess[2], at_ms=turn.at_ms, cause=why)
+        restate(turn, GroupState.EMPTY, told, guess[0])
+        group.guesses = ()
+    return True

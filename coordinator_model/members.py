@@ -1,0 +1,324 @@
+"""Who is in a group, who is on the way in, and who went, how and when."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from coordinator_model.group import Basis, CauseKind, Departure, Group, Member
+from coordinator_model.observations import Client, MemberRecord
+from coordinator_model.transitions import Turn
+
+MEMBERS_MAX = 5_000
+"""More members than any group that Kafka's protocol can still rebalance; the oldest are let go."""
+PENDING_MAX = 5_000
+"""A client that never comes back with its id (KAFKA-7610) leaks one per attempt; the oldest go first."""
+DEPARTURES_MAX = 32
+REASON_MAX = 255
+"""KIP-800 cuts a client's reason to this many characters; a broker need not."""
+POLL_TIMEOUT_SLACK_MS = 1_000
+"""How much earlier than its rebalance timeout a silent leave may come and still be a poll timeout:
+the last answer we see of a client lies a little after its last poll."""
+
+_GENERATED_ID = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL)
+
+
+def client_of(group: Group, member_id: str) -> tuple[str, str]:
+    """Return client id and host of a member, present or gone, as far as anything tells them.
+
+    The coordinator makes a dynamic member's id from its client id, so that is known from the first line.
+    """
+    member = group.members.get(member_id)
+    gone = departure_of(group, member_id)
+    client_id = (member.client_id if member else "") or (gone.client_id if gone else "")
+    host = (member.client_host if member else "") or (gone.client_host if gone else "")
+    if not client_id:
+        is_static = member is not None and member.instance_id is not None
+        is_static = is_static or (gone is not None and gone.instance_id is not None)
+        client_id = "" if is_static else client_id_in(member_id)
+    return client_id, host
+
+
+def client_id_in(member_id: str) -> str:
+    """Return the client id (for a static member: the instance id) that a generated member id begins with."""
+    made = _GENERATED_ID.fullmatch(member_id)
+    return made[1] if made else ""
+
+
+def departure_of(group: Group, member_id: str) -> Departure | None:
+    """Return how a member went, None if it did not lately."""
+    return next((gone for gone in reversed(group.departures) if gone.member_id == member_id), None)
+
+
+def member_of_instance(group: Group, instance_id: str | None) -> Member | None:
+    """Return the static member that holds this instance id."""
+    if instance_id is None:
+        return None
+    return next((m for m in group.members.values() if m.instance_id == instance_id), None)
+
+
+def wait_for(group: Group, member_id: str, at_ms: int) -> None:
+    """Note an id that was handed out; ids of members, present or gone, are never handed out again."""
+    if member_id in group.members or departure_of(group, member_id) is not None:
+        return
+    group.pending.setdefault(member_id, at_ms)
+    if len(group.pending) > PENDING_MAX:
+        del group.pending[next(iter(group.pending))]
+
+
+def add(
+    turn: Turn, member_id: str, *, instance_id: str | None = None, at_ms: int | None = None
+) -> Member | None:
+    """Return the member, added to the group if it is new; None if it has gone already (a late line)."""
+    group = turn.group
+    known = group.members.get(member_id)
+    if known is not None:
+        known.instance_id = known.instance_id or instance_id
+        return known
+    if not member_id or departure_of(group, member_id) is not None:
+        return None
+    now = turn.at_ms if at_ms is None else at_ms
+    client_id = "" if instance_id is not None else client_id_in(member_id)
+    member = Member(
+        member_id=member_id,
+        client_id=client_id,
+        instance_id=instance_id,
+        joined_at_ms=now,
+        session_base_ms=now,
+        rejoined=True,
+    )
+    _insert(group, member)
+    if len(group.members) == 1:  # Kafka: ClassicGroup.add, the first one leads
+        group.leader_id, group.leader_basis = member_id, Basis.INFERRED
+    turn.step.arrivals.append(member_id)
+    return member
+
+
+def learn_client(member: Member, client: Client) -> None:
+    """Keep what a request told of the client behind a member."""
+    member.client_id = client.client_id or member.client_id
+    member.client_host = client.host or member.client_host
+    member.connection = client.connection or member.connection
+    member.software = client.software or member.software
+
+
+def depart(
+    turn: Turn,
+    member_id: str,
+    how: CauseKind,
+    *,
+    basis: Basis = Basis.OBSERVED,
+    reason: str = "",
+    client: Client | None = None,
+    at_ms: int | None = None,
+) -> None:
+    """Take a member out and remember how it went; a second telling only adds what the first lacked."""
+    group = turn.group
+    group.pending.pop(member_id, None)
+    told = departure_of(group, member_id)
+    if not member_id or (told is not None and member_id not in group.members):
+        if told is not None:
+            _complete(group, told, how=how, basis=basis, reason=reason, client=client)
+        return
+    member = group.members.get(member_id) or Member(member_id=member_id)
+    if client is not None:
+        learn_client(member, client)
+    member.client_id, member.client_host = (
+        client_of(group, member_id)[0] or member.client_id,
+        member.client_host,
+    )
+    group.members.pop(member_id, None)
+    gone = Departure(
+        at_ms=turn.at_ms if at_ms is None else at_ms,
+        member_id=member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        how=how,
+        joined_at_ms=member.joined_at_ms,
+        last_heartbeat_ms=member.last_heartbeat_ms,
+        session_timeout_ms=member.session_timeout_ms,
+        instance_id=member.instance_id,
+        basis=basis,
+        connection=member.connection,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        progressed_at_ms=member.progressed_at_ms,
+        reason=reason[:REASON_MAX],
+    )
+    group.departures = (*group.departures, gone)[-DEPARTURES_MAX:]
+    turn.step.departures.append(gone)
+    if group.leader_id == member_id:
+        _elect(group)
+
+
+def everybody_left(turn: Turn, how: CauseKind, basis: Basis, at_ms: int) -> None:
+    """Take out all members at once."""
+    for member_id in list(turn.group.members):
+        depart(turn, member_id, how, basis=basis, at_ms=at_ms)
+
+
+def rename(turn: Turn, old_id: str, new_id: str) -> None:
+    """Give a static member that came back its new id; everything else stays its own."""
+    group = turn.group
+    member = group.members.pop(old_id, None)
+    if member is None:
+        return
+    member.member_id = new_id
+    member.last_heartbeat_ms = -1  # the new process has not been heard yet
+    _insert(group, member)
+    if group.leader_id == old_id:
+        group.leader_id = new_id
+    turn.step.arrivals.append(new_id)
+
+
+def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
+    """Make the members those of a record, keeping what only other sources tell.
+
+    Who is missing went without anybody telling us how; who is new was never seen to come.
+    """
+    group = turn.group
+    before = group.members
+    for record in records:
+        static = member_of_instance(group, record.instance_id)
+        if static is not None and static.member_id != record.member_id:
+            rename(turn, static.member_id, record.member_id)
+    recorded = {record.member_id: record for record in records}
+    for member_id in [m for m in before if m not in recorded]:
+        depart(turn, member_id, _why_missing(turn, before[member_id]), basis=Basis.INFERRED)
+    members = {}
+    for record in list(recorded.values())[:MEMBERS_MAX]:
+        members[record.member_id] = _member(turn, before.get(record.member_id), record)
+        group.pending.pop(record.member_id, None)
+    group.members = members
+
+
+def update_members(group: Group, records: Iterable[MemberRecord]) -> None:
+    """Fill in what a record of the running generation tells of members that are still here."""
+    for record in records:
+        member = group.members.get(record.member_id)
+        if member is not None:
+            _fill_in(member, record)
+
+
+def heard(turn: Turn, client: Client, member_id: str) -> None:
+    """Recognise a silent poll timeout: the client that left without a reason joins again.
+
+    librdkafka (LeaveGroup v1) and kafka-python (reason never filled in by its heartbeat thread) leave
+    without a reason when ``max.poll.interval.ms`` runs out, keep the connection to the coordinator, and
+    join again over it as soon as the application polls.  A client that is closed never does.
+    """
+    for gone in turn.group.departures:
+        if gone.member_id == member_id or not _is_silent_poll_timeout(gone, client):
+            continue
+        explained = msgspec.structs.replace(gone, how=CauseKind.POLL_TIMEOUT, basis=Basis.INFERRED)
+        _replace(turn.group, gone, explained)
+        turn.step.departures.append(explained)
+
+
+def _is_silent_poll_timeout(gone: Departure, client: Client) -> bool:
+    silence_ms = gone.at_ms - gone.progressed_at_ms
+    return (
+        gone.how is CauseKind.MEMBER_LEFT
+        and not gone.reason
+        and gone.connection == client.connection != ""
+        and gone.progressed_at_ms >= 0
+        and 0 < gone.rebalance_timeout_ms <= silence_ms + POLL_TIMEOUT_SLACK_MS
+    )
+
+
+def bring_back(group: Group, gone: Departure) -> Member:
+    """Undo a departure that did not happen, or that the coordinator has forgotten."""
+    group.departures = tuple(other for other in group.departures if other is not gone)
+    member = Member(
+        member_id=gone.member_id,
+        client_id=gone.client_id,
+        client_host=gone.client_host,
+        instance_id=gone.instance_id,
+        session_timeout_ms=gone.session_timeout_ms,
+        rebalance_timeout_ms=gone.rebalance_timeout_ms,
+        joined_at_ms=gone.joined_at_ms,
+        last_heartbeat_ms=gone.last_heartbeat_ms,
+        connection=gone.connection,
+        progressed_at_ms=gone.progressed_at_ms,
+    )
+    _insert(group, member)
+    return member
+
+
+def resume_members(turn: Turn) -> None:
+    """Return to the members of the last record, which is all that a new coordinator knows of."""
+    group = turn.group
+    stored_at_ms = group.stored_at_ms
+    if stored_at_ms < 0:
+        return
+    for member in list(group.members.values()):
+        if member.joined_at_ms > stored_at_ms:
+            depart(turn, member.member_id, CauseKind.UNKNOWN, basis=Basis.INFERRED)
+    for gone in group.departures:
+        if gone.joined_at_ms <= stored_at_ms < gone.at_ms:
+            bring_back(group, gone)
+
+
+def _complete(
+    group: Group, gone: Departure, *, how: CauseKind, basis: Basis, reason: str, client: Client | None
+) -> None:
+    better = gone
+    if basis is Basis.OBSERVED and gone.basis is Basis.INFERRED:
+        better = msgspec.structs.replace(better, how=how, basis=basis)
+    if client is not None:
+        better = msgspec.structs.replace(
+            better,
+            client_id=better.client_id or client.client_id,
+            client_host=better.client_host or client.host,
+            connection=client.connection or better.connection,
+        )
+    better = msgspec.structs.replace(better, reason=better.reason or reason[:REASON_MAX])
+    _replace(group, gone, better)
+
+
+def _replace(group: Group, old: Departure, new: Departure) -> None:
+    group.departures = tuple(new if gone is old else gone for gone in group.departures)
+
+
+def _elect(group: Group) -> None:
+    """Name the new leader if only one can be it; otherwise wait until a source tells."""
+    only = next(iter(group.members)) if len(group.members) == 1 else None
+    group.leader_id, group.leader_basis = only, Basis.INFERRED
+
+
+def _insert(group: Group, member: Member) -> None:
+    group.members[member.member_id] = member
+    if len(group.members) > MEMBERS_MAX:
+        del group.members[next(iter(group.members))]
+
+
+def _why_missing(turn: Turn, member: Member) -> CauseKind:
+    """Guess how a member went that a record no longer names, from how long the join phase took."""
+    last = turn.group.rebalance
+    timeout_ms = member.rebalance_timeout_ms
+    if last is None or member.instance_id is not None or timeout_ms < 0:
+        return CauseKind.UNKNOWN
+    waited_ms = last.joined_at_ms - last.started_at_ms
+    return CauseKind.REBALANCE_TIMEOUT if waited_ms >= timeout_ms else CauseKind.UNKNOWN
+
+
+def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
+    gone = departure_of(turn.group, record.member_id) if known is None else None
+    if gone is not None:  # it had not gone after all
+        known = bring_back(turn.group, gone)
+    if known is None:
+        known = Member(member_id=record.member_id, joined_at_ms=turn.at_ms, session_base_ms=turn.at_ms)
+        turn.step.arrivals.append(record.member_id)
+    _fill_in(known, record)
+    return known
+
+
+def _fill_in(member: Member, record: MemberRecord) -> None:
+    member.client_id = record.client_id
+    member.client_host = record.client_host
+    member.instance_id = record.instance_id
+    member.session_timeout_ms = record.session_timeout_ms
+    timeout_ms = record.rebalance_timeout_ms
+    # Kafka: a record of version 0 has no rebalance timeout, the session's stands in for it.
+    member.rebalance_timeout_ms = timeout_ms if timeout_ms >= 0 else record.session_timeout_ms
+    member.topics = record.topics
+    member.assigned = record.assigned

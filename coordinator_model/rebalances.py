@@ -1,0 +1,85 @@
+"""What a move means for the running rebalance: how long, for the how many-th time, at whose cost."""
+
+from coordinator_model.group import Cause, CauseKind, Group, Rebalance
+from coordinator_model.states import GroupState
+
+NEWCOMER_MS = 1_000
+"""A generation that a newly joining member cuts short within this time is ordinary start-up, not burned."""
+LOOP_MEMORY_MS = 300_000
+"""A group emptied by a sync timeout that joins again within this time goes on with the same loop."""
+
+
+def note_move(group: Group, came_from: GroupState, at_ms: int, cause: Cause, *, counted: bool) -> None:
+    """Keep ``group.rebalance`` and the members' flags in step with a move just made."""
+    if group.state is GroupState.PREPARING_REBALANCE:
+        _start(group, came_from, at_ms, cause)
+        if counted:
+            group.rebalances[str(cause.kind)] = group.rebalances.get(cause.kind, 0) + 1
+    elif group.state is GroupState.COMPLETING_REBALANCE:
+        _join_phase_ended(group, at_ms)
+    elif group.rebalance is not None and group.state is not GroupState.DEAD:
+        group.rebalance.ended_at_ms = at_ms
+    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+        _nobody_is_left(group)
+
+
+def _start(group: Group, came_from: GroupState, at_ms: int, cause: Cause) -> None:
+    last = group.rebalance
+    running = Rebalance(
+        started_at_ms=at_ms,
+        old_generation=group.generation,
+        cause=cause,
+        initial=came_from is GroupState.EMPTY,
+        unstable_since_ms=at_ms,
+    )
+    if last is not None and _goes_on(last, came_from, at_ms):
+        running.unstable_since_ms = last.unstable_since_ms
+        running.completing_since_ms = last.completing_since_ms
+        running.burned = last.burned + _burned_now(last, came_from, at_ms, cause)
+    group.rebalance = running
+    for member in group.members.values():
+        member.rejoined = False
+        member.synced = False
+        member.heartbeats_refused = 0
+
+
+def _goes_on(last: Rebalance, came_from: GroupState, at_ms: int) -> bool:
+    """Say whether a rebalance goes on with the trouble of the last one."""
+    if came_from is GroupState.COMPLETING_REBALANCE:
+        return True
+    return (
+        came_from is GroupState.EMPTY
+        and last.cause.kind is CauseKind.SYNC_TIMEOUT
+        and at_ms - last.ended_at_ms <= LOOP_MEMORY_MS
+    )
+
+
+def _burned_now(last: Rebalance, came_from: GroupState, at_ms: int, cause: Cause) -> int:
+    """Return 1 if the generation that ends here finished its join phase for nothing."""
+    if came_from is not GroupState.COMPLETING_REBALANCE:
+        return 0
+    is_start_up = cause.kind is CauseKind.MEMBER_JOINED and at_ms - last.joined_at_ms <= NEWCOMER_MS
+    return 0 if is_start_up else 1
+
+
+def _join_phase_ended(group: Group, at_ms: int) -> None:
+    if group.rebalance is None:  # adopted in the middle of a rebalance whose start nobody told
+        unknown = Cause(kind=CauseKind.UNKNOWN)
+        group.rebalance = Rebalance(
+            started_at_ms=at_ms, old_generation=group.generation - 1, cause=unknown, unstable_since_ms=at_ms
+        )
+    running = group.rebalance
+    running.joined_at_ms = at_ms
+    if running.completing_since_ms < 0:
+        running.completing_since_ms = at_ms
+    # Kafka: ClassicGroup restarts every session timer when it answers the parked joins.
+    for member in group.members.values():
+        member.session_base_ms = at_ms
+        member.rejoined = True
+        member.synced = False
+
+
+def _nobody_is_left(group: Group) -> None:
+    group.members = {}
+    group.leader_id = None
+    group.protocol = None

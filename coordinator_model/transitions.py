@@ -1,0 +1,352 @@
+"""Every move of a mirrored classic group is made here, and nowhere else.
+
+A group's life is a sequence of places ``(generation, phase)`` that only ever grows: a generation is
+completing (or empty), then stable, then preparing the next one.  So whatever repeats or comes late
+stands at or before the group's place and changes nothing, whoever tells it and however often.
+Only two things lead back: a new coordinator resumes from the last record, and a group is created
+again after its end.
+
+What happened without being told is filled in with the shortest legal way and marked inferred.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+
+from coordinator_model.group import Basis, Cause, CauseKind, Group, Step, Transition
+from coordinator_model.observations import Seen, Source
+from coordinator_model.rebalances import note_move
+from coordinator_model.states import MOVES, GroupState
+
+GUESS_TOLERANCE_MS = 300
+"""An inferred time this close to the observed one is left standing."""
+GUESSES_MAX = 8
+
+_SOURCES = {
+    Source.COORDINATOR_LOG: "coordinator_log",
+    Source.OFFSETS: "offsets",
+    Source.REQUEST_LOG: "request_log",
+    Source.CONTROL: "model",
+}
+_PHASE = {
+    GroupState.COMPLETING_REBALANCE: 0,
+    GroupState.EMPTY: 0,
+    GroupState.STABLE: 1,
+    GroupState.PREPARING_REBALANCE: 2,
+}
+_FILL_ORDER = (
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.STABLE,
+    GroupState.EMPTY,
+)
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What the shard knows of its sources while one observation is applied.
+
+    ``info_live``: the coordinator's INFO log is being read, so nothing else but records may move a
+    group.  ``requests_live``: the request log is being read, so silence means something.
+    """
+
+    cluster: str
+    info_live: bool
+    offsets_enabled: bool
+    backlog: bool
+    requests_live: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """One observation, or one deadline, at work on one group."""
+
+    group: Group
+    context: Context
+    step: Step
+    at_ms: int
+    recorded_at_ms: int
+    source: str
+    broker: int = -1
+
+    @property
+    def may_infer(self) -> bool:
+        """Say whether the request log and timers may move the group."""
+        return not self.context.info_live and self.group.group_type == "classic"
+
+    def diverged(self, kind: str) -> None:
+        """Count one kind of divergence, once for each turn."""
+        if kind not in self.step.divergences:
+            self.step.divergences.append(kind)
+
+
+def turn_of(group: Group, seen: Seen, context: Context, step: Step) -> Turn:
+    """Return the turn that applies ``seen``."""
+    return Turn(
+        group=group,
+        context=context,
+        step=step,
+        at_ms=seen.at_ms,
+        recorded_at_ms=seen.recorded_at_ms,
+        source=_SOURCES[seen.source],
+        broker=seen.broker,
+    )
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a turn says the group is, and what it tells of the way there."""
+
+    to: GroupState
+    generation: int
+    at_ms: int
+    cause: Cause
+    basis: Basis = Basis.OBSERVED
+    start: Cause = Cause(kind=CauseKind.UNKNOWN)
+    """Why the rebalance on the way began, if it has to be filled in."""
+    started_at_ms: int = -1
+    joined_at_ms: int = -1
+    """When the join phase on the way ended, if it has to be filled in."""
+
+
+def place(state: GroupState, generation: int) -> tuple[int, int]:
+    """Return where a state of a generation stands in a group's life; Dead is before everything."""
+    return (-1, 0) if state is GroupState.DEAD else (generation, _PHASE.get(state, 1))
+
+
+def place_of(group: Group) -> tuple[int, int]:
+    """Return where the group stands in its life."""
+    return place(group.state, group.generation)
+
+
+def transition_id(cluster: str, group: str, to: GroupState, generation: int, at_ms: int) -> str:
+    """Return the id that this transition has whoever computes it, whenever, and how often."""
+    text = f"{cluster}|{group}|{to}|{generation}|{at_ms}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def reach(turn: Turn, target: Target) -> bool:
+    """Bring the group to ``target`` by legal moves; False if it is there already or beyond."""
+    if target.basis is Basis.OBSERVED and _confirm(turn, target):
+        return False
+    if place(target.to, target.generation) <= place_of(turn.group):
+        return False
+    replaces = _retract(turn, target)
+    for state in _way(turn.group, target):
+        replaces = _fill(turn, state, target, replaces)
+    make(turn, target, replaces=replaces)
+    return True
+
+
+def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
+    """Put the group where ``target`` says, without asking whether the machine has the move."""
+    group = turn.group
+    came_from = group.state
+    group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
+    note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
+    _tell(turn, came_from, target, replaces)
+
+
+def cause(kind: CauseKind, detail: str = "") -> Cause:
+    """Return a cause without a culprit."""
+    return Cause(kind=kind, detail=detail)
+
+
+def forget_guesses(group: Group, state: GroupState, generation: int) -> str | None:
+    """Drop the guess of this place and return its id, None if there was none."""
+    for guess in group.guesses:
+        if guess[1] is state and guess[2] == generation:
+            group.guesses = tuple(other for other in group.guesses if other is not guess)
+            return guess[0]
+    return None
+
+
+def is_guess(group: Group, state: GroupState, generation: int) -> bool:
+    """Say whether this place was inferred and nothing has confirmed it yet."""
+    return any(guess[1] is state and guess[2] == generation for guess in group.guesses)
+
+
+def restate(turn: Turn, came_from: GroupState, target: Target, replaces: str) -> None:
+    """Tell a transition of the past again, better, in place of the one with the id ``replaces``."""
+    if transition_id_of(turn, target) != replaces:
+        _tell(turn, came_from, target, replaces)
+
+
+def restate_guess(turn: Turn, target: Target) -> None:
+    """Replace the guess of this place by a better one, if it is still a guess."""
+    replaces = forget_guesses(turn.group, target.to, target.generation)
+    if replaces is not None:
+        restate(turn, _before(turn.group, target), target, replaces)
+        _correct(turn.group, target, counted=not turn.context.backlog)
+
+
+def transition_id_of(turn: Turn, target: Target) -> str:
+    """Return the id of the transition to ``target``."""
+    return transition_id(turn.context.cluster, turn.group.group, target.to, target.generation, target.at_ms)
+
+
+def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None) -> None:
+    group = turn.group
+    told = Transition(
+        id=transition_id_of(turn, target),
+        cluster=turn.context.cluster,
+        group=group.group,
+        group_type=group.group_type,
+        from_state=came_from,
+        to_state=target.to,
+        generation=target.generation,
+        at_ms=target.at_ms,
+        recorded_at_ms=turn.recorded_at_ms,
+        cause=target.cause,
+        basis=target.basis,
+        source=turn.source,
+        replaces=replaces,
+    )
+    turn.step.transitions.append(told)
+    if target.basis is Basis.INFERRED:
+        guess = (told.id, target.to, target.generation, target.at_ms)
+        group.guesses = (*group.guesses, guess)[-GUESSES_MAX:]
+
+
+def _confirm(turn: Turn, target: Target) -> bool:
+    """Settle an inferred transition that ``target`` observes; False if there is none."""
+    group = turn.group
+    guess = next((g for g in group.guesses if g[1] is target.to and g[2] == target.generation), None)
+    if guess is None or target.to is GroupState.DEAD:
+        return False
+    group.guesses = tuple(other for other in group.guesses if other is not guess)
+    is_late = abs(target.at_ms - guess[3]) > GUESS_TOLERANCE_MS
+    if is_late:
+        turn.diverged("inferred_wrong")
+    if is_late or _knows_better(group, target):
+        restate(turn, _before(group, target), target, guess[0])
+        _correct(group, target, counted=not turn.context.backlog)
+    return True
+
+
+def _knows_better(group: Group, target: Target) -> bool:
+    """Say whether the observation tells another reason for the running rebalance than we guessed."""
+    last = group.rebalance
+    return (
+        target.to is GroupState.PREPARING_REBALANCE
+        and last is not None
+        and last.old_generation == target.generation
+        and target.cause.kind not in {CauseKind.UNKNOWN, last.cause.kind}
+    )
+
+
+def _before(group: Group, target: Target) -> GroupState:
+    """Return the state a restated transition came from."""
+    last = group.rebalance
+    if target.to is GroupState.PREPARING_REBALANCE:
+        if last is not None and last.initial:
+            return GroupState.EMPTY
+        is_loop = last is not None and last.unstable_since_ms < last.started_at_ms
+        return GroupState.COMPLETING_REBALANCE if is_loop else GroupState.STABLE
+    if target.to is GroupState.STABLE:
+        return GroupState.COMPLETING_REBALANCE
+    if target.to is GroupState.EMPTY and target.generation == 0:
+        return GroupState.DEAD
+    return GroupState.PREPARING_REBALANCE
+
+
+def _correct(group: Group, target: Target, *, counted: bool) -> None:
+    """Move what the group remembers of a guessed transition to the observed time and cause."""
+    if (group.state, group.generation) == (target.to, target.generation):
+        group.state_since_ms = target.at_ms
+    last = group.rebalance
+    if last is None or last.old_generation != target.generation:
+        return
+    if target.to is GroupState.PREPARING_REBALANCE:
+        if last.unstable_since_ms == last.started_at_ms:
+            last.unstable_since_ms = target.at_ms
+        last.started_at_ms = target.at_ms
+        if counted and target.cause.kind is not last.cause.kind:
+            _recount(group.rebalances, last.cause.kind, target.cause.kind)
+        last.cause = target.cause
+
+
+def _recount(counts: dict[str, int], wrong: CauseKind, right: CauseKind) -> None:
+    left = counts.get(wrong, 0) - 1
+    if left > 0:
+        counts[str(wrong)] = left
+    else:
+        counts.pop(wrong, None)
+    counts[str(right)] = counts.get(right, 0) + 1
+
+
+def _retract(turn: Turn, target: Target) -> str | None:
+    """Take back a guessed Empty of the very generation that is now seen with members.
+
+    Returns the id of the wrong guess; the group stands where it stood before it.
+    """
+    group = turn.group
+    is_wrong = (
+        group.state is GroupState.EMPTY
+        and group.generation == target.generation > 0
+        and target.to in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}
+    )
+    wrong = forget_guesses(group, GroupState.EMPTY, group.generation) if is_wrong else None
+    if wrong is not None:
+        turn.diverged("inferred_wrong")
+        group.state, group.generation = GroupState.PREPARING_REBALANCE, group.generation - 1
+    return wrong
+
+
+def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
+    """Return the states that lie between the group and ``target`` on the shortest legal way.
+
+    A group met in the middle of its life is adopted as it stands: inventing its youth helps nobody.
+    """
+    if target.to is GroupState.DEAD:
+        return ()
+    if group.state is GroupState.DEAD:
+        youngest = {
+            GroupState.PREPARING_REBALANCE: 0,
+            GroupState.COMPLETING_REBALANCE: 1,
+            GroupState.STABLE: 1,
+        }
+        if target.generation > youngest.get(target.to, -1):
+            return ()
+    return _WAYS.get((group.state, target.to), ())
+
+
+def _shortest_way(source: GroupState, target: GroupState) -> tuple[GroupState, ...]:
+    """Return what lies between two states by ``MOVES``; a fixed order makes the answer unique."""
+    queue: deque[tuple[GroupState, tuple[GroupState, ...]]] = deque([(source, ())])
+    visited: set[GroupState] = set()
+    while queue:
+        state, way = queue.popleft()
+        if target in MOVES[state]:
+            return way
+        visited.add(state)
+        queue.extend(
+            (following, (*way, following))
+            for following in _FILL_ORDER
+            if following in MOVES[state] and following not in visited
+        )
+    return ()
+
+
+_WAYS = {(source, target): _shortest_way(source, target) for source in MOVES for target in _FILL_ORDER}
+
+
+def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -> None:
+    """Make one move that nobody told; the first one replaces a guess that was taken back."""
+    if target.basis is Basis.OBSERVED and turn.context.info_live:
+        turn.diverged("log_line_missing")
+    group = turn.group
+    joined_at_ms = target.joined_at_ms if target.joined_at_ms >= 0 else target.at_ms
+    generation, at_ms, why = group.generation, joined_at_ms, cause(CauseKind.GROUP_CREATED)
+    if state is GroupState.PREPARING_REBALANCE:
+        at_ms = target.started_at_ms if target.started_at_ms >= 0 else joined_at_ms
+        why = target.start
+    elif state is GroupState.COMPLETING_REBALANCE:
+        generation, why = target.generation, cause(CauseKind.JOIN_COMPLETED)
+    elif target.started_at_ms >= 0:
+        at_ms = target.started_at_ms
+    at_ms = min(max(at_ms, group.state_since_ms), max(target.at_ms, group.state_since_ms))
+    source, turn.source = turn.source, "model" if target.basis is Basis.OBSERVED else turn.source
+    step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED)
+    make(turn, step, replaces=replaces)
+    turn.source = source

@@ -55,7 +55,7 @@ FOLD_MS = 1_000
 _SAMPLE_BYTES_MAX = 110
 """Of key and value each: as hex in one JSON object they stay below 512 bytes."""
 
-_KEY_FRAME_SIZE = 12
+_KEY_FRAME_SIZE = 10
 """Record type, two lengths and the partition of a commit's key."""
 
 # The plain layouts of a commit's value, by its version: 2 bytes version, 8 offset, from 3 on 4 leader
@@ -289,7 +289,8 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     encoded = column.dictionary_encode()
     code = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     raw = encoded.dictionary.to_pylist()
-    group_end, topic_end, plain = _key_layout(_Bytes(encoded.dictionary))
+    key = _Bytes(encoded.dictionary)
+    group_end, topic_end, plain = _key_layout(key)
     legible = np.ones(len(raw), np.bool_)
     for number in np.flatnonzero(~plain).tolist():
         try:
@@ -300,7 +301,8 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
             places = np.flatnonzero(code == number)
             faults.add(rows, int(row[places[0]]), error, len(places))
     keep = legible[code]
-    return row[keep], code[keep], _texts(raw, group_end.tolist(), topic_end.tolist())
+    partition: list[int] = key.number(key.start + key.length - 4, 4).tolist()
+    return row[keep], code[keep], _texts(raw, group_end.tolist(), topic_end.tolist(), partition)
 
 
 def _key_layout(key: _Bytes) -> tuple[Ints, Ints, Bools]:
@@ -312,14 +314,14 @@ def _key_layout(key: _Bytes) -> tuple[Ints, Ints, Bools]:
     return 4 + group, 6 + group + topic, plain
 
 
-def _texts(raw: list[bytes], group_end: list[int], topic_end: list[int]) -> _Keys:
+def _texts(raw: list[bytes], group_end: list[int], topic_end: list[int], partition: list[int]) -> _Keys:
     """Return the parts of keys that are known to be readable, or to have no rows."""
     return _Keys(
         group=[key[4:end].decode() for key, end in zip(raw, group_end, strict=True)],
         topic=[
             key[start + 2 : end].decode() for key, start, end in zip(raw, group_end, topic_end, strict=True)
         ],
-        partition=[int.from_bytes(key[-4:], "big", signed=True) for key in raw],
+        partition=partition,
     )
 
 

@@ -1,0 +1,138 @@
+"""What the event alerts share: they fire at an occurrence, gather more, and end some time after the last."""
+
+from collections.abc import Callable
+
+from alerts.alert import Culprit, Severity
+from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules.situation import (
+    CULPRITS_MAX,
+    EVIDENCE_MAX,
+    NOTHING,
+    EventMemory,
+    Occurrence,
+    Situation,
+    Verdict,
+    culprit,
+)
+from alerts.wording import clock, some, span, who
+from coordinator_model.group import CauseKind, Departure
+
+QUIET_MS = 10 * 60_000
+"""An event alert is resolved so long after the last occurrence."""
+
+
+class EventRule:
+    """An alert about members that went in one way; ``sentence`` tells one departure in full."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        how: CauseKind,
+        severity: Callable[[Situation], Severity],
+        sentence: Callable[[Situation, Departure], str],
+        happened: str,
+        cost: str,
+        advice: str,
+    ) -> None:
+        """Take the words of the alert; ``happened`` finishes "3 members of group g …"."""
+        self.name = name
+        self._how = how
+        self._severity = severity
+        self._sentence = sentence
+        self._happened = happened
+        self._cost = cost
+        self._advice = advice
+
+    def evaluate(self, situation: Situation) -> Verdict:
+        """Return what is to be said of the group now."""
+        news = [departure for departure in situation.step.departures if departure.how is self._how]
+        memory = situation.memory.events.get(self.name)
+        opened = situation.opened(self.name)
+        if not news and memory is None and opened is None:
+            return NOTHING
+        if news:
+            memory = self._note(situation, news)
+        ends_at_ms = _ends_at_ms(memory, opened)
+        if situation.now_ms >= ends_at_ms and not news:
+            situation.memory.events.pop(self.name, None)
+            return Verdict(closing=self._closing(situation, memory, ends_at_ms))
+        if not news or memory is None:
+            return Verdict(due_ms=ends_at_ms)
+        return Verdict(finding=self._finding(situation, memory), due_ms=max(ends_at_ms, situation.now_ms))
+
+    def _note(self, situation: Situation, news: list[Departure]) -> EventMemory:
+        first_ms = news[0].at_ms
+        memory = situation.memory.events.setdefault(
+            self.name, EventMemory(first_ms=first_ms, last_ms=first_ms)
+        )
+        for departure in news:
+            memory.count += 1
+            memory.last_ms = max(memory.last_ms, departure.at_ms)
+            told = Occurrence(
+                culprit=culprit(departure, share=1, basis=departure.basis),
+                sentence=f"{clock(departure.at_ms)}: {self._sentence(situation, departure)}",
+            )
+            memory.occurrences.append(told)
+        memory.occurrences = memory.occurrences[-CULPRITS_MAX:]
+        return memory
+
+    def _finding(self, situation: Situation, memory: EventMemory) -> Finding:
+        group, newest = situation.group.group, memory.occurrences[-1]
+        if memory.count == 1:
+            summary = f"Group {group} lost {newest.sentence.split(': ', 1)[1]}"
+        else:
+            summary = f"{memory.count} members of group {group} {self._happened}: {some(_names(memory))}."
+        return Finding(
+            starts_at_ms=memory.first_ms,
+            severity=self._severity(situation),
+            summary=summary,
+            cause=newest.sentence,
+            culprits=_culprits(memory),
+            evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
+            cost=self._cost,
+            advice=self._advice,
+            # Beyond what the alert can list, only the number is news, and not at each member.
+            aspect=str(memory.count // CULPRITS_MAX),
+        )
+
+    def _closing(self, situation: Situation, memory: EventMemory | None, ends_at_ms: int) -> Closing:
+        count = f"{memory.count} in all; " if memory else ""
+        group = situation.group
+        quiet = f"No member of group {group.group} {self._happened} for {span(QUIET_MS)}"
+        return Closing(ends_at_ms=ends_at_ms, summary=f"{quiet} ({count}the group is {group.state}).")
+
+
+def _ends_at_ms(memory: EventMemory | None, opened: OpenAlert | None) -> int:
+    last_ms = memory.last_ms if memory else -1
+    if opened is not None and opened.adopted:
+        # When the last one happened is not known: the quiet time begins anew.
+        last_ms = max(last_ms, opened.touched_ms)
+    return last_ms + QUIET_MS
+
+
+def _names(memory: EventMemory) -> list[str]:
+    return [
+        who(
+            member_id=one.culprit.member_id,
+            client_id=one.culprit.client_id,
+            client_host=one.culprit.client_host,
+            instance_id=one.culprit.instance_id,
+        )
+        for one in reversed(memory.occurrences)
+    ]
+
+
+def _culprits(memory: EventMemory) -> tuple[Culprit, ...]:
+    share = round(1 / len(memory.occurrences), 4)
+    return tuple(
+        Culprit(
+            member_id=one.culprit.member_id,
+            client_id=one.culprit.client_id,
+            client_host=one.culprit.client_host,
+            instance_id=one.culprit.instance_id,
+            share=share,
+            basis=one.culprit.basis,
+        )
+        for one in memory.occurrences
+    )

@@ -1,0 +1,310 @@
+"""RuleJudge: runs the rules over one group, or over the cluster, and keeps what they remember.
+
+The memory of a group is ``header + msgpack``.  The header (version, flags, due time) lets the most
+frequent call, a heartbeat that changes nothing, pass without reading the rest; a group without news
+has no memory at all.
+"""
+
+import logging
+from struct import Struct as Layout
+from typing import Final
+
+import msgspec
+
+from alerts.alert import Alert
+from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
+from alerts.rules import cluster_unreachable as unreachable
+from alerts.rules import monitor_stalled as stalled
+from alerts.rules import (
+    poll_interval_exceeded,
+    rebalance_storm,
+    session_timeout,
+    session_timeout_imminent,
+    source_silent,
+    stuck_completing_rebalance,
+    stuck_preparing_rebalance,
+)
+from alerts.rules.order import RULES, GroupRule
+from alerts.rules.situation import GroupMemory, Situation, Verdict
+from alerts.rules.source_silent import ClusterMemory
+from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds, ThresholdsError
+from coordinator_model.cluster import ClusterState
+from coordinator_model.group import Group, Step
+from coordinator_model.judging import Evidence, Judgement
+from coordinator_model.states import GroupState
+
+_LOG = logging.getLogger(__name__)
+
+MEMORY_VERSION: Final = 1
+
+_HEADER = Layout("<BBq")
+_NEVER: Final = 2**62
+_SLOW: Final = -1
+_WATCH: Final = 1
+"""Flag: an alert is open whose end or culprits any observation may change."""
+
+_WATCHED = frozenset(
+    {stuck_completing_rebalance.NAME, stuck_preparing_rebalance.NAME, session_timeout_imminent.NAME}
+)
+_OF_THE_SUPERVISOR = frozenset({unreachable.NAME, stalled.NAME})
+_TIMELESS = frozenset({rebalance_storm.NAME, session_timeout.NAME, poll_interval_exceeded.NAME})
+"""Rules whose due times depend on their memory alone; the others' follow from the group."""
+
+_GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
+_CLUSTER_DECODER = msgspec.msgpack.Decoder(ClusterMemory)
+_ENCODER = msgspec.msgpack.Encoder()
+_ALERT_DECODER = msgspec.json.Decoder(Alert)
+
+_GONE = Step()
+
+
+class RuleJudge:
+    """The rules as a shard sees them (``coordinator_model.judging.Judge``)."""
+
+    def __init__(self, settings: bytes = b"{}") -> None:
+        """Begin with these settings (canonical JSON; default: every rule with its defaults)."""
+        self._given = settings
+        self._settings = Settings(settings)
+
+    def configure(self, settings: bytes) -> None:
+        """Use these settings from here on; settings that cannot be read leave the old ones in force."""
+        if settings == self._given:
+            return
+        self._given = settings
+        try:
+            self._settings = Settings(settings)
+        except ThresholdsError:
+            # The driver checks before it writes; a record from elsewhere must not stop the stream.
+            _LOG.exception("settings refused, the rules keep their thresholds")
+
+    def judge(
+        self,
+        *,
+        cluster: str,
+        group: Group,
+        step: Step,
+        memory: bytes | None,
+        now_ms: int,
+        evidence: Evidence,
+        removed: bool,
+    ) -> Judgement:
+        """Return what the rules make of ``step`` at ``now_ms``; ``removed`` resolves everything."""
+        thresholds = self._settings.of_group(group.group)
+        if not (step.transitions or step.departures or removed):
+            due_ms = _quick_due_ms(group, thresholds, memory, now_ms)
+            if due_ms != _SLOW:
+                return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == _NEVER else due_ms)
+        situation = Situation(
+            group=group,
+            step=step,
+            now_ms=now_ms,
+            evidence=evidence,
+            thresholds=thresholds,
+            memory=_load_group(memory),
+        )
+        pages = _Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
+        if removed:
+            return Judgement(memory=None, alerts=pages.close_all(_removal(group)), due_ms=None)
+        pages.resolve_surplus()
+        due_ms, memory_due_ms = _run(situation, pages)
+        saved = _save_group(situation.memory, memory_due_ms)
+        return Judgement(memory=saved, alerts=pages.alerts, due_ms=None if due_ms == _NEVER else due_ms)
+
+    def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
+        """Return the memory with an alert that an earlier job left open.
+
+        It goes on under its id at the next revision, or is resolved at the next judgement (which the
+        shard must ask for) if its condition does not hold.  Events and storms, whose history is not
+        known here, get their quiet time anew.
+        """
+        found = _ALERT_DECODER.decode(alert)
+        if found.name in _OF_THE_SUPERVISOR:
+            return memory
+        if found.group:
+            known = _load_group(memory)
+            _take_over(known, found)
+            return _save_group(known, 0)
+        of_cluster = _load_cluster(memory)
+        _take_over(of_cluster, found)
+        return _save_cluster(of_cluster)
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Return what the rules about the whole cluster say at ``now_ms``."""
+        thresholds, known = self._settings.defaults, _load_cluster(memory)
+        pages = _Pages(cluster, "", known, now_ms, self._settings.runbook_base)
+        pages.resolve_surplus()
+        if not thresholds.source_silent.enabled:
+            pages.disabled(source_silent.NAME)
+            return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=None)
+        verdict = source_silent.evaluate(state, known, thresholds, now_ms)
+        pages.turn(source_silent.NAME, verdict)
+        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=verdict.due_ms)
+
+
+class _Pages:
+    """The alerts of one judgement: turns verdicts into revisions, within one memory."""
+
+    def __init__(
+        self, cluster: str, group: str, memory: GroupMemory | ClusterMemory, now_ms: int, runbook_base: str
+    ) -> None:
+        self.alerts: list[Alert] = []
+        self._cluster = cluster
+        self._group = group
+        self._memory = memory
+        self._now_ms = now_ms
+        self._runbook_base = runbook_base
+        for opened in memory.open.values():
+            if opened.adopted and opened.touched_ms < 0:
+                opened.touched_ms = now_ms
+
+    def turn(self, name: str, verdict: Verdict) -> None:
+        opened = self._memory.open.get(name)
+        if verdict.finding is None:
+            if verdict.closing is not None and opened is not None:
+                self._close(name, opened, verdict.closing)
+        elif opened is not None:
+            news = update(opened, verdict.finding)
+            if news is not None:
+                self.alerts.append(news)
+        else:
+            self._fire(name, verdict)
+
+    def disabled(self, name: str) -> None:
+        opened = self._memory.open.get(name)
+        if opened is not None:
+            summary = f"{name} was switched off in the configuration."
+            self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=summary))
+
+    def resolve_surplus(self) -> None:
+        for alert in self._memory.surplus:
+            summary = f"Taken over by a newer {alert.name} alert, or its rule is gone."
+            self.alerts.append(resolve(alert, Closing(ends_at_ms=self._now_ms, summary=summary)))
+        self._memory.surplus = []
+
+    def close_all(self, why: str) -> list[Alert]:
+        self.resolve_surplus()
+        for name, opened in list(self._memory.open.items()):
+            self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
+        return self.alerts
+
+    def _fire(self, name: str, verdict: Verdict) -> None:
+        finding = verdict.finding
+        if finding is None:
+            return
+        if finding.starts_at_ms <= self._memory.used.get(name, -1):
+            # The same trouble again, after its alert was resolved: the old id is spent.
+            starts_at_ms = max(self._now_ms, self._memory.used[name] + 1)
+            finding = msgspec.structs.replace(finding, starts_at_ms=starts_at_ms)
+        opened = fire(
+            finding,
+            cluster=self._cluster,
+            group=self._group,
+            name=name,
+            detected_at_ms=self._now_ms,
+            runbook_base=self._runbook_base,
+        )
+        self._memory.open[name] = opened
+        self.alerts.append(opened.alert)
+
+    def _close(self, name: str, opened: OpenAlert, closing: Closing) -> None:
+        del self._memory.open[name]
+        self._memory.used[name] = max(self._memory.used.get(name, -1), opened.alert.starts_at_ms)
+        self.alerts.append(resolve(opened.alert, closing))
+
+
+def _quick_due_ms(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> int:
+    """Return when to judge again if nothing needs judging now; ``_SLOW`` if something does."""
+    due_ms = _NEVER
+    if memory is not None:
+        version, flags, due_ms = _HEADER.unpack_from(memory)
+        if version != MEMORY_VERSION or flags & _WATCH or due_ms <= now_ms:
+            return _SLOW
+    if group.state is GroupState.STABLE:
+        found = (
+            session_timeout_imminent.due_ms(group, thresholds, now_ms)
+            if thresholds.session_timeout_imminent.enabled
+            else None
+        )
+    else:
+        found = _stuck_due_ms(group, thresholds, now_ms)
+    if found is None:
+        return due_ms
+    return _SLOW if found <= now_ms else min(found, due_ms)
+
+
+def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
+    dues = []
+    if thresholds.stuck_completing_rebalance.enabled:
+        dues.append(stuck_completing_rebalance.due_ms(group, thresholds, now_ms))
+    if thresholds.stuck_preparing_rebalance.enabled:
+        dues.append(stuck_preparing_rebalance.due_ms(group, thresholds))
+    return min((due for due in dues if due is not None), default=None)
+
+
+def _run(situation: Situation, pages: _Pages) -> tuple[int, int]:
+    """Run all rules; return when to judge again, and when because of what is in the memory."""
+    due_ms = memory_due_ms = _NEVER
+    for rule in RULES:
+        verdict = _verdict(rule, situation, pages)
+        if verdict is None or verdict.due_ms is None:
+            continue
+        due_ms = min(due_ms, verdict.due_ms)
+        if rule.name in _TIMELESS:
+            memory_due_ms = min(memory_due_ms, verdict.due_ms)
+    return due_ms, memory_due_ms
+
+
+def _verdict(rule: GroupRule, situation: Situation, pages: _Pages) -> Verdict | None:
+    configured: Rule = getattr(situation.thresholds, RULE_KEYS[rule.name])
+    if not configured.enabled:
+        pages.disabled(rule.name)
+        situation.memory.events.pop(rule.name, None)
+        return None
+    verdict = rule.evaluate(situation)
+    pages.turn(rule.name, verdict)
+    return verdict
+
+
+def _removal(group: Group) -> str:
+    return f"Group {group.group} is gone: deleted, no longer watched, or not seen for too long."
+
+
+def _take_over(memory: GroupMemory | ClusterMemory, alert: Alert) -> None:
+    """Put an alert from the alerts topic into the memory."""
+    is_known = alert.name == source_silent.NAME or any(rule.name == alert.name for rule in RULES)
+    opened = memory.open.get(alert.name)
+    if not is_known:
+        memory.surplus.append(alert)
+    elif opened is None:
+        memory.open[alert.name] = adopt(alert)
+    elif opened.alert.id != alert.id:
+        memory.surplus.append(alert)
+    elif alert.revision >= opened.alert.revision:
+        memory.open[alert.name] = adopt(alert)
+
+
+def _load_group(memory: bytes | None) -> GroupMemory:
+    if memory is None or memory[0] != MEMORY_VERSION:
+        return GroupMemory()
+    return _GROUP_DECODER.decode(memoryview(memory)[_HEADER.size :])
+
+
+def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
+    if not (memory.open or memory.used or memory.surplus or memory.storm or memory.events):
+        return None
+    flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
+    return _HEADER.pack(MEMORY_VERSION, flags, due_ms) + _ENCODER.encode(memory)
+
+
+def _load_cluster(memory: bytes | None) -> ClusterMemory:
+    if memory is None or memory[0] != MEMORY_VERSION:
+        return ClusterMemory()
+    return _CLUSTER_DECODER.decode(memoryview(memory)[_HEADER.size :])
+
+
+def _save_cluster(memory: ClusterMemory) -> bytes | None:
+    if not (memory.open or memory.used or memory.surplus or memory.watches):
+        return None
+    return _HEADER.pack(MEMORY_VERSION, 0, _NEVER) + _ENCODER.encode(memory)

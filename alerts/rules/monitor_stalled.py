@@ -1,0 +1,46 @@
+"""MonitorStalled: Kafka answers, but the job finishes no batch.
+
+Made by the driver's supervisor, beside the stream that it watches.
+"""
+
+from alerts.alert import Alert, Severity
+from alerts.lifecycle import Closing, Finding, fire, resolve
+from alerts.wording import clock, span
+
+NAME = "MonitorStalled"
+
+
+def monitor_stalled(
+    cluster: str,
+    since_ms: int,
+    now_ms: int,
+    detail: str,
+    *,
+    severity: Severity = Severity.CRITICAL,
+    runbook_base: str = "",
+) -> Alert:
+    """Return the alert at revision 0; ``since_ms`` is the end of the last batch, ``detail`` what is known."""
+    finding = Finding(
+        starts_at_ms=since_ms,
+        severity=severity,
+        summary=f"groupwatch has finished no batch for cluster {cluster} for {span(now_ms - since_ms)}, "
+        "though Kafka answers.",
+        cause=detail,
+        evidence=(f"Last finished batch at {clock(since_ms)}.", detail),
+        cost="No group of this cluster is judged; alerts come late, and the page and metrics show old "
+        "states.",
+        advice="Look at the job's log and at /healthz; if a batch hangs or the checkpoint cannot be "
+        "written, restart the job: it "
+        "goes on where it stopped and judges what it missed.",
+    )
+    opened = fire(
+        finding, cluster=cluster, group="", name=NAME, detected_at_ms=now_ms, runbook_base=runbook_base
+    )
+    return opened.alert
+
+
+def monitor_running(alert: Alert, now_ms: int) -> Alert:
+    """Return the last revision of an open ``alert``."""
+    lasted = span(now_ms - alert.starts_at_ms)
+    summary = f"groupwatch finishes batches for cluster {alert.cluster} again after {lasted}."
+    return resolve(alert, Closing(ends_at_ms=now_ms, summary=summary))

@@ -1,0 +1,248 @@
+"""RebalanceStorm: the group rebalances so often that it gets no work done.
+
+It fires at the rebalance that makes the count of the window reach the threshold (``storm_history``
+says which are counted).  It is over when the count is below the threshold *and* none was counted
+for half a window: a storm at just the threshold's pace would otherwise fire and resolve in turn.
+"""
+
+from collections import Counter
+
+from alerts.alert import Culprit
+from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules import storm_history
+from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
+from alerts.wording import clock, some, span, times, who, why
+from coordinator_model.group import Basis, CauseKind
+
+NAME = "RebalanceStorm"
+
+_CULPRITS_TOLD = 10
+_CONSEQUENCE_WEIGHT = 0.5
+"""An arrival after a timeout is the echo of that timeout, so arrivals weigh half."""
+
+_NEVER_BEGAN = -1
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    began = _note(situation)
+    memory = situation.memory.storm
+    opened = situation.opened(NAME)
+    if memory is None:
+        return NOTHING if opened is None else _judge_open(situation, opened, [], began=False)
+    rule = situation.thresholds.rebalance_storm
+    if not began and opened is None:
+        return NOTHING
+    counted = storm_history.counted(memory, now_ms=situation.now_ms, window_ms=rule.window_ms)
+    if opened is not None:
+        return _judge_open(situation, opened, counted, began=began)
+    if len(counted) < rule.rebalances:
+        return NOTHING
+    return Verdict(finding=_finding(situation, memory, counted), due_ms=_over_at_ms(situation, None, counted))
+
+
+def _note(situation: Situation) -> bool:
+    """Keep the history; True if a rebalance began."""
+    step, memory, rule = situation.step, situation.memory, situation.thresholds.rebalance_storm
+    began = False
+    if step.transitions or step.departures:
+        memory.storm = memory.storm or StormMemory()
+        began = storm_history.note(
+            memory.storm,
+            situation.group,
+            step,
+            window_ms=rule.window_ms,
+            limit=storm_history.history_max(rule.rebalances),
+        )
+    is_idle = memory.storm is not None and storm_history.forget(
+        memory.storm, now_ms=situation.now_ms, window_ms=rule.window_ms
+    )
+    if is_idle:
+        memory.storm = None
+    return began
+
+
+def _judge_open(situation: Situation, opened: OpenAlert, counted: list[Trigger], *, began: bool) -> Verdict:
+    over_at_ms = _over_at_ms(situation, opened, counted)
+    if situation.now_ms >= over_at_ms:
+        return Verdict(closing=_closing(situation, opened))
+    memory = situation.memory.storm
+    is_news = began and memory is not None and len(counted) >= situation.thresholds.rebalance_storm.rebalances
+    if not is_news or memory is None:
+        return Verdict(due_ms=over_at_ms)
+    return Verdict(finding=_finding(situation, memory, counted), due_ms=over_at_ms)
+
+
+def _over_at_ms(situation: Situation, opened: OpenAlert | None, counted: list[Trigger]) -> int:
+    """Return when the storm is over if no further rebalance begins."""
+    rule = situation.thresholds.rebalance_storm
+    newest_ms = counted[-1].at_ms if counted else _NEVER_BEGAN
+    if opened is not None and opened.adopted:
+        newest_ms = max(newest_ms, opened.touched_ms)
+    over_ms = newest_ms + rule.window_ms // 2
+    if len(counted) >= rule.rebalances:
+        over_ms = max(over_ms, counted[-rule.rebalances].at_ms + rule.window_ms)
+    return over_ms
+
+
+def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> Finding:
+    rule, group = situation.thresholds.rebalance_storm, situation.group
+    culprits = _culprits(memory, counted)
+    dominant = _dominant(counted)
+    first_ms, elapsed = counted[0].at_ms, span(situation.now_ms - counted[0].at_ms)
+    blame = f", mostly by {_name(culprits[0])}" if culprits else ""
+    return Finding(
+        starts_at_ms=first_ms,
+        severity=rule.severity,
+        summary=f"Group {group.group} rebalanced {len(counted)} times in {elapsed} because of "
+        f"{why(dominant)}{blame}.",
+        cause=_cause(counted, culprits),
+        culprits=culprits,
+        evidence=_evidence(memory, counted),
+        cost=_cost(situation, counted),
+        advice=_ADVICE.get(dominant, _ADVICE_OTHERWISE),
+        culprit_keys=frozenset(f"{one.client_id}/{one.client_host}/{one.basis}" for one in culprits),
+        aspect=str(dominant),
+    )
+
+
+def _dominant(counted: list[Trigger]) -> CauseKind:
+    """Return the kind of cause to act on; of equals the first seen."""
+    weights: Counter[CauseKind] = Counter()
+    for trigger in counted:
+        weights[trigger.kind] += 1
+    weighed = {
+        kind: count * (_CONSEQUENCE_WEIGHT if kind is CauseKind.MEMBER_JOINED else 1)
+        for kind, count in weights.items()
+    }
+    return max(weighed, key=lambda kind: weighed[kind])
+
+
+def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...]:
+    """Return who made the counted rebalances begin, by client and host, the largest share first."""
+    share: Counter[int] = Counter(trigger.actor for trigger in counted if trigger.actor >= 0)
+    guessed = {trigger.actor for trigger in counted if not trigger.observed}
+    found = []
+    for index, count in share.most_common(_CULPRITS_TOLD):
+        actor = memory.actors[index]
+        found.append(
+            Culprit(
+                member_id=actor.member_id,
+                client_id=actor.client_id,
+                client_host=actor.client_host,
+                instance_id=actor.instance_id,
+                share=round(count / len(counted), 4),
+                basis=Basis.INFERRED if index in guessed else Basis.OBSERVED,
+            )
+        )
+    return tuple(found)
+
+
+def _name(one: Culprit) -> str:
+    return who(
+        member_id=one.member_id,
+        client_id=one.client_id,
+        client_host=one.client_host,
+        instance_id=one.instance_id,
+    )
+
+
+def _cause(counted: list[Trigger], culprits: tuple[Culprit, ...]) -> str:
+    kinds = Counter(trigger.kind for trigger in counted)
+    told = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
+    if not culprits:
+        return f"{told}. No source tells which members."
+    shares = some([f"{_name(one)} ({one.share:.0%})" for one in culprits])
+    return f"{told}. By: {shares}."
+
+
+def _evidence(memory: StormMemory, counted: list[Trigger]) -> tuple[str, ...]:
+    lines = [f"{clock(one.at_ms)}: {one.kind}{_by(memory, one)}" for one in counted[-EVIDENCE_MAX:]]
+    explained = len(memory.triggers) - len(counted)
+    if explained > 0:
+        lines.append(f"Not counted, as a restart, a first start or a second step explains them: {explained}.")
+    return tuple(lines)
+
+
+def _by(memory: StormMemory, trigger: Trigger) -> str:
+    if trigger.actor < 0:
+        return ""
+    actor = memory.actors[trigger.actor]
+    return " of " + who(member_id=actor.member_id, client_id=actor.client_id, client_host=actor.client_host)
+
+
+def _cost(situation: Situation, counted: list[Trigger]) -> str:
+    lost_ms = sum(
+        trigger.lasted_ms if trigger.lasted_ms >= 0 else situation.now_ms - trigger.at_ms
+        for trigger in counted
+    )
+    members = times(len(situation.group.members), "member")
+    lost = f"{times(len(counted), 'rebalance')}; not Stable for {span(lost_ms)} in total"
+    return f"{lost}, which stops {members} each time."
+
+
+def _closing(situation: Situation, opened: OpenAlert) -> Closing:
+    now_ms, group = situation.now_ms, situation.group
+    lasted = span(now_ms - opened.alert.starts_at_ms)
+    summary = (
+        f"The rebalance storm of group {group.group} is over after {lasted}; "
+        f"the group is {group.state} at generation {group.generation}."
+    )
+    return Closing(ends_at_ms=now_ms, summary=summary)
+
+
+_ADVICE = {
+    CauseKind.SESSION_TIMEOUT: (
+        "These clients die or go silent: look for restarts, OOM kills, long GC and packet loss on their "
+        "hosts. Stop a "
+        "client that crash-loops until it is fixed; if they are only slow, raise session.timeout.ms (45 "
+        "s or more)."
+    ),
+    CauseKind.POLL_TIMEOUT: (
+        "Processing one batch takes longer than max.poll.interval.ms: lower max.poll.records, speed the "
+        "work up, or "
+        "raise max.poll.interval.ms above the slowest batch."
+    ),
+    CauseKind.REBALANCE_TIMEOUT: (
+        "These clients do not come back to poll() in time: find what blocks them; then lower "
+        "max.poll.records or raise "
+        "max.poll.interval.ms."
+    ),
+    CauseKind.SYNC_TIMEOUT: (
+        "These clients join and then hang before they fetch their assignment: take thread dumps, look "
+        "for GC and CPU "
+        "throttling, restart them."
+    ),
+    CauseKind.MEMBER_JOINED: (
+        "Members keep coming: look at the autoscaler and at deployments or crash loops of this service. "
+        "Slow the scaling "
+        "down, and give members a group.instance.id so that a restart needs no rebalance."
+    ),
+    CauseKind.MEMBER_LEFT: (
+        "Members keep leaving by themselves: look at the autoscaler and at deployments or crash loops "
+        "of this service. "
+        "Static membership (group.instance.id) makes a restart free of rebalances."
+    ),
+    CauseKind.SUBSCRIPTION_CHANGED: (
+        "A client changes its subscription again and again: look for subscribe() in a loop, a regex "
+        "that matches topics "
+        "that come and go, or members of one group that subscribe differently."
+    ),
+    CauseKind.LEADER_REJOINED: (
+        "The leader keeps joining again: look at its log for the reason (metadata changes, errors in "
+        "its assignor), and "
+        "restart it."
+    ),
+    CauseKind.PARTITIONS_CHANGED: (
+        "Topics of the subscription keep changing: look for topics created, deleted or extended again "
+        "and again, and "
+        "narrow a subscription by pattern."
+    ),
+    CauseKind.STATIC_MEMBER_REPLACED: (
+        "One group.instance.id is used again and again: look for two processes with the same instance "
+        "id, or a static "
+        "member that crash-loops."
+    ),
+}
+_ADVICE_OTHERWISE = "Read the coordinator's 'Preparing to rebalance group' lines for the reasons, and "
+"the clients' logs at those times."

@@ -1,0 +1,144 @@
+"""SessionTimeoutImminent: a member of a Stable group has been silent for most of its session timeout.
+
+Silence is evidence only where speech was proved: the member's own heartbeats were seen before, and
+the broker's request log gave other lines while this member should have spoken again.
+"""
+
+from collections.abc import Iterator
+
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally
+from alerts.thresholds import Thresholds
+from alerts.wording import clock, some, span, times, who_is
+from coordinator_model.group import Basis, Group, Member
+from coordinator_model.observations import Source
+from coordinator_model.states import GroupState
+
+NAME = "SessionTimeoutImminent"
+
+RECHECK_MS = 1_000
+"""The request log's proof has a resolution of a second."""
+
+EVICTION_GRACE_MS = 10_000
+"""The coordinator's line about the eviction comes within this time, or it kept the member."""
+
+_NEXT_BEAT_SHARE = 1 / 3
+"""Clients beat at least three times in a session.  If the log was heard only before that, it may have
+been switched off, and then every member of every group would seem silent."""
+
+
+def base_ms(member: Member) -> int:
+    """Return when the member's session timer began to run, as far as we saw."""
+    return max(member.last_heartbeat_ms, member.session_base_ms)
+
+
+def _silence_ms(member: Member, at: float) -> int:
+    return round(at * member.session_timeout_ms)
+
+
+def _watched(group: Group) -> Iterator[Member]:
+    if group.state is GroupState.STABLE:
+        for member in group.members.values():
+            if member.last_heartbeat_ms >= 0 and member.session_timeout_ms > 0:
+                yield member
+
+
+def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
+    """Return when the first member is silent for too long; ``now_ms`` if one is already.
+
+    This runs for each heartbeat, so it is one plain loop.
+    """
+    if group.state is not GroupState.STABLE:
+        return None
+    at, found = thresholds.session_timeout_imminent.at, None
+    for member in group.members.values():
+        timeout_ms, beat_ms = member.session_timeout_ms, member.last_heartbeat_ms
+        if beat_ms < 0 or timeout_ms <= 0:
+            continue
+        since_ms = max(beat_ms, member.session_base_ms)
+        if since_ms + timeout_ms <= now_ms:
+            continue
+        deadline_ms = max(since_ms + round(at * timeout_ms), now_ms)
+        if found is None or deadline_ms < found:
+            found = deadline_ms
+    return found
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened = situation.opened(NAME)
+    silent, due = _judge(situation, is_open=opened is not None)
+    if not silent:
+        return Verdict(due_ms=due) if opened is None else Verdict(closing=_closing(situation), due_ms=due)
+    rule, now_ms = situation.thresholds.session_timeout_imminent, situation.now_ms
+    first = min(silent, key=base_ms)
+    left_ms = max(0, base_ms(first) + first.session_timeout_ms - now_ms)
+    names = some([who_is(member) for member in silent])
+    finding = Finding(
+        starts_at_ms=base_ms(first),
+        severity=rule.severity,
+        summary=f"{names} in group {situation.group.group}: no heartbeat for "
+        f"{span(now_ms - base_ms(first))}; the coordinator "
+        f"removes it in {span(left_ms)} (session timeout {span(first.session_timeout_ms)}).",
+        cause=f"{times(len(silent), 'member')} stopped sending heartbeats while the broker goes on "
+        "hearing others.",
+        culprits=culprits_equally(silent, Basis.OBSERVED),
+        evidence=_evidence(situation, silent),
+        cost="If it stays silent, its partitions stand still until then, and all "
+        f"{len(situation.group.members)} members rebalance.",
+        advice="Look at its host now: crashed, in a long GC pause, throttled, or cut off from the "
+        "broker? If it is being "
+        "stopped on purpose, it does not close its consumer.",
+    )
+    return Verdict(finding=finding, due_ms=due)
+
+
+def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | None]:
+    """Return the members that are silent for too long, and when to look again."""
+    at, now_ms = situation.thresholds.session_timeout_imminent.at, situation.now_ms
+    silent, dues = [], []
+    for member in _watched(situation.group):
+        deadline_ms = base_ms(member) + _silence_ms(member, at)
+        over_ms = base_ms(member) + member.session_timeout_ms + (EVICTION_GRACE_MS if is_open else 0)
+        if now_ms < deadline_ms:
+            dues.append(deadline_ms)
+        elif now_ms >= over_ms:
+            continue
+        elif _is_proved(situation, member, at):
+            silent.append(member)
+            dues.append(base_ms(member) + member.session_timeout_ms + EVICTION_GRACE_MS)
+        else:
+            dues.append(now_ms + RECHECK_MS)
+    return silent, min(dues, default=None)
+
+
+def _is_proved(situation: Situation, member: Member, at: float) -> bool:
+    next_beat_ms = member.session_timeout_ms * min(_NEXT_BEAT_SHARE, at / 2)
+    return situation.evidence.requests_heard_ms >= base_ms(member) + next_beat_ms
+
+
+def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
+    lines = [
+        f"{who_is(one)}: last heartbeat {clock(one.last_heartbeat_ms)}." for one in silent[: EVIDENCE_MAX - 1]
+    ]
+    heard = clock(situation.evidence.requests_heard_ms)
+    return (
+        *lines,
+        f"{Source.REQUEST_LOG.name.lower()} of broker {situation.group.coordinator} heard until {heard}.",
+    )
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group
+    gone = {departure.member_id for departure in situation.step.departures}
+    opened = situation.opened(NAME)
+    named = opened.alert.culprits if opened else ()
+    if any(one.member_id in gone for one in named):
+        what = "the silent member has left the group"
+    elif group.state is not GroupState.STABLE:
+        what = f"the group is {group.state}"
+    elif any(one.member_id in group.members for one in named):
+        what = "heartbeats are back"
+    else:
+        what = "the silent member is gone"
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group.group}: {what}.")

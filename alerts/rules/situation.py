@@ -1,0 +1,147 @@
+"""What a rule gets to see of one group, what it may remember, and what it answers."""
+
+import msgspec
+
+from alerts.alert import Alert, Culprit
+from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.thresholds import Thresholds
+from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Step
+from coordinator_model.judging import Evidence
+
+CULPRITS_MAX = 20
+"""Culprits told in one alert; a group of a thousand members must not make a page of a thousand lines."""
+
+EVIDENCE_MAX = 10
+
+
+class Actor(msgspec.Struct, array_like=True, kw_only=True):
+    """One client on one host, whatever member ids it has had; ``member_id`` is its newest."""
+
+    client_id: str
+    client_host: str
+    member_id: str
+    instance_id: str | None = None
+
+
+class Trigger(msgspec.Struct, array_like=True, kw_only=True):
+    """One start of a rebalance."""
+
+    at_ms: int
+    kind: CauseKind
+    role: int
+    """See ``rebalance_storm.Role``."""
+    actor: int = -1
+    """Index in ``StormMemory.actors``; -1 where no source tells who it was."""
+    member: int = 0
+    """CRC-32 of the member id; 0 unknown."""
+    fresh: bool = False
+    """An arrival into a group that was empty or unknown when the window opened."""
+    gone: bool = False
+    """An arrival whose member has gone again."""
+    initial: bool = False
+    """The group was Empty or unknown."""
+    observed: bool = True
+    lasted_ms: int = -1
+    """Until Stable, Empty, or the next start; -1: it is running."""
+    transition: str = ""
+    """First digits of an inferred transition's id, so that an observation can replace it."""
+
+
+class Leave(msgspec.Struct, array_like=True, kw_only=True):
+    """One voluntary departure."""
+
+    at_ms: int
+    joined_at_ms: int
+    member: int
+    """CRC-32 of the member id."""
+
+
+class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """The rebalances of the last window, and the departures that may explain them."""
+
+    triggers: list[Trigger] = []
+    leaves: list[Leave] = []
+    actors: list[Actor] = []
+    stable_at_ms: int = -1
+    """When the group was last seen to become Stable."""
+
+
+class Occurrence(msgspec.Struct, array_like=True, kw_only=True):
+    """One member that an event alert names, with the sentence that tells what happened."""
+
+    culprit: Culprit
+    sentence: str
+
+
+class EventMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """What an event alert has gathered since it fired."""
+
+    first_ms: int
+    last_ms: int
+    count: int = 0
+    occurrences: list[Occurrence] = []
+
+
+class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """What the rules remember of one group: bounded, and nothing at all for a group without news.
+
+    Saved with the group: new fields go to the end, with a default.
+    """
+
+    open: dict[str, OpenAlert] = {}
+    used: dict[str, int] = {}
+    """Alert name -> start of the last one resolved: an id must never be used twice."""
+    surplus: list[Alert] = []
+    """Adopted beside an open alert of the same name; resolved at the next judgement."""
+    storm: StormMemory | None = None
+    events: dict[str, EventMemory] = {}
+
+
+class Situation(msgspec.Struct, kw_only=True):
+    """One group at one moment; the rules read it, and change nothing but ``memory``."""
+
+    group: Group
+    step: Step
+    now_ms: int
+    evidence: Evidence
+    thresholds: Thresholds
+    memory: GroupMemory
+
+    def opened(self, name: str) -> OpenAlert | None:
+        """Return the open alert of that name."""
+        return self.memory.open.get(name)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's answer: a finding fires or updates, a closing resolves, neither leaves all as it is."""
+
+    finding: Finding | None = None
+    closing: Closing | None = None
+    due_ms: int | None = None
+    """When the answer may change without news."""
+
+
+NOTHING = Verdict()
+
+
+def culprit(member: Member | Departure, *, share: float, basis: Basis) -> Culprit:
+    """Return a member, here or gone, as a culprit; ``share`` of the blame is 0..1."""
+    return Culprit(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+        share=round(share, 4),
+        basis=basis,
+    )
+
+
+def culprits_equally(members: list[Member], basis: Basis) -> tuple[Culprit, ...]:
+    """Return members as culprits with equal shares, at most ``CULPRITS_MAX`` of them."""
+    share = 1 / len(members) if members else 0
+    return tuple(culprit(member, share=share, basis=basis) for member in members[:CULPRITS_MAX])
+
+
+def rebalance_timeout_ms(group: Group) -> int:
+    """Return the group's rebalance timeout, the largest of its members'; -1 where no source told it."""
+    return max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)

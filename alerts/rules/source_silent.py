@@ -1,0 +1,181 @@
+"""SourceSilent: a broker's log that the verdicts rest on is losing lines, or has fallen silent.
+
+Two things prove it.  The topic told what the broker's log should have told before (contradiction);
+or its request log spoke regularly and now does not, while commits or other brokers' request logs go
+on.  The INFO log's silence alone proves nothing: a healthy quiet cluster logs nothing for hours.
+"""
+
+import msgspec
+
+from alerts.alert import Alert
+from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
+from alerts.thresholds import Thresholds
+from alerts.wording import clock, span, times
+from coordinator_model.cluster import ClusterState
+from coordinator_model.observations import Source
+
+NAME = "SourceSilent"
+
+CONTRADICTED_MS = 10 * 60_000
+"""A contradiction stands for so long after it was seen last."""
+
+GIVE_UP_MS = 60 * 60_000
+"""A request log that was silent for so long is taken for switched off on purpose."""
+
+_SAMPLE_SHARE = 2
+"""The request logs are looked at twice in each ``after``."""
+
+_REGULAR_SHARE = 2
+"""A request log was regular if it spoke for twice ``after`` without a gap of ``after``."""
+
+
+class Watch(msgspec.Struct, array_like=True, kw_only=True):
+    """How regularly one broker's request log speaks."""
+
+    heard_ms: int
+    regular_since_ms: int
+
+
+class ClusterMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """What the cluster-wide rules remember; new fields go to the end, with a default."""
+
+    open: dict[str, OpenAlert] = {}
+    used: dict[str, int] = {}
+    surplus: list[Alert] = []
+    watches: dict[int, Watch] = {}
+
+
+class _Loss(msgspec.Struct, frozen=True):
+    """One log of one broker that cannot be relied on."""
+
+    broker: int
+    source: Source
+    since_ms: int
+    sentence: str
+
+
+def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
+    """Return what is to be said of the cluster's sources now."""
+    rule = thresholds.source_silent
+    _watch(state, memory, rule.after_ms, now_ms)
+    losses = _contradicted(state, now_ms) + _silent(state, memory, rule.after_ms, now_ms)
+    due_ms = _due_ms(state, memory, rule.after_ms, now_ms)
+    opened = memory.open.get(NAME)
+    if not losses:
+        if opened is None:
+            return NOTHING if due_ms is None else Verdict(due_ms=due_ms)
+        summary = "All logs that were lost are being read again, or are taken for switched off."
+        return Verdict(closing=Closing(ends_at_ms=now_ms, summary=summary), due_ms=due_ms)
+    names = ", ".join(f"{_log(one.source)} of broker {one.broker}" for one in losses[:3])
+    more = f" and {len(losses) - 3} more" if len(losses) > 3 else ""
+    finding = Finding(
+        starts_at_ms=min(one.since_ms for one in losses),
+        severity=rule.severity,
+        summary=f"The {names}{more} cannot be relied on: lines are missing.",
+        cause=losses[-1].sentence,
+        evidence=tuple(one.sentence for one in losses[:EVIDENCE_MAX]),
+        cost=_cost(losses),
+        advice="On that broker look at the log appender or shipper (is it running, are its buffers "
+        "full, does it get errors "
+        "from the events topic, is a line larger than max.request.size?), and whether someone changed "
+        "the logger's level.",
+        culprit_keys=frozenset(f"{one.broker}/{one.source.name}" for one in losses),
+    )
+    return Verdict(finding=finding, due_ms=due_ms)
+
+
+def _log(source: Source) -> str:
+    return "request log" if source is Source.REQUEST_LOG else "coordinator's INFO log"
+
+
+def _cost(losses: list[_Loss]) -> str:
+    sources = {one.source for one in losses}
+    texts = []
+    if Source.COORDINATOR_LOG in sources:
+        texts.append(
+            "Rebalances of groups on that broker are seen late and without cause; storms and stuck "
+            "rebalances may be missed."
+        )
+    if Source.REQUEST_LOG in sources:
+        texts.append("No warning before session timeouts there, and stuck rebalances name candidates only.")
+    return " ".join(texts)
+
+
+def _watch(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: int) -> None:
+    for (broker, source), heard_ms in state.heard.items():
+        if source != Source.REQUEST_LOG:
+            continue
+        known = memory.watches.get(broker)
+        if known is None:
+            memory.watches[broker] = Watch(heard_ms=heard_ms, regular_since_ms=heard_ms)
+        elif heard_ms > known.heard_ms:
+            if heard_ms - known.heard_ms >= after_ms:
+                known.regular_since_ms = heard_ms
+            known.heard_ms = heard_ms
+    for watch in memory.watches.values():
+        if now_ms - watch.heard_ms >= GIVE_UP_MS:
+            watch.regular_since_ms = watch.heard_ms
+
+
+def _contradicted(state: ClusterState, now_ms: int) -> list[_Loss]:
+    recent: dict[tuple[int, Source], list[int]] = {}
+    for one in state.contradictions:
+        was_heard = (one.broker, int(one.lost)) in state.heard
+        if was_heard and now_ms < one.at_ms + CONTRADICTED_MS:
+            recent.setdefault((one.broker, one.lost), []).append(one.at_ms)
+    return [
+        _Loss(
+            broker,
+            lost,
+            at[0],
+            f"{times(len(at), 'time')} since {clock(at[0])} the topic told what the {_log(lost)} of "
+            f"broker {broker} "
+            "should have told first.",
+        )
+        for (broker, lost), at in recent.items()
+    ]
+
+
+def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: int) -> list[_Loss]:
+    found = []
+    for broker, watch in sorted(memory.watches.items()):
+        is_regular = watch.heard_ms - watch.regular_since_ms >= _REGULAR_SHARE * after_ms
+        if now_ms - watch.heard_ms < after_ms or not is_regular:
+            continue
+        if _goes_on(state, broker, watch.heard_ms, after_ms) and not _moved(state, watch.heard_ms - after_ms):
+            sentence = (
+                f"The request log of broker {broker} spoke regularly until {clock(watch.heard_ms)} and "
+                "has been "
+                f"silent for {span(now_ms - watch.heard_ms)}, while groups go on working."
+            )
+            found.append(_Loss(broker, Source.REQUEST_LOG, watch.heard_ms, sentence))
+    return found
+
+
+def _goes_on(state: ClusterState, broker: int, heard_ms: int, after_ms: int) -> bool:
+    """Say whether requests must have been made since: commits arrive, or other request logs speak."""
+    others = [
+        at_ms
+        for (other, source), at_ms in state.heard.items()
+        if source == Source.REQUEST_LOG and other != broker
+    ]
+    newest_ms = max([*others, state.newest_ms.get("offsets", -1)], default=-1)
+    return newest_ms >= heard_ms + after_ms // 2
+
+
+def _moved(state: ClusterState, since_ms: int) -> bool:
+    """Say whether coordinators moved: then a broker's silence may only mean that it has no groups now."""
+    return any(move.at_ms >= since_ms for move in state.moves)
+
+
+def _due_ms(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: int) -> int | None:
+    dues = [
+        one.at_ms + CONTRADICTED_MS for one in state.contradictions if now_ms < one.at_ms + CONTRADICTED_MS
+    ]
+    sample_ms = now_ms + after_ms // _SAMPLE_SHARE
+    for watch in memory.watches.values():
+        if now_ms - watch.heard_ms < GIVE_UP_MS:
+            silent_ms = watch.heard_ms + after_ms
+            dues.append(min(sample_ms, silent_ms) if silent_ms > now_ms else sample_ms)
+    return min(dues, default=None)

@@ -1,0 +1,275 @@
+"""What RebalanceStorm remembers: which rebalances began, whose doing each was, and which are explained.
+
+A rebalance is counted unless one of these explains it:
+
+- the voluntary departure of a member that was there when the window opened, as in a rolling restart;
+- an arrival that takes the place of such a departure, for as long as the member stays;
+- an arrival, still there, into a group that was empty or unknown when the window opened;
+- the first replacement of a static member in the window;
+- the second step of a cooperative rebalance, at most one for each first step.
+
+Departures by a timeout always count, and so does who comes and goes within the window.
+"""
+
+import zlib
+from collections.abc import Iterable
+from enum import IntEnum
+
+from alerts.rules.situation import Actor, Leave, StormMemory, Trigger
+from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
+from coordinator_model.states import GroupState
+
+HISTORY_MIN = 64
+"""Rebalances remembered at least; more if the threshold asks for more, never above HISTORY_MAX."""
+HISTORY_MAX = 1_024
+
+SECOND_STEP_MS = 10_000
+"""A member that had to give up partitions joins again within this time after Stable."""
+
+ARRIVED_MS = 5_000
+"""A member that joined no longer ago than this when its rebalance begins is an arrival."""
+
+SAME_MOMENT_MS = 1_000
+"""The line of a departure and the line of its rebalance are no further apart."""
+
+_REVOKED = "need to revoke partitions"
+_COOPERATIVE = ("cooperative", "stream")
+_REJOINS = {CauseKind.SUBSCRIPTION_CHANGED, CauseKind.LEADER_REJOINED, CauseKind.MEMBER_JOINED}
+_VOLUNTARY = {CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN}
+"""UNKNOWN: the topic alone does not tell how a member went, and most go by themselves."""
+
+
+class Role(IntEnum):
+    """What a rebalance is to the question whether a rolling restart explains it; saved as a number."""
+
+    PLAIN = 0
+    DEPARTURE = 1
+    ARRIVAL = 2
+    REPLACEMENT = 3
+    SECOND_STEP = 4
+
+
+def history_max(rebalances: int) -> int:
+    """Return how many rebalances are remembered for a threshold."""
+    return min(max(HISTORY_MIN, 2 * rebalances), HISTORY_MAX)
+
+
+def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit: int) -> bool:
+    """Take in what a step tells; True if a rebalance began."""
+    for departure in step.departures:
+        _note_departure(memory, departure)
+    began = False
+    for transition in step.transitions:
+        _note_end(memory, transition)
+        if transition.to_state is GroupState.PREPARING_REBALANCE:
+            _note_start(memory, group, step, transition, window_ms)
+            began = True
+    memory.triggers = memory.triggers[-limit:]
+    memory.leaves = memory.leaves[-limit:]
+    return began
+
+
+def forget(memory: StormMemory, *, now_ms: int, window_ms: int) -> bool:
+    """Drop what no judgement can ask for any more; True if nothing is left."""
+    memory.triggers = [trigger for trigger in memory.triggers if trigger.at_ms > now_ms - window_ms]
+    # An arrival may take the place of a departure up to one window before it.
+    memory.leaves = [leave for leave in memory.leaves if leave.at_ms > now_ms - 2 * window_ms]
+    _drop_unused_actors(memory)
+    return not memory.triggers and not memory.leaves
+
+
+def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger]:
+    """Return the rebalances of the window that nothing explains, oldest first."""
+    opened_ms = now_ms - window_ms
+    by_member = {leave.member: leave for leave in memory.leaves}
+    places = sorted(leave.at_ms for leave in memory.leaves if _was_there(leave, opened_ms, window_ms))
+    replaced: set[int] = set()
+    found = []
+    for trigger in memory.triggers:
+        if trigger.at_ms <= opened_ms or trigger.role == Role.SECOND_STEP:
+            continue
+        if trigger.role == Role.DEPARTURE:
+            explained = _is_first_departure(by_member.get(trigger.member), opened_ms)
+        elif trigger.role == Role.ARRIVAL:
+            explained = not trigger.gone and (
+                trigger.fresh or _takes_place(places, trigger.at_ms - window_ms)
+            )
+        else:
+            explained = trigger.role == Role.REPLACEMENT and trigger.actor not in replaced
+            replaced.add(trigger.actor)
+        if not explained:
+            found.append(trigger)
+    return found
+
+
+def checksum(member_id: str) -> int:
+    """Return a member id as a small number; 0 stands for unknown."""
+    return zlib.crc32(member_id.encode("utf-8", "surrogatepass")) if member_id else 0
+
+
+def _was_there(leave: Leave, opened_ms: int, window_ms: int) -> bool:
+    """Say whether the member that left was there when its window opened."""
+    return leave.joined_at_ms <= (opened_ms if leave.at_ms > opened_ms else leave.at_ms - window_ms)
+
+
+def _is_first_departure(leave: Leave | None, opened_ms: int) -> bool:
+    return leave is not None and leave.joined_at_ms <= opened_ms
+
+
+def _takes_place(places: list[int], after_ms: int) -> bool:
+    """Use up the oldest departure later than ``after_ms``, if there is one."""
+    for index, left_ms in enumerate(places):
+        if left_ms > after_ms:
+            del places[index]
+            return True
+    return False
+
+
+def _note_departure(memory: StormMemory, departure: Departure) -> None:
+    member = checksum(departure.member_id)
+    for trigger in memory.triggers:
+        if trigger.role == Role.ARRIVAL and trigger.member == member:
+            trigger.gone = True
+    if departure.how in _VOLUNTARY and all(leave.member != member for leave in memory.leaves):
+        memory.leaves.append(Leave(at_ms=departure.at_ms, joined_at_ms=departure.joined_at_ms, member=member))
+
+
+def _note_end(memory: StormMemory, transition: Transition) -> None:
+    """Close the running rebalance when the group is Stable or Empty, or begins anew."""
+    if transition.to_state is GroupState.COMPLETING_REBALANCE:
+        return
+    if transition.to_state is GroupState.STABLE:
+        memory.stable_at_ms = transition.at_ms
+    if memory.triggers and memory.triggers[-1].lasted_ms < 0:
+        memory.triggers[-1].lasted_ms = max(0, transition.at_ms - memory.triggers[-1].at_ms)
+
+
+def _note_start(
+    memory: StormMemory, group: Group, step: Step, transition: Transition, window_ms: int
+) -> None:
+    guess = transition.id[:8] if transition.basis is Basis.INFERRED else ""
+    if transition.replaces:
+        wrong = transition.replaces[:8]
+        memory.triggers = [trigger for trigger in memory.triggers if trigger.transition != wrong]
+    initial = transition.from_state in {GroupState.EMPTY, GroupState.DEAD}
+    member_id, kind = transition.cause.member_id, transition.cause.kind
+    if kind is CauseKind.UNKNOWN and not member_id:
+        member_id, kind = _deduced(step)
+    role, member_id = _role(memory, group, step, transition, member_id=member_id, kind=kind)
+    memory.triggers.append(
+        Trigger(
+            at_ms=transition.at_ms,
+            kind=kind,
+            role=role,
+            actor=_actor(memory, group, step, transition, member_id),
+            member=checksum(member_id),
+            fresh=role is Role.ARRIVAL and _was_empty(memory, initial, transition.at_ms - window_ms),
+            initial=initial,
+            observed=transition.basis is Basis.OBSERVED,
+            transition=guess,
+        )
+    )
+
+
+def _deduced(step: Step) -> tuple[str, CauseKind]:
+    """Return who and what a rebalance without a told cause goes back to, by who went or came with it."""
+    if step.departures:
+        how = step.departures[0].how
+        return step.departures[0].member_id, CauseKind.MEMBER_LEFT if how is CauseKind.UNKNOWN else how
+    if step.arrivals:
+        return step.arrivals[0], CauseKind.MEMBER_JOINED
+    return "", CauseKind.UNKNOWN
+
+
+def _was_empty(memory: StormMemory, initial: bool, opened_ms: int) -> bool:
+    """Say whether the group was empty at ``opened_ms``: then the first rebalance since then began there."""
+    first = next((trigger for trigger in memory.triggers if trigger.at_ms > opened_ms), None)
+    return initial if first is None else first.initial
+
+
+def _role(
+    memory: StormMemory, group: Group, step: Step, transition: Transition, *, member_id: str, kind: CauseKind
+) -> tuple[Role, str]:
+    """Return the role of a rebalance and the member it goes back to."""
+    if kind is CauseKind.MEMBER_LEFT:
+        return Role.DEPARTURE, member_id or _left_just_now(step, group, transition.at_ms)
+    if kind is CauseKind.STATIC_MEMBER_REPLACED:
+        return Role.REPLACEMENT, member_id
+    if _is_second_step(memory, group, transition, member_id=member_id, kind=kind):
+        return Role.SECOND_STEP, member_id
+    if kind is CauseKind.MEMBER_JOINED and not _was_member(group, step, member_id, transition.at_ms):
+        return Role.ARRIVAL, member_id
+    return Role.PLAIN, member_id
+
+
+def _left_just_now(step: Step, group: Group, at_ms: int) -> str:
+    """Return the member whose departure came with a rebalance that names none (leave by instance id)."""
+    near = [one for one in (*group.departures, *step.departures) if at_ms - one.at_ms <= SAME_MOMENT_MS]
+    return near[-1].member_id if near else ""
+
+
+def _was_member(group: Group, step: Step, member_id: str, at_ms: int) -> bool:
+    member = group.members.get(member_id)
+    if member is None or member_id in step.arrivals or member.joined_at_ms < 0:
+        return False
+    return member.joined_at_ms < at_ms - ARRIVED_MS
+
+
+def _is_second_step(
+    memory: StormMemory, group: Group, transition: Transition, *, member_id: str, kind: CauseKind
+) -> bool:
+    if memory.triggers and memory.triggers[-1].role == Role.SECOND_STEP:
+        return False
+    if _REVOKED in transition.cause.detail:
+        return True
+    since_stable_ms = transition.at_ms - memory.stable_at_ms
+    if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _REJOINS:
+        return False
+    member = group.members.get(member_id)
+    is_known = member is not None and 0 <= member.joined_at_ms < memory.stable_at_ms
+    return is_known and (group.protocol or "").startswith(_COOPERATIVE)
+
+
+def _actor(memory: StormMemory, group: Group, step: Step, transition: Transition, member_id: str) -> int:
+    """Return the index of whoever made the rebalance begin, -1 if no source tells."""
+    if not member_id:
+        return -1
+    known = _known(group, step, member_id)
+    client_id = transition.cause.client_id or known.client_id
+    client_host = transition.cause.client_host or known.client_host
+    for index, actor in enumerate(memory.actors):
+        same_member = actor.member_id == member_id
+        if same_member or (client_id and (actor.client_id, actor.client_host) == (client_id, client_host)):
+            actor.member_id = member_id
+            actor.client_id, actor.client_host = (
+                client_id or actor.client_id,
+                client_host or actor.client_host,
+            )
+            actor.instance_id = known.instance_id or actor.instance_id
+            return index
+    known.client_id, known.client_host = client_id, client_host
+    memory.actors.append(known)
+    return len(memory.actors) - 1
+
+
+def _known(group: Group, step: Step, member_id: str) -> Actor:
+    """Return what the group knows of a member that is here or has gone lately."""
+    here = group.members.get(member_id)
+    gone: Iterable[Departure] = (*step.departures, *reversed(group.departures))
+    member = here or next((one for one in gone if one.member_id == member_id), None)
+    return Actor(
+        client_id=member.client_id if member else "",
+        client_host=member.client_host if member else "",
+        member_id=member_id,
+        instance_id=member.instance_id if member else None,
+    )
+
+
+def _drop_unused_actors(memory: StormMemory) -> None:
+    used = sorted({trigger.actor for trigger in memory.triggers if trigger.actor >= 0})
+    if len(used) == len(memory.actors):
+        return
+    place = {old: new for new, old in enumerate(used)}
+    memory.actors = [memory.actors[index] for index in used]
+    for trigger in memory.triggers:
+        trigger.actor = place.get(trigger.actor, -1)

@@ -1,0 +1,205 @@
+"""The rules' thresholds as plain values, read from the settings that travel in band.
+
+``streaming/config.py`` checks what an operator wrote; this module only reads its canonical JSON.
+Missing keys mean defaults and unknown keys are passed over, so that a newer driver and an older
+executor, or the other way round, understand each other.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from alerts.alert import Severity
+
+MINUTE_MS = 60_000
+
+_CACHED_GROUPS_MAX = 50_000
+
+
+class ThresholdsError(ValueError):
+    """The settings cannot be read; the message names the rule."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What every rule has: whether it runs, and how loud its alert begins."""
+
+    enabled: bool = True
+    severity: Severity = Severity.WARNING
+
+
+class RebalanceStorm(Rule, frozen=True, kw_only=True):
+    """So many counted rebalances within the window are a storm."""
+
+    rebalances: int = 5
+    window_ms: int = 10 * MINUTE_MS
+
+
+class StuckPreparingRebalance(Rule, frozen=True, kw_only=True):
+    """How long a join phase may last."""
+
+    after_ms: int = 60_000
+
+
+class StuckCompletingRebalance(Rule, frozen=True, kw_only=True):
+    """How long a group may wait for its leader's assignment."""
+
+    after_ms: int = 30_000
+
+
+class SessionTimeout(Rule, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
+
+
+class SessionTimeoutImminent(Rule, frozen=True, kw_only=True):
+    """The share of its session timeout that a member may be silent, above 0 and below 1."""
+
+    at: float = 0.7
+
+
+class PollIntervalExceeded(Rule, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
+
+
+class SourceSilent(Rule, frozen=True, kw_only=True):
+    """How long a request log that used to speak may be silent while the cluster lives."""
+
+    after_ms: int = MINUTE_MS
+
+
+class ClusterUnreachable(Rule, frozen=True, kw_only=True):
+    """How long a cluster may give no answer at all."""
+
+    severity: Severity = Severity.CRITICAL
+    after_ms: int = MINUTE_MS
+
+
+class MonitorStalled(Rule, frozen=True, kw_only=True):
+    """How long no batch may finish while Kafka answers."""
+
+    severity: Severity = Severity.CRITICAL
+    after_ms: int = 2 * MINUTE_MS
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """All built rules as they hold for one group."""
+
+    rebalance_storm: RebalanceStorm = RebalanceStorm()
+    stuck_preparing_rebalance: StuckPreparingRebalance = StuckPreparingRebalance()
+    stuck_completing_rebalance: StuckCompletingRebalance = StuckCompletingRebalance()
+    session_timeout: SessionTimeout = SessionTimeout()
+    session_timeout_imminent: SessionTimeoutImminent = SessionTimeoutImminent()
+    poll_interval_exceeded: PollIntervalExceeded = PollIntervalExceeded()
+    source_silent: SourceSilent = SourceSilent()
+    cluster_unreachable: ClusterUnreachable = ClusterUnreachable()
+    monitor_stalled: MonitorStalled = MonitorStalled()
+
+
+RULE_KEYS: Mapping[str, str] = {
+    "RebalanceStorm": "rebalance_storm",
+    "StuckPreparingRebalance": "stuck_preparing_rebalance",
+    "StuckCompletingRebalance": "stuck_completing_rebalance",
+    "SessionTimeout": "session_timeout",
+    "SessionTimeoutImminent": "session_timeout_imminent",
+    "PollIntervalExceeded": "poll_interval_exceeded",
+    "SourceSilent": "source_silent",
+    "ClusterUnreachable": "cluster_unreachable",
+    "MonitorStalled": "monitor_stalled",
+}
+"""Alert name -> key of its rule, for the rules that are built."""
+
+DEFAULTS = Thresholds()
+
+_Override = tuple[tuple["re.Pattern[str]", ...], dict[str, Any]]
+_RuleT = TypeVar("_RuleT", bound=Rule)
+
+
+class Settings:
+    """The rules as configured; answers which thresholds hold for a group."""
+
+    def __init__(self, settings: bytes = b"{}") -> None:
+        """Read canonical JSON.
+
+        Raises:
+            ThresholdsError: it is no JSON object, or a rule in it cannot be read.
+        """
+        raw = _read_object(settings)
+        rules = raw.get("rules") or {}
+        self.runbook_base: str = str(raw.get("runbook_base") or "")
+        self._plain: dict[str, dict[str, Any]] = {}
+        self._overrides: dict[str, list[_Override]] = {}
+        for key in RULE_KEYS.values():
+            self._read_rule(key, rules.get(key) or {})
+        self.defaults = self._build({})
+        self._groups: dict[str, Thresholds] = {}
+        self._variants: dict[tuple[tuple[str, int], ...], Thresholds] = {}
+        self._check_overrides()
+
+    def of_group(self, group: str) -> Thresholds:
+        """Return what holds for ``group``: of each rule the first override whose pattern matches in full."""
+        if not self._overrides:
+            return self.defaults
+        found = self._groups.get(group)
+        if found is None:
+            if len(self._groups) >= _CACHED_GROUPS_MAX:
+                self._groups.clear()
+            found = self._groups[group] = self._variant(self._chosen(group))
+        return found
+
+    def _read_rule(self, key: str, raw: dict[str, Any]) -> None:
+        self._plain[key] = {name: value for name, value in raw.items() if name != "overrides"}
+        overrides = [_read_override(key, override) for override in raw.get("overrides") or ()]
+        if overrides:
+            self._overrides[key] = overrides
+
+    def _chosen(self, group: str) -> dict[str, int]:
+        chosen = {}
+        for key, overrides in self._overrides.items():
+            for index, (patterns, _) in enumerate(overrides):
+                if any(pattern.fullmatch(group) for pattern in patterns):
+                    chosen[key] = index
+                    break
+        return chosen
+
+    def _variant(self, chosen: dict[str, int]) -> Thresholds:
+        # Groups with the same overrides share one object, so 100,000 groups cost a dictionary entry each.
+        name = tuple(chosen.items())
+        if name not in self._variants:
+            self._variants[name] = self._build(chosen)
+        return self._variants[name]
+
+    def _build(self, chosen: dict[str, int]) -> Thresholds:
+        rules = {}
+        for key, plain in self._plain.items():
+            changed = self._overrides[key][chosen[key]][1] if key in chosen else {}
+            rules[key] = _convert(key, {**plain, **changed}, type(getattr(DEFAULTS, key)))
+        return Thresholds(**rules)
+
+    def _check_overrides(self) -> None:
+        # An override that cannot be read must be found now, not when its first group comes along.
+        for key, overrides in self._overrides.items():
+            for index in range(len(overrides)):
+                self._build({key: index})
+
+
+def _read_object(settings: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(settings, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ThresholdsError(f"settings are no JSON object: {error}") from error
+
+
+def _read_override(key: str, raw: dict[str, Any]) -> _Override:
+    try:
+        patterns = tuple(re.compile(pattern) for pattern in raw["groups"])
+    except (KeyError, TypeError, re.error) as error:
+        raise ThresholdsError(f"rules.{key}.overrides: groups: {error!r}") from error
+    return patterns, {name: value for name, value in raw.items() if name != "groups" and value is not None}
+
+
+def _convert(key: str, raw: dict[str, Any], kind: type[_RuleT]) -> _RuleT:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise ThresholdsError(f"rules.{key}: {error}") from error

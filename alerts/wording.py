@@ -1,0 +1,85 @@
+"""How alerts spell times, spans and members, the same in every rule."""
+
+from datetime import UTC, datetime
+
+from coordinator_model.group import CauseKind, Departure, Member
+
+
+def span(duration_ms: float) -> str:
+    """Return a duration as people say it: ``850 ms``, ``4.2 s``, ``45 s``, ``2 min 30 s``, ``3 h 5 min``."""
+    if duration_ms < 1_000:
+        return f"{round(duration_ms)} ms"
+    if duration_ms < 10_000:
+        return f"{duration_ms / 1_000:.1f} s".replace(".0 s", " s")
+    seconds = round(duration_ms / 1_000)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3_600:
+        return _two(seconds // 60, "min", seconds % 60, "s")
+    return _two(seconds // 3_600, "h", seconds % 3_600 // 60, "min")
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
+
+
+def clock(at_ms: int) -> str:
+    """Return a time of day with its date, in UTC to the millisecond."""
+    return (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1_000:03d} UTC"
+    )
+
+
+def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | None = None) -> str:
+    """Return one member in words: its client and host, or its id where no source told them."""
+    name = client_id or member_id or "an unknown member"
+    if instance_id:
+        name = f"{name} (instance {instance_id})"
+    return f"{name} on {client_host.lstrip('/')}" if client_host else name
+
+
+def who_is(member: Member | Departure) -> str:
+    """Return ``who`` of a member that is here or has gone."""
+    return who(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+    )
+
+
+def some(names: list[str], *, at_most: int = 3) -> str:
+    """Return the first names and how many more there are; equal names once, with their number."""
+    counted = dict.fromkeys(names, 0)
+    for name in names:
+        counted[name] += 1
+    told = [name if times == 1 else f"{times} x {name}" for name, times in counted.items()]
+    more = len(told) - at_most
+    return ", ".join(told[:at_most]) + (f" and {more} more" if more > 0 else "")
+
+
+def times(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 rebalance``, ``7 rebalances``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+WHY: dict[CauseKind, str] = {
+    CauseKind.MEMBER_JOINED: "members joining",
+    CauseKind.MEMBER_LEFT: "members leaving",
+    CauseKind.SESSION_TIMEOUT: "session timeouts",
+    CauseKind.POLL_TIMEOUT: "members that exceeded max.poll.interval.ms",
+    CauseKind.REBALANCE_TIMEOUT: "members that did not rejoin in time",
+    CauseKind.SYNC_TIMEOUT: "members that did not fetch their assignment in time",
+    CauseKind.SUBSCRIPTION_CHANGED: "changed subscriptions",
+    CauseKind.LEADER_REJOINED: "the leader joining again",
+    CauseKind.STATIC_MEMBER_REPLACED: "replaced static members",
+    CauseKind.PARTITIONS_CHANGED: "changed partition counts",
+    CauseKind.PROTOCOL_CHANGED: "changed assignment protocols",
+    CauseKind.COORDINATOR_MOVED: "coordinator moves",
+}
+"""What makes rebalances start, in the plural, for summaries."""
+
+
+def why(kind: CauseKind) -> str:
+    """Return what makes rebalances start, in the plural."""
+    return WHY.get(kind, "causes that no source tells")

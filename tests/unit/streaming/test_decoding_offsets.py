@@ -1,0 +1,434 @@
+"""The vectorised decoder of offsets rows against reading them one by one."""
+
+import json
+from collections import Counter
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import (
+    Commit,
+    GroupObservation,
+    GroupRecorded,
+    GroupTombstone,
+    OffsetsCommitted,
+    Seen,
+    Source,
+    pack,
+    unpack,
+)
+from coordinator_model.records import kind_of, observe
+from coordinator_model.schemas import describe
+from coordinator_model.wire import DecodeError
+from streaming.decoded import Decoded
+from streaming.decoding_offsets import FOLD_MS, decode_offsets
+from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
+
+SHARDS = 7
+START_MS = 1_700_000_000_000
+ALL_BACKLOG = 10**9
+
+
+class Row(NamedTuple):
+    """One record; its offset is its place in the batch."""
+
+    key: bytes | None
+    value: bytes | None
+    at_ms: int = START_MS
+    partition: int = 3
+
+
+def _batch(rows: list[Row], binary: pa.DataType | None = None, first_offset: int = 0) -> pa.RecordBatch:
+    binary = binary or pa.binary()
+    columns = {
+        "partition": pa.array([row.partition for row in rows], pa.int32()),
+        "offset": pa.array(range(first_offset, first_offset + len(rows)), pa.int64()),
+        "timestamp_ms": pa.array([row.at_ms for row in rows], pa.int64()),
+        "key": pa.array([row.key for row in rows], binary),
+        "value": pa.array([row.value for row in rows], binary),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _decode(rows: list[Row], *, backlog: int = 0, **how: Any) -> Decoded:
+    return decode_offsets(_batch(rows, **how), shard_count=SHARDS, backlog_ends={3: backlog})
+
+
+def _seen(decoded: Decoded) -> list[Seen]:
+    return sorted((seen for cell in decoded.cells.values() for seen in cell), key=lambda seen: seen.offset)
+
+
+def _group(seen: Seen) -> str:
+    assert isinstance(seen.what, GroupObservation)
+    return seen.what.group
+
+
+def _told(decoded: Decoded) -> list[object]:
+    return [seen.what for seen in _seen(decoded)]
+
+
+def _commit(
+    offset: int, *, group: str = "g", partition: int = 0, at_ms: int = START_MS, version: int = 4
+) -> Row:
+    return Row(commit_key(group, "t", partition), commit_value(offset, at_ms - 2, version=version), at_ms)
+
+
+def _deleted(partition: int = 0) -> Row:
+    return Row(commit_key("g", "t", partition), None)
+
+
+def test_a_run_is_folded_by_partition() -> None:
+    """The last commit of each partition remains, with how many there were, at the run's last place."""
+    rows = [_commit(1), _commit(5, partition=1), _commit(2, at_ms=START_MS + 9)]
+    (seen,) = _seen(_decode(rows))
+    at_ms = START_MS + 9
+    assert seen == Seen(
+        at_ms=at_ms,
+        source=Source.OFFSETS,
+        partition=3,
+        offset=2,
+        index=0,
+        broker=-1,
+        recorded_at_ms=at_ms,
+        backlog=False,
+        what=OffsetsCommitted(
+            group="g", commits=(Commit("t", 1, 5, START_MS - 2, 1), Commit("t", 0, 2, at_ms - 2, 2))
+        ),
+    )
+
+
+def test_groups_go_to_their_own_shard() -> None:
+    """The shard is the group's, whatever partition the record stood in."""
+    decoded = _decode([_commit(1, group=f"group-{number}") for number in range(30)])
+    for shard, cell in decoded.cells.items():
+        assert {
+            shard_of(seen.what.group, SHARDS) for seen in cell if isinstance(seen.what, OffsetsCommitted)
+        } == {shard}
+    assert len(decoded.cells) > 1
+
+
+def test_any_other_record_of_the_group_ends_its_run() -> None:
+    """Commits before and after a generation, or a group's tombstone, stay before and after it."""
+    rows = [
+        _commit(1),
+        Row(group_key("g"), group_value(4, members=0)),
+        _commit(2),
+        Row(group_key("g"), None),
+        _commit(3),
+    ]
+    for backlog in (0, ALL_BACKLOG):
+        kinds = [type(what) for what in _told(_decode(rows, backlog=backlog))]
+        assert kinds == [OffsetsCommitted, GroupRecorded, OffsetsCommitted, GroupTombstone, OffsetsCommitted]
+
+
+def test_records_of_other_groups_end_no_run() -> None:
+    """Only the group's own records matter."""
+    rows = [_commit(1), Row(group_key("h"), None), _commit(2), _commit(7, group="h")]
+    assert _told(_decode(rows)) == [
+        GroupTombstone(group="h"),
+        OffsetsCommitted(group="g", commits=(Commit("t", 0, 2, START_MS - 2, 2),)),
+        OffsetsCommitted(group="h", commits=(Commit("t", 0, 7, START_MS - 2, 1),)),
+    ]
+
+
+def test_the_backlogs_end_ends_runs() -> None:
+    """What stood before the first start is not mixed with what came after."""
+    told = _seen(_decode([_commit(1), _commit(2), _commit(3), _commit(4)], backlog=2))
+    assert [(seen.offset, seen.backlog) for seen in told] == [(1, True), (3, False)]
+
+
+def test_a_live_run_ends_with_its_piece_of_time() -> None:
+    """A catch-up over minutes keeps a commit for each second; a backlog needs only the last."""
+    rows = [_commit(number, at_ms=START_MS + number * FOLD_MS) for number in range(4)]
+    assert len(_told(_decode(rows))) == 4
+    assert len(_told(_decode(rows, backlog=ALL_BACKLOG))) == 1
+
+
+def test_time_that_goes_back_keeps_the_order() -> None:
+    """A new leader's clock may be behind: the newest offset still comes last."""
+    rows = [
+        _commit(1, at_ms=START_MS + 5 * FOLD_MS),
+        _commit(2, partition=1, at_ms=START_MS),
+        _commit(3, at_ms=START_MS),
+    ]
+    (run,) = _told(_decode(rows))
+    assert isinstance(run, OffsetsCommitted)
+    assert [(commit.partition, commit.offset) for commit in run.commits] == [(1, 2), (0, 3)]
+
+
+def _offsets(decoded: Decoded) -> list[list[int | None]]:
+    return [
+        [commit.offset for commit in what.commits]
+        for what in _told(decoded)
+        if isinstance(what, OffsetsCommitted)
+    ]
+
+
+def test_a_live_rewind_is_not_folded_away() -> None:
+    """The offset that went back can be seen even if the group has moved on within the batch."""
+    rows = [_commit(100), _commit(110), _commit(50), _commit(60), _commit(70)]
+    assert _offsets(_decode(rows)) == [[110], [50], [70]]
+    assert _offsets(_decode(rows, backlog=ALL_BACKLOG)) == [[70]]
+
+
+def test_a_live_deletion_is_not_folded_away() -> None:
+    """An offset that starts anew after its deletion is no rewind, and this can be seen."""
+    assert _offsets(
+        _decode([_commit(100), _commit(101), _deleted(), _commit(5), _commit(6), _commit(7)])
+    ) == [
+        [101],
+        [None],
+        [5],
+        [7],
+    ]
+    assert _offsets(_decode([_commit(1), _deleted()], backlog=ALL_BACKLOG)) == [[None]]
+
+
+CORRUPT = commit_value(9, 9)[:-1]
+
+
+def test_a_corrupt_last_value_leaves_the_one_before() -> None:
+    """The last readable commit counts, and the corrupt one is counted."""
+    decoded = _decode([_commit(1), Row(commit_key("g", "t", 0), CORRUPT)])
+    assert _offsets(decoded) == [[1]]
+    assert [(bad.reason, bad.count) for bad in decoded.bad] == [("truncated", 1)]
+
+
+def test_corrupt_values_are_not_hidden_by_later_ones() -> None:
+    """Each corrupt row counts once, by what is wrong with it."""
+    key = commit_key("g", "t", 0)
+    rows = [
+        Row(key, CORRUPT),
+        Row(key, commit_value(1, 1) + b"\0"),
+        Row(key, CORRUPT),
+        Row(key, b""),
+        Row(None, b"x"),
+        Row(None, None),
+        Row(b"", None),
+        Row(b"\0", None),
+        Row(b"\0\1\0", None),
+        Row(b"\0\1\0", CORRUPT),
+        Row(b"\0\x09\0\1g", None),
+        Row(group_key("g"), b"\0\7"),
+        _commit(1),
+    ]
+    decoded = _decode(rows)
+    assert {bad.reason: bad.count for bad in decoded.bad} == {
+        "truncated": 5,
+        "trailing_bytes": 1,
+        "empty": 2,
+        "null_key": 2,
+        "unknown_type": 1,
+        "unknown_version": 1,
+    }
+    assert {bad.origin for bad in decoded.bad} == {"offsets"}
+    assert decoded.counts == {("offsets", "OffsetCommit"): 1}
+
+
+def test_a_sample_can_be_given_to_decode() -> None:
+    """The sample is a short line of JSON that names the same fault; the detail says where it stood."""
+    (bad,) = _decode([_commit(1), Row(commit_key("g", "t", 0), CORRUPT)]).bad
+    line = json.loads(bad.sample)
+    assert describe(bytes.fromhex(line["key"]), bytes.fromhex(line["value"]))["error"].startswith(bad.reason)
+    assert "partition 3, offset 1" in bad.detail
+    (long,) = _decode([Row(b"\0\x09" + bytes(5000), bytes(5000))]).bad
+    assert len(long.sample) <= 512
+
+
+def test_rows_are_counted_by_kind() -> None:
+    """Every readable row counts under Kafka's name, folded or not."""
+    legacy = Row(commit_key("g", "t", 0, 0), commit_value(1, 1, version=0))
+    rows = [_commit(1), _commit(2), _deleted(), legacy, Row(group_key("g"), None)]
+    assert _decode(rows).counts == {
+        ("offsets", "OffsetCommit"): 2,
+        ("offsets", "OffsetCommitTombstone"): 1,
+        ("offsets", "LegacyOffsetCommit"): 1,
+        ("offsets", "GroupMetadataTombstone"): 1,
+    }
+
+
+@pytest.mark.parametrize("binary", [pa.binary(), pa.large_binary()], ids=str)
+def test_slices_and_wide_columns_read_alike(binary: pa.DataType) -> None:
+    """A slice of a batch, with 32 or 64 bit places, is read from its own rows."""
+    batch = _batch([_commit(1, group="a"), _commit(2), Row(None, None), _commit(4)], binary).slice(1, 3)
+    decoded = decode_offsets(batch, shard_count=SHARDS, backlog_ends={})
+    assert _offsets(decoded) == [[4]]
+    assert [bad.reason for bad in decoded.bad] == ["null_key"]
+
+
+def test_several_partitions_in_one_batch() -> None:
+    """Each partition is read by itself, with its own backlog."""
+    rows = [_commit(1, group="g"), Row(commit_key("h", "t", 0), commit_value(2, 2), START_MS, partition=4)]
+    decoded = decode_offsets(_batch(rows), shard_count=SHARDS, backlog_ends={4: 2})
+    assert [(seen.partition, seen.backlog) for seen in _seen(decoded)] == [(3, False), (4, True)]
+
+
+def test_nothing_gives_nothing() -> None:
+    """An empty batch, and one of nulls only, are read."""
+    assert _decode([]) == Decoded()
+    assert _decode([Row(None, None)]).cells == {}
+
+
+@pytest.mark.parametrize("group", ["😀", "消費者", "a[b], c", "", "x" * 300, "\u00e9"])
+@pytest.mark.parametrize("metadata", ["", "plain", "grüße 😀", "y" * 126, "y" * 127, "y" * 128, "z" * 4096])
+@pytest.mark.parametrize("version", range(5))
+def test_odd_texts(group: str, metadata: str, version: int) -> None:
+    """Group ids and metadata of any length and script survive in every version."""
+    value = commit_value(8, 9, version=version, metadata=metadata)
+    decoded = _decode([Row(commit_key(group, "tøpic", 2), value), _commit(1)])
+    assert OffsetsCommitted(group=group, commits=(Commit("tøpic", 2, 8, 9, 1),)) in _told(decoded)
+    assert not decoded.bad
+
+
+def test_metadata_that_is_not_utf8_is_counted() -> None:
+    """Bytes that the plain layout alone would pass are still looked at."""
+    for version in range(5):
+        value = commit_value(8, 9, version=version, metadata="abcd").replace(b"abcd", b"ab\xff\xfe")
+        decoded = _decode([Row(commit_key("g", "t", 2), value)])
+        assert [(bad.reason, bad.count) for bad in decoded.bad] == [("bad_utf8", 1)]
+
+
+# --- the same as one by one -----------------------------------------------------------------------------
+
+_KEYS = st.builds(
+    commit_key,
+    st.sampled_from(["g", "h", "😀"]),
+    st.sampled_from(["t", "ü"]),
+    st.integers(0, 1),
+    st.integers(0, 1),
+)
+_VALUES = st.builds(
+    commit_value,
+    st.integers(0, 3),
+    st.integers(0, 10),
+    version=st.integers(0, 5),
+    metadata=st.sampled_from(["", "m", "é", "l" * 130]),
+    topic_id=st.none() | st.just(b"\x01" * 16),
+    extra_tags=st.sampled_from([(), ((1, b""),), ((0, b"x"),)]),
+)
+_GROUP_KEYS = st.builds(group_key, st.sampled_from(["g", "h"]))
+_GROUP_VALUES = st.builds(
+    group_value, st.integers(0, 3), version=st.integers(0, 5), members=st.integers(0, 2)
+)
+
+
+def _torn(whole: bytes, cut: int, flip: int) -> bytes:
+    damaged = bytearray(whole)
+    if damaged:
+        damaged[flip // 8 % len(damaged)] ^= 1 << flip % 8
+    return bytes(damaged[: len(damaged) - cut])
+
+
+_DAMAGED = st.builds(
+    _torn, _KEYS | _VALUES | _GROUP_KEYS | _GROUP_VALUES, st.integers(0, 2), st.integers(0, 400)
+)
+_AT = st.integers(0, 3).map(lambda second: START_MS + second * 400)
+_ROWS = st.lists(
+    st.builds(Row, _KEYS, st.none() | _VALUES, _AT, st.just(3))
+    | st.builds(Row, _GROUP_KEYS, st.none() | _GROUP_VALUES, _AT, st.just(3))
+    | st.builds(Row, st.none() | _KEYS | _DAMAGED, st.none() | _VALUES | _DAMAGED, _AT, st.just(3)),
+    max_size=25,
+)
+
+
+def _one_by_one(
+    rows: list[Row], first_offset: int
+) -> tuple[list[tuple[int, Any]], Counter[tuple[str, str]], Counter[str]]:
+    """Return what each readable row tells with its offset, the counts, and the faults."""
+    told: list[tuple[int, Any]] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    faults: Counter[str] = Counter()
+    for offset, row in enumerate(rows, first_offset):
+        try:
+            told.append((offset, observe(row.key, row.value, recorded_at_ms=row.at_ms)))
+        except DecodeError as error:
+            faults[error.fault.value] += 1
+        else:
+            kind = kind_of(int.from_bytes((row.key or b"")[:2], "big"), tombstone=row.value is None)
+            counts["offsets", kind] += 1
+    return told, counts, faults
+
+
+def _apply(told: list[tuple[int, Any]]) -> dict[tuple[str, str, int], tuple[int | None, int]]:
+    """Return the last commit of each partition, as a group's mirror would keep it."""
+    kept = {}
+    for _, what in told:
+        if isinstance(what, OffsetsCommitted):
+            for commit in what.commits:
+                kept[what.group, commit.topic, commit.partition] = (commit.offset, commit.committed_at_ms)
+    return kept
+
+
+@settings(max_examples=400)
+@given(_ROWS, st.integers(0, 30), st.integers(0, 5))
+def test_folding_tells_what_one_by_one_tells(rows: list[Row], backlog: int, first_offset: int) -> None:
+    """Same counts, faults and other records; between those the same offsets, from as many commits."""
+    expected, counts, faults = _one_by_one(rows, first_offset)
+    decoded = _decode(rows, backlog=backlog, first_offset=first_offset)
+    told: list[tuple[int, Any]] = [(seen.offset, seen.what) for seen in _seen(decoded)]
+    assert decoded.counts == dict(counts)
+    assert {bad.reason: bad.count for bad in decoded.bad} == dict(faults)
+    places = [offset for offset, what in expected if not isinstance(what, OffsetsCommitted)]
+    assert [(o, w) for o, w in told if o in places] == [(o, w) for o, w in expected if o in places]
+    for name in ("g", "h", "😀"):
+        own = [(offset, what) for offset, what in expected if what.group == name]
+        ours = [(offset, what) for offset, what in told if what.group == name]
+        others = [offset for offset, _ in own if offset in places]
+        for end in [*others, backlog - 1, ALL_BACKLOG]:
+            before = [(o, w) for o, w in own if o <= end]
+            assert _apply([(o, w) for o, w in ours if o <= end]) == _apply(before)
+        assert _commits_in(ours) == _commits_in(own)
+
+
+def _commits_in(told: list[tuple[int, Any]]) -> int:
+    return sum(
+        commit.count for _, what in told if isinstance(what, OffsetsCommitted) for commit in what.commits
+    )
+
+
+@given(_ROWS, st.integers(0, 30))
+def test_cells_are_in_order_and_travel(rows: list[Row], backlog: int) -> None:
+    """A cell ascends by offset, carries the marks of its rows, and survives packing."""
+    decoded = _decode(rows, backlog=backlog)
+    for shard, cell in decoded.cells.items():
+        assert [seen.offset for seen in cell] == sorted(seen.offset for seen in cell)
+        assert all(seen.backlog == (seen.offset < backlog) for seen in cell)
+        assert all(seen.at_ms == rows[seen.offset].at_ms for seen in cell)
+        assert {shard_of(_group(seen), SHARDS) for seen in cell} == {shard}
+        assert unpack(pack(cell)) == cell
+
+
+def _rewinds(told: list[Any]) -> Counter[tuple[str, str, int, int]]:
+    """Count each offset that is lower than the one before it, as the rule for rewinds would."""
+    last: dict[tuple[str, str, int], int | None] = {}
+    found: Counter[tuple[str, str, int, int]] = Counter()
+    for what in told:
+        for commit in what.commits if isinstance(what, OffsetsCommitted) else ():
+            place = (what.group, commit.topic, commit.partition)
+            before = last.get(place)
+            if before is not None and commit.offset is not None and commit.offset < before:
+                found[*place, commit.offset] += 1
+            last[place] = commit.offset
+    return found
+
+
+@given(
+    st.lists(
+        st.builds(
+            Row,
+            st.builds(commit_key, st.just("g"), st.just("t"), st.integers(0, 1)),
+            st.none() | _VALUES,
+            _AT,
+            st.just(3),
+        )
+    )
+)
+def test_live_rewinds_survive_folding(rows: list[Row]) -> None:
+    """Behind the backlog every step back of a partition can still be seen, once, where it went."""
+    expected, _, _ = _one_by_one(rows, 0)
+    one_by_one = _rewinds([what for _, what in expected])
+    assert _rewinds(_told(_decode(rows))) == one_by_one

@@ -32,7 +32,7 @@ _CREATION_WAIT_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class CheckpointRefused(RuntimeError):
+class CheckpointRefusedError(RuntimeError):
     """This checkpoint does not fit the cluster any more; the message says how to rebuild."""
 
 
@@ -58,7 +58,7 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
     """Return where the checkpoint began, and whether that is now.
 
     Raises:
-        CheckpointRefused: the cluster or the configuration changed in a way no checkpoint survives.
+        CheckpointRefusedError: the cluster or the configuration changed in a way no checkpoint survives.
         kafka.errors.KafkaError: the cluster does not answer.
     """
     folder = Folder(spark, plan.checkpoint)
@@ -111,16 +111,18 @@ def count_shards(admin: KafkaAdminClient, plan: ClusterPlan) -> int:
     the broker create it.
 
     Raises:
-        CheckpointRefused: the topic is configured, is not the internal one, and does not exist.
+        CheckpointRefusedError: the topic is configured, is not the internal one, and does not exist.
     """
     topic = plan.offsets_topic or "__consumer_offsets"
     count = partition_count(admin, topic)
     deadline = time.monotonic() + _CREATION_WAIT_S
     while count == 0 and plan.offsets_topic is not None:
         if topic != "__consumer_offsets":
-            raise CheckpointRefused(f"there is no topic {topic!r} on {plan.cluster}")
+            raise CheckpointRefusedError(f"there is no topic {topic!r} on {plan.cluster}")
         if time.monotonic() > deadline:
-            raise CheckpointRefused(f"{plan.cluster} has no __consumer_offsets and did not create it in 30 s")
+            raise CheckpointRefusedError(
+                f"{plan.cluster} has no __consumer_offsets and did not create it in 30 s"
+            )
         _provoke_creation(admin)
         time.sleep(0.5)
         count = partition_count(admin, topic)
@@ -130,7 +132,7 @@ def count_shards(admin: KafkaAdminClient, plan: ClusterPlan) -> int:
 def _provoke_creation(admin: KafkaAdminClient) -> None:
     try:
         admin.list_group_offsets({"groupwatch-nobody": None})
-    except Exception as error:  # noqa: BLE001 - any answer will do; the caller looks again
+    except Exception as error:
         _log.debug("asking for a coordinator: %r", error)
 
 
@@ -184,7 +186,7 @@ def _check(beginning: Beginning, plan: ClusterPlan) -> None:
     for name, value in now.items():
         was = getattr(beginning, name)
         if was != value:
-            raise CheckpointRefused(
+            raise CheckpointRefusedError(
                 f"the checkpoint {plan.checkpoint} was begun with {name} = {was!r}, now it is {value!r}. "
                 "Groups would land in other shards or inputs be mixed up. To rebuild, point 'checkpoint' to "
                 "a new folder (or remove this one): the job takes a new snapshot of all groups and adopts "

@@ -27,6 +27,7 @@ from streaming.progress import Progress
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
 _ANSWER_S = 10.0
 _SKEW_SAMPLES = 20
+_LEADERS_EVERY_S = 60.0
 _SKEW_STEP_MS = 10
 """Skews are told in steps of this size, so that noise does not change them from record to record."""
 
@@ -82,6 +83,7 @@ class Clock:
         self._progress = progress
         self._skews = Skews()
         self._leaders: dict[int, int] = {}
+        self._leaders_at = float("-inf")
         self._admin: KafkaAdminClient | None = None
         self._last_ms = 0
         self._stopped = threading.Event()
@@ -108,16 +110,16 @@ class Clock:
             began = time.monotonic()
             try:
                 self.tick()
-            except Exception as error:  # noqa: BLE001 - Kafka may be away; the supervisor judges for how long
+            except Exception as error:
                 self._failed(error)
             else:
-                self._progress.kafka_answered()
+                self._progress.clock_error = ""
             self._stopped.wait(max(0.0, pause_s - (time.monotonic() - began)))
 
     def _failed(self, error: Exception) -> None:
-        if not self._progress.kafka_error:
+        if not self._progress.clock_error:
             _log.warning("%s: the clock cannot be written: %s", self._plan.cluster, error)
-        self._progress.kafka_failed(error)
+        self._progress.clock_error = f"the clock cannot be written: {type(error).__name__}: {error}"[:500]
         self._drop_admin()
 
     def _drop_admin(self) -> None:
@@ -125,7 +127,7 @@ class Clock:
         if admin is not None:
             try:
                 admin.close()
-            except Exception as error:  # noqa: BLE001 - it is being thrown away
+            except Exception as error:
                 _log.debug("closing the admin client: %r", error)
 
     def tick(self) -> None:
@@ -170,8 +172,16 @@ class Clock:
             return []
         if self._admin is None:
             self._admin = admin_client(self._plan.kafka)
+        self._look_for_leaders(self._admin)
         found = self._admin.list_partition_offsets(dict.fromkeys(self._partitions, OffsetSpec.LATEST))
         return [found[partition].offset for partition in self._partitions]
+
+    def _look_for_leaders(self, admin: KafkaAdminClient) -> None:
+        if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:
+            return
+        self._leaders_at = time.monotonic()
+        (topic,) = admin.describe_topics([self._plan.events_topic])
+        self._leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
 
     def _positions(self) -> list[int]:
         if self._plan.offsets_topic is None:

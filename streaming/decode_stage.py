@@ -45,7 +45,7 @@ class DecodeStage:
     events_ends: Mapping[int, int] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield shards and their cells for batches of ``feed, partition, offset, timestamp_ms, key, value``."""
+        """Yield shards and their cells for raw rows (``sources.read``)."""
         decoders = self._decoders()
         for batch in batches:
             cells: dict[int, list[Seen]] = {}
@@ -83,7 +83,7 @@ def _decode_safely(decode: _Decode, rows: pa.RecordBatch, origin: str) -> Decode
     """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
     try:
         return decode(rows)
-    except Exception as error:  # noqa: BLE001 - a bug in a decoder must not stop the whole monitor
+    except Exception as error:
         if rows.num_rows == 1:
             return Decoded(cells={}, counts={}, bad=[_internal_error(rows, origin, error)])
     middle = rows.num_rows // 2

@@ -13,13 +13,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streaming import beginning, query, topics
 from streaming.adoption import announce
-from streaming.beginning import Beginning, CheckpointRefused
+from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress, positions_in
 from streaming.sinks import Apply, BatchSink
-from streaming.topics import TopicsRefused
+from streaming.topics import TopicsRefusedError
 
 _WATCH_S = 0.25
 _PARTITIONS_LOOK_S = 30.0
@@ -33,7 +33,7 @@ _REFRESH_EVERY_S = 2.0
 _log = logging.getLogger(__name__)
 
 
-class PartitionsChanged(RuntimeError):
+class PartitionsChangedError(RuntimeError):
     """A topic got more partitions; the query must start anew to read them."""
 
 
@@ -100,13 +100,13 @@ class ClusterJob:
             try:
                 self._run_once()
                 return
-            except PartitionsChanged as change:
+            except PartitionsChangedError as change:
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue
-            except (CheckpointRefused, TopicsRefused, ClientPropertyError) as error:
+            except (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError) as error:
                 self.progress.refused = str(error)
                 _log.error("%s: %s", self.plan.cluster, error)
-            except Exception as error:  # noqa: BLE001 - whatever it was, the answer is to start again
+            except Exception as error:
                 self.progress.query_error = f"{type(error).__name__}: {error}"[:500]
                 _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
             failures = 1 if time.monotonic() - began > _STEADY_S else failures + 1
@@ -183,13 +183,13 @@ class ClusterJob:
         try:
             events = beginning.partition_count(admin, self.plan.events_topic or "")
             shards = beginning.count_shards(admin, self.plan)
-        except Exception as error:  # noqa: BLE001 - Kafka is away; the clock says so already
+        except Exception as error:
             _log.debug("looking for new partitions: %r", error)
             return
         if self.plan.offsets_topic and shards != began.shard_count:
-            raise PartitionsChanged(f"{self.plan.offsets_topic} has {shards} partitions now")
+            raise PartitionsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
         if events > events_partitions:
-            raise PartitionsChanged(f"{self.plan.events_topic} has {events} partitions now")
+            raise PartitionsChangedError(f"{self.plan.events_topic} has {events} partitions now")
 
 
 def _stop_gently(running: StreamingQuery) -> None:

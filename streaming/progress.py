@@ -12,6 +12,9 @@ from typing import Any
 
 from coordinator_model.observations import CLUSTER_SHARD
 
+GAP_S = 15.0
+"""Silence of Kafka that is more than one slow answer."""
+
 
 class Progress:
     """What is known of one cluster's query since this process started."""
@@ -22,7 +25,10 @@ class Progress:
         self._lock = threading.Lock()
         self.started_at = clock()
         self.kafka_answered_at: float | None = None
+        self._answering_since = clock()
+        """Begin of the time in which Kafka has answered without a longer gap."""
         self.kafka_error = ""
+        self.clock_error = ""
         self.batch_done_at: float | None = None
         self.batches = 0
         self.query_error = ""
@@ -46,12 +52,14 @@ class Progress:
                 self._targets = {topic: list(ends) for topic, ends in targets.items()}
 
     def kafka_answered(self) -> None:
-        """Kafka answered the clock just now."""
+        """Kafka answered the probe just now."""
+        if self.seconds_since_kafka() > GAP_S:
+            self._answering_since = self._now()
         self.kafka_answered_at = self._now()
         self.kafka_error = ""
 
     def kafka_failed(self, error: BaseException) -> None:
-        """Kafka did not answer the clock."""
+        """Kafka did not answer the probe."""
         self.kafka_error = f"{type(error).__name__}: {error}"
 
     def batch_done(self, reported: Iterable[int]) -> None:
@@ -98,6 +106,20 @@ class Progress:
         """How long ago the last batch ended; without one, since the start."""
         return self._now() - (self.batch_done_at or self.started_at)
 
+    def seconds_stuck(self) -> float:
+        """How long no batch has ended although Kafka was there: an outage is not the job's fault."""
+        return min(self.seconds_since_batch(), self._now() - self._answering_since)
+
+    @property
+    def has_batch_since_answer(self) -> bool:
+        """True once a batch has ended since Kafka came (back)."""
+        return self.batch_done_at is not None and self.batch_done_at >= self._answering_since
+
+    @property
+    def trouble(self) -> str:
+        """What stands in the job's way, as far as it knows; "" if nothing."""
+        return self.refused or self.query_error or self.clock_error
+
     def seconds_since_kafka(self) -> float:
         """How long ago Kafka last answered; if it never did, since the start."""
         return self._now() - (self.kafka_answered_at or self.started_at)
@@ -112,7 +134,7 @@ class Progress:
             "batches": self.batches,
             "seconds_since_batch": round(self.seconds_since_batch(), 1),
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
-            "error": self.refused or self.kafka_error or self.query_error,
+            "error": self.kafka_error or self.trouble,
             "restarts": self.restarts,
         }
 

@@ -33,7 +33,7 @@ _REPLICAS_MAX = 3
 _log = logging.getLogger(__name__)
 
 
-class TopicsRefused(RuntimeError):
+class TopicsRefusedError(RuntimeError):
     """A topic is missing and could not be created; the message says what to do."""
 
 
@@ -64,7 +64,7 @@ def ensure(plan: ClusterPlan) -> None:
     """Create what is missing of the topics of ``plan``.
 
     Raises:
-        TopicsRefused: the cluster does not let us, or has too few brokers.
+        TopicsRefusedError: the cluster does not let us, or has too few brokers.
         kafka.errors.KafkaError: the cluster does not answer.
     """
     admin = admin_client(plan.kafka)
@@ -103,9 +103,9 @@ def _ensure(admin: KafkaAdminClient, address: KafkaAddress, wanted: list[TopicSp
     except TopicAlreadyExistsError:
         admin.wait_for_topics(list(missing))  # another groupwatch was quicker
     except (TopicAuthorizationFailedError, ClusterAuthorizationFailedError) as error:
-        raise TopicsRefused(_not_allowed(address, missing)) from error
+        raise TopicsRefusedError(_not_allowed(address, missing)) from error
     except KafkaError as error:
-        raise TopicsRefused(
+        raise TopicsRefusedError(
             f"cannot create {', '.join(missing)} on {','.join(address.bootstrap_servers)}: {error}"
         ) from error
 
@@ -125,6 +125,6 @@ def _not_allowed(address: KafkaAddress, missing: Mapping[str, Mapping[str, Any]]
         for name, request in missing.items()
     )
     return (
-        f"not allowed to create topics on {','.join(address.bootstrap_servers)}: grant CREATE and DESCRIBE on "
-        f"topics with the prefix 'groupwatch-', or create them yourself: {commands}"
+        f"not allowed to create topics on {','.join(address.bootstrap_servers)}: grant CREATE and DESCRIBE "
+        f"on topics with the prefix 'groupwatch-', or create them yourself: {commands}"
     )

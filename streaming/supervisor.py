@@ -1,0 +1,155 @@
+"""Watches the watching: alerts that must not travel through what they are about.
+
+ClusterUnreachable and MonitorStalled go straight to the receivers.  They are decided here, in the
+driver, from facts that no batch has to carry.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
+from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
+from streaming.progress import Progress
+
+UNREACHABLE_S = 30.0
+STALLED_MIN_S = 60.0
+STALLED_TRIGGERS = 10
+ANSWERING_S = 15.0
+"""Kafka that answered this recently is taken to be there: then a batch that does not end is our fault."""
+_LOOK_S = 1.0
+
+Deliver = Callable[[Alert], None]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When the two alerts fire, and how loud; from the rules' configuration."""
+
+    unreachable_s: float = UNREACHABLE_S
+    stalled_s: float = STALLED_MIN_S
+    unreachable_severity: Severity | None = Severity.CRITICAL
+    """None: the rule is disabled."""
+    stalled_severity: Severity | None = Severity.CRITICAL
+    runbook_base: str = ""
+
+
+def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_base: str = "") -> Limits:
+    """Return the limits for rule options (rule name -> option -> value, durations in milliseconds)."""
+    unreachable = rules.get("cluster_unreachable", {})
+    stalled = rules.get("monitor_stalled", {})
+    triggers_s = STALLED_TRIGGERS * trigger_ms / 1000
+    return Limits(
+        unreachable_s=unreachable.get("after_ms", UNREACHABLE_S * 1000) / 1000,
+        stalled_s=max(stalled.get("after_ms", STALLED_MIN_S * 1000) / 1000, triggers_s),
+        unreachable_severity=_severity(unreachable),
+        stalled_severity=_severity(stalled),
+        runbook_base=runbook_base,
+    )
+
+
+def _severity(rule: Mapping[str, Any]) -> Severity | None:
+    return Severity(rule.get("severity", Severity.CRITICAL)) if rule.get("enabled", True) else None
+
+
+class Watched:
+    """One cluster's job under watch: decides, and remembers what it has said."""
+
+    def __init__(self, progress: Progress, limits: Limits, deliver: Deliver) -> None:
+        self._progress = progress
+        self._limits = limits
+        self._deliver = deliver
+        self._open: dict[str, Alert] = {}
+
+    def look(self, now_ms: int) -> None:
+        """Fire or resolve what the facts of now ask for; ``now_ms`` is the wall clock."""
+        limits, progress = self._limits, self._progress
+        away_s = progress.seconds_since_kafka()
+        if limits.unreachable_severity is not None:
+            self._judge(
+                "unreachable",
+                away_s > limits.unreachable_s,
+                away_s <= limits.unreachable_s,
+                lambda: cluster_unreachable(
+                    progress.cluster,
+                    now_ms - round(away_s * 1000),
+                    now_ms,
+                    progress.kafka_error or "no answer",
+                    severity=limits.unreachable_severity or Severity.CRITICAL,
+                    runbook_base=limits.runbook_base,
+                ),
+                lambda alert: cluster_reachable(alert, now_ms),
+            )
+        if limits.stalled_severity is not None:
+            stuck_s = progress.seconds_stuck()
+            self._judge(
+                "stalled",
+                stuck_s > limits.stalled_s and away_s <= ANSWERING_S,
+                # While Kafka is away nothing can be said about the job: an open alert stays open.
+                stuck_s <= limits.stalled_s and progress.has_batch_since_answer,
+                lambda: monitor_stalled(
+                    progress.cluster,
+                    now_ms - round(stuck_s * 1000),
+                    now_ms,
+                    progress.trouble or f"no batch has ended for {round(stuck_s)} s",
+                    severity=limits.stalled_severity or Severity.CRITICAL,
+                    runbook_base=limits.runbook_base,
+                ),
+                lambda alert: monitor_running(alert, now_ms),
+            )
+
+    def _judge(
+        self,
+        name: str,
+        holds: bool,
+        is_over: bool,
+        fire: Callable[[], Alert],
+        resolve: Callable[[Alert], Alert],
+    ) -> None:
+        if name not in self._open and holds:
+            self._open[name] = fire()
+            self._say(self._open[name])
+        elif name in self._open and is_over:
+            self._say(resolve(self._open.pop(name)))
+
+    def _say(self, alert: Alert) -> None:
+        level = logging.WARNING if alert.status is AlertStatus.FIRING else logging.INFO
+        _log.log(level, "%s %s: %s", alert.name, alert.status, alert.summary)
+        self._deliver(alert)
+
+
+class Supervisor:
+    """Looks at every job once a second."""
+
+    def __init__(self, watched: Sequence[Watched]) -> None:
+        self._watched = watched
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended."""
+        return self._thread.is_alive()
+
+    def _look_on(self) -> None:
+        while not self._stopped.wait(_LOOK_S):
+            for one in self._watched:
+                try:
+                    one.look(time.time_ns() // 1_000_000)
+                except Exception:
+                    _log.exception("the supervisor could not judge")  # and must look again in any case

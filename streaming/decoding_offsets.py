@@ -438,13 +438,11 @@ def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[in
 def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
     """Return a number that grows where the backlog ends and with each ``FOLD_MS`` behind it.
 
-    Timestamps of a partition may go back when its leader changes; the pieces may not, or a run's
-    commits would no longer be neighbours.
+    Timestamps go back when a partition's leader changes; the number does not, or a run's commits
+    would no longer be neighbours.
     """
-    if not len(commits.row):
-        return commits.row
-    newest = np.maximum.accumulate(np.where(live, rows.timestamp_ms[commits.row] // FOLD_MS, -1))
-    return np.concatenate(([0], np.cumsum(np.diff(newest) > 0)))
+    piece = np.where(live, rows.timestamp_ms[commits.row] // FOLD_MS, -1)
+    return np.cumsum(np.diff(piece, prepend=piece[:1]) != 0)
 
 
 def _turning_points(commits: _Commits, live: Bools) -> Ints:

@@ -149,15 +149,10 @@ def test_a_live_run_ends_with_its_piece_of_time() -> None:
 
 
 def test_time_that_goes_back_keeps_the_order() -> None:
-    """A new leader's clock may be behind: the newest offset still comes last."""
-    rows = [
-        _commit(1, at_ms=START_MS + 5 * FOLD_MS),
-        _commit(2, partition=1, at_ms=START_MS),
-        _commit(3, at_ms=START_MS),
-    ]
-    (run,) = _told(_decode(rows))
-    assert isinstance(run, OffsetsCommitted)
-    assert [(commit.partition, commit.offset) for commit in run.commits] == [(1, 2), (0, 3)]
+    """A new leader's clock may be behind: runs stay in the order of the log, not of the clock."""
+    later = START_MS + 5 * FOLD_MS
+    rows = [_commit(1, at_ms=later), _commit(2, at_ms=START_MS), _commit(3, at_ms=later)]
+    assert _offsets(_decode(rows)) == [[1], [2], [3]]
 
 
 def _offsets(decoded: Decoded) -> list[list[int | None]]:
@@ -290,6 +285,55 @@ def test_metadata_that_is_not_utf8_is_counted() -> None:
         value = commit_value(8, 9, version=version, metadata="abcd").replace(b"abcd", b"ab\xff\xfe")
         decoded = _decode([Row(commit_key("g", "t", 2), value)])
         assert [(bad.reason, bad.count) for bad in decoded.bad] == [("bad_utf8", 1)]
+
+
+def _near_misses() -> list[tuple[str, bytes]]:
+    """Return values that are almost of a plain layout, each with what is odd about it."""
+    odd = []
+    for version in range(5):
+        for topic_id in (None, b"\x07" * 16):
+            whole = commit_value(-2, 0x0101_0101_0101_0101, version=version, metadata="mm", topic_id=topic_id)
+            odd += [(f"v{version} cut by {cut}", whole[:-cut]) for cut in range(1, len(whole))]
+            odd += [(f"v{version} longer by {more}", whole + b"\x01" * more) for more in range(1, 20)]
+    whole = commit_value(1, 1)
+    odd.append(("topic id of 15 bytes and one left over", whole.replace(b"\1\0\x10", b"\1\0\x0f")))
+    odd.append(("two tags announced", whole.replace(b"\1\0\x10", b"\2\0\x10")))
+    odd.append(("another tag of 16 bytes", whole.replace(b"\1\0\x10", b"\1\1\x10")))
+    long = commit_value(1, 1, metadata="m" * 120)
+    odd.append(("one byte for a length that takes two", long.replace(b"\x79m", b"\xc9m" + b"m" * 80)))
+    return odd
+
+
+@pytest.mark.parametrize("follower", [b"", b"\0" * 40, b"\1\0\x10" * 20], ids=["last", "zeros", "tags"])
+def test_what_is_almost_a_plain_commit(follower: bytes) -> None:
+    """A value is judged by its own bytes alone, whatever the next row's value begins with."""
+    for oddity, value in _near_misses():
+        rows = [Row(commit_key("g", "t", 0), value), Row(None, follower)]
+        expected, _, faults = _one_by_one(rows, 0)
+        decoded = _decode(rows)
+        assert {bad.reason: bad.count for bad in decoded.bad} == dict(faults), oddity
+        assert _apply([(seen.offset, seen.what) for seen in _seen(decoded)]) == _apply(expected), oddity
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"\0\1\0\1g\xff\xff\0\0\0",
+        b"\0\1\xff\xff\0\1t\0\0\0",
+        b"\0\1\0\1g\0\1t\0\0\0",
+        b"\0\1\0\1g\0\1t\0\0\0\0\0",
+        b"\0\1\0\1\xff\0\1t\0\0\0\0",
+        b"\0\1\x7f\xffg\0\1t\0\0\0\0",
+    ],
+)
+def test_what_is_almost_a_commits_key(key: bytes) -> None:
+    """Such a key is refused in every row that has it, as the table refuses it."""
+    rows = [Row(key, commit_value(1, 1)), _commit(5), Row(key, None), Row(key, CORRUPT)]
+    decoded = _decode(rows)
+    ((reason, count),) = [(bad.reason, bad.count) for bad in decoded.bad]
+    assert describe(key, None)["error"].startswith(reason)
+    assert count == 3
+    assert _offsets(decoded) == [[5]]
 
 
 # --- the same as one by one -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ not in it, so what no other source told is filled in as inferred.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.causes import emptied, gone_for_good, start_by_record
+from coordinator_model.causes import emptied, gone_for_good, start_by_emptiness, start_by_record
 from coordinator_model.endings import create, end
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import adopt_members, everybody_left, update_members
@@ -33,13 +33,10 @@ def is_ahead_of_log(group: Group, what: GroupRecorded, at_ms: int) -> bool:
         return _has_fallen(group, what, at_ms)
     if there == place_of(group):
         return False
-    expected = (
-        {GroupState.COMPLETING_REBALANCE}
-        if what.members
-        else {GroupState.PREPARING_REBALANCE, GroupState.DEAD}
-    )
-    is_next = what.generation == group.generation or not what.members
-    return not (group.state in expected and is_next)
+    if not what.members:
+        return group.state is not GroupState.DEAD
+    here = (group.state, group.generation)
+    return here != (GroupState.COMPLETING_REBALANCE, what.generation)
 
 
 def _state_in(what: GroupRecorded) -> GroupState:
@@ -62,8 +59,8 @@ def _recorded(turn: Turn, what: GroupRecorded) -> None:
     if place(_state_in(what), what.generation) < place_of(group):
         _behind(turn, what)
         return
+    skipped = 0 if _says_nothing_of_gaps(turn) else what.generation - group.generation - 1
     _remember(turn, what)
-    skipped = what.generation - group.generation - 1 if group.state is not GroupState.DEAD else 0
     if what.members:
         _stored(turn, what)
     else:
@@ -71,6 +68,11 @@ def _recorded(turn: Turn, what: GroupRecorded) -> None:
     if group.rebalance is not None:
         # Generations that no record tells of ended their join phase for nothing.
         group.rebalance.burned = max(group.rebalance.burned, skipped)
+
+
+def _says_nothing_of_gaps(turn: Turn) -> bool:
+    """Say whether a jump in generations is no news: compaction removed them, or we came late."""
+    return turn.context.backlog or turn.group.stored_generation < 0
 
 
 def _stored(turn: Turn, what: GroupRecorded) -> None:
@@ -98,10 +100,16 @@ def _take_over(turn: Turn, what: GroupRecorded) -> None:
 def _nobody(turn: Turn, what: GroupRecorded) -> None:
     group = turn.group
     is_new = place(GroupState.EMPTY, what.generation) > place_of(group)
+    start = start_by_emptiness(group, turn.at_ms)
     why = cause(CauseKind.GROUP_CREATED) if what.generation == 0 else emptied(group, turn.at_ms)
+    if start.kind is CauseKind.SYNC_TIMEOUT:
+        why = start
     if is_new:
-        everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
-    reach(turn, Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why))
+        everybody_left(turn, start.kind, Basis.INFERRED, turn.at_ms)
+    reach(
+        turn,
+        Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why, start=start),
+    )
     group.protocol_type, group.protocol = what.protocol_type, None
 
 

@@ -3,6 +3,7 @@
 from coordinator_model.group import Cause, CauseKind, Departure, Group
 from coordinator_model.members import client_id_in, client_of, departure_of
 from coordinator_model.observations import GroupRecorded, Reason
+from coordinator_model.states import GroupState
 
 DETAIL_MAX = 1_000
 RETENTION_MIN_MS = 60_000
@@ -52,15 +53,28 @@ def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
 def emptied(group: Group, at_ms: int) -> Cause:
     """Return why nobody is left: the timeout that took the last member, or that all went."""
     last = group.departures[-1] if group.departures else None
-    running = group.rebalance
-    is_running = running is not None and running.ended_at_ms < 0
-    since_ms = running.started_at_ms if running is not None and is_running else at_ms
+    running = group.rebalance if group.state is GroupState.PREPARING_REBALANCE else None
+    since_ms = running.started_at_ms if running is not None else at_ms
     if last is not None and last.at_ms >= since_ms - _LATELY_MS:
         kind = last.how if last.how in _TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
         return cause_by(group, kind, last.member_id)
-    if running is not None and is_running and running.cause.kind in _TIMEOUTS:
+    if running is not None and running.cause.kind in _TIMEOUTS:
         return running.cause
     return Cause(kind=CauseKind.ALL_MEMBERS_LEFT)
+
+
+def start_by_emptiness(group: Group, at_ms: int) -> Cause:
+    """Guess why a group emptied from the sync phase: its timer removes at once all that never synced."""
+    last = group.rebalance
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
+    is_sync = (
+        group.state is GroupState.COMPLETING_REBALANCE
+        and last is not None
+        and 0 < timeout_ms <= at_ms - last.joined_at_ms
+    )
+    if not is_sync:
+        return Cause(kind=CauseKind.UNKNOWN)
+    return cause_by(group, CauseKind.SYNC_TIMEOUT, group.leader_id or next(iter(group.members)))
 
 
 def start_by_record(group: Group, record: GroupRecorded) -> Cause:

@@ -177,7 +177,7 @@ def restate_guess(turn: Turn, target: Target) -> None:
     replaces = forget_guesses(turn.group, target.to, target.generation)
     if replaces is not None:
         restate(turn, _before(turn.group, target), target, replaces)
-        _correct(turn.group, target, counted=not turn.context.backlog)
+        _correct(turn.group, target)
 
 
 def transition_id_of(turn: Turn, target: Target) -> str:
@@ -220,7 +220,7 @@ def _confirm(turn: Turn, target: Target) -> bool:
         turn.diverged("inferred_wrong")
     if is_late or _knows_better(group, target):
         restate(turn, _before(group, target), target, guess[0])
-        _correct(group, target, counted=not turn.context.backlog)
+        _correct(group, target)
     return True
 
 
@@ -250,8 +250,11 @@ def _before(group: Group, target: Target) -> GroupState:
     return GroupState.PREPARING_REBALANCE
 
 
-def _correct(group: Group, target: Target, *, counted: bool) -> None:
-    """Move what the group remembers of a guessed transition to the observed time and cause."""
+def _correct(group: Group, target: Target) -> None:
+    """Move what the group remembers of a guessed transition to the observed time and cause.
+
+    ``rebalances`` stays as counted: it feeds a Prometheus counter, which must not fall.
+    """
     if (group.state, group.generation) == (target.to, target.generation):
         group.state_since_ms = target.at_ms
     last = group.rebalance
@@ -261,18 +264,7 @@ def _correct(group: Group, target: Target, *, counted: bool) -> None:
         if last.unstable_since_ms == last.started_at_ms:
             last.unstable_since_ms = target.at_ms
         last.started_at_ms = target.at_ms
-        if counted and target.cause.kind is not last.cause.kind:
-            _recount(group.rebalances, last.cause.kind, target.cause.kind)
         last.cause = target.cause
-
-
-def _recount(counts: dict[str, int], wrong: CauseKind, right: CauseKind) -> None:
-    left = counts.get(wrong, 0) - 1
-    if left > 0:
-        counts[str(wrong)] = left
-    else:
-        counts.pop(wrong, None)
-    counts[str(right)] = counts.get(right, 0) + 1
 
 
 def _retract(turn: Turn, target: Target) -> str | None:

@@ -1,0 +1,326 @@
+"""Stories: what happened to one group, and what the model made of it.
+
+A story is a text file of blocks.  A block is a few lines of observations, ``----``, and what the
+model answered: transitions, departures and divergences, in the order they came, then the state the
+group is in.  ``mode`` in the first block says which sources are read.  A member is written by its
+client id; its generated id is made from that.
+
+``python tests/stories/test_stories.py`` writes the answers anew; read the diff before you keep it.
+"""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_model import classic
+from coordinator_model import observations as seen_as
+from coordinator_model.group import Group, Step
+from coordinator_model.observations import Client, MemberRecord, Observation, Reason, Seen, Source
+
+HERE = Path(__file__).parent
+STORIES = sorted(HERE.glob("*.txt"))
+UUID = "00000000-0000-4000-8000-000000000000"
+G = "orders"
+
+MODES = {
+    "full": classic.Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True),
+    "quiet": classic.Context("c", info_live=True, offsets_enabled=True, backlog=False),
+    "log": classic.Context("c", info_live=True, offsets_enabled=False, backlog=False),
+    "requests": classic.Context(
+        "c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True
+    ),
+    "requests-alone": classic.Context(
+        "c", info_live=False, offsets_enabled=False, backlog=False, requests_live=True
+    ),
+    "offsets": classic.Context("c", info_live=False, offsets_enabled=True, backlog=False),
+    "backlog": classic.Context("c", info_live=False, offsets_enabled=True, backlog=True),
+}
+
+Words = list[str]
+Options = dict[str, str]
+
+
+def member_id(name: str) -> str:
+    return f"{name}-{UUID}" if name else ""
+
+
+def member_ids(names: str) -> tuple[str, ...]:
+    return tuple(member_id(name) for name in names.split(",") if name)
+
+
+def client(name: str, options: Options) -> Client:
+    return Client(
+        client_id=options.get("client", name),
+        host=options.get("host", "/10.0.0.1"),
+        connection=options.get("via", ""),
+    )
+
+
+def record(generation: str, options: Options) -> Observation:
+    names = [name for name in options.get("members", "").split(",") if name]
+    instances = dict(pair.split(":") for pair in options.get("instances", "").split(",") if pair)
+    members = tuple(
+        MemberRecord(
+            member_id=member_id(name),
+            client_id=name,
+            client_host="/10.0.0.1",
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=5_000,
+            instance_id=instances.get(name),
+        )
+        for name in names
+    )
+    return seen_as.GroupRecorded(
+        group=G,
+        generation=int(generation),
+        protocol_type=options.get("type", "consumer"),
+        protocol="range" if members else None,
+        leader_id=member_id(options.get("leader", names[0])) if names else None,
+        state_since_ms=int(options.get("since", "-1")),
+        members=members,
+    )
+
+
+def rebalance(generation: str, kind: str, names: str, options: Options) -> Observation:
+    reason = Reason(
+        kind=kind,
+        text=options.get("text", f"because of {kind}"),
+        member_ids=member_ids(names),
+        instance_id=options.get("instance"),
+    )
+    return seen_as.RebalanceStarted(group=G, generation=int(generation), reason=reason)
+
+
+def joined(name: str, generation: str, code: str, options: Options) -> Observation:
+    return seen_as.JoinAnswered(
+        group=G,
+        member_id=member_id(name),
+        error_code=int(code),
+        generation=int(generation),
+        leader_id=member_id(options.get("leader", "")),
+        arrived_at_ms=int(options["arrived"]),
+        requested_member_id="" if code == "79" else member_id(name),
+        instance_id=options.get("instance"),
+        session_timeout_ms=6_000,
+        rebalance_timeout_ms=5_000,
+        protocol_type="consumer",
+        reason=options.get("reason"),
+        member_ids=member_ids(options.get("members", "")),
+        client=client(name, options),
+    )
+
+
+def times(text: str) -> tuple[int, ...]:
+    return tuple(int(time) for time in text.split(","))
+
+
+def commit(text: str) -> seen_as.Commit:
+    place, offset = text.split("=")
+    topic, partition = place.rsplit("-", 1)
+    return seen_as.Commit(topic, int(partition), None if offset == "x" else int(offset), 0)
+
+
+LOG, TOPIC, REQUESTS = Source.COORDINATOR_LOG, Source.OFFSETS, Source.REQUEST_LOG
+Maker = Callable[[Words, Options], Observation]
+VERBS: dict[str, tuple[Source, Maker]] = {
+    "id": (
+        LOG,
+        lambda w, o: seen_as.MemberIdHandedOut(group=G, member_id=member_id(w[0]), state=o.get("state", "")),
+    ),
+    "joined": (
+        LOG,
+        lambda w, o: seen_as.MemberJoined(group=G, member_id=member_id(w[0]), instance_id=o.get("instance")),
+    ),
+    "replaced": (
+        LOG,
+        lambda w, o: seen_as.StaticMemberReplaced(group=G, instance_id=w[0], old_member_id=member_id(w[1])),
+    ),
+    "preparing": (LOG, lambda w, o: rebalance(w[0], w[1], "".join(w[2:]), o)),
+    "stabilized": (
+        LOG,
+        lambda w, o: seen_as.JoinPhaseEnded(group=G, generation=int(w[0]), member_count=int(w[1])),
+    ),
+    "assigned": (
+        LOG,
+        lambda w, o: seen_as.AssignmentReceived(group=G, generation=int(w[0]), leader_id=member_id(w[1])),
+    ),
+    "emptied": (LOG, lambda w, o: seen_as.GroupEmptied(group=G, generation=int(w[0]))),
+    "kicked": (LOG, lambda w, o: seen_as.MembersKicked(group=G, member_ids=member_ids(w[0]))),
+    "failed": (LOG, lambda w, o: seen_as.MemberFailed(group=G, member_id=member_id(w[0]))),
+    "pending-expired": (LOG, lambda w, o: seen_as.PendingMemberExpired(group=G, member_id=member_id(w[0]))),
+    "left": (
+        LOG,
+        lambda w, o: seen_as.MemberLeft(
+            group=G, member_id=member_id(w[0]), client_reason=o.get("reason"), pending="pending" in w
+        ),
+    ),
+    "nobody": (LOG, lambda w, o: seen_as.NobodyRejoined(group=G)),
+    "simple": (LOG, lambda w, o: seen_as.SimpleGroupCreated(group=G)),
+    "loaded": (LOG, lambda w, o: seen_as.GroupLoaded(group=G, group_type="classic", member_count=int(w[0]))),
+    "unloaded": (LOG, lambda w, o: seen_as.GroupUnloaded(group=G, generation=int(w[0]))),
+    "elected": (
+        LOG,
+        lambda w, o: seen_as.LeaderReplaced(old_leader_id=member_id(w[0]), new_leader_id=member_id(w[1])),
+    ),
+    "deleted": (LOG, lambda w, o: seen_as.GroupsDeleted(names=G)),
+    "record": (TOPIC, lambda w, o: record(w[0], o)),
+    "tombstone": (TOPIC, lambda w, o: seen_as.GroupTombstone(group=G)),
+    "commit": (TOPIC, lambda w, o: seen_as.OffsetsCommitted(group=G, commits=(commit(w[0]),))),
+    "modern": (
+        TOPIC,
+        lambda w, o: seen_as.ModernRecord(
+            group=G, group_type="consumer", record_type=3, name="ConsumerGroupMetadata", tombstone=False
+        ),
+    ),
+    "heartbeat": (
+        REQUESTS,
+        lambda w, o: seen_as.Heartbeats(
+            group=G,
+            member_id=member_id(w[0]),
+            generation=int(w[1]),
+            error_code=int(w[2]),
+            times=times(o["at"]),
+            client=client(w[0], o),
+        ),
+    ),
+    "join": (REQUESTS, lambda w, o: joined(w[0], w[1], w[2], o)),
+    "sync": (
+        REQUESTS,
+        lambda w, o: seen_as.SyncAnswered(
+            group=G,
+            member_id=member_id(w[0]),
+            generation=int(w[1]),
+            error_code=int(w[2]),
+            arrived_at_ms=int(o.get("arrived", "0")),
+            by_leader="leader" in w,
+            client=client(w[0], o),
+        ),
+    ),
+    "leave": (
+        REQUESTS,
+        lambda w, o: seen_as.LeaveAnswered(
+            group=G,
+            member_id=member_id(w[0]),
+            error_code=int(w[1]),
+            reason=o.get("reason"),
+            client=client(w[0], o),
+        ),
+    ),
+    "commits": (
+        REQUESTS,
+        lambda w, o: seen_as.CommitsAnswered(
+            group=G,
+            member_id=member_id(w[0]),
+            generation=int(w[1]),
+            error_code=int(w[2]),
+            times=times(o["at"]),
+            client=client(w[0], o),
+        ),
+    ),
+    "delete-groups": (REQUESTS, lambda w, o: seen_as.DeleteAnswered(group=G, error_code=int(w[0]))),
+}
+
+
+class Telling:
+    """One group, as the story goes on."""
+
+    def __init__(self) -> None:
+        """Begin with a group that nobody knows."""
+        self.group: Group = classic.new_group(G)
+        self.context = MODES["full"]
+        self.ids: dict[str, str] = {}
+        self.told = 0
+
+    def line(self, text: str) -> Iterator[str]:
+        """Apply one line of observations."""
+        if text.startswith("mode "):
+            self.context = MODES[text.removeprefix("mode ").strip()]
+            return
+        now, verb, *rest = shlex.split(text)
+        yield from self.wait(int(now))
+        if verb != "wait":
+            yield from self.answer(classic.apply(self.group, self.seen(int(now), verb, rest), self.context))
+
+    def wait(self, now_ms: int) -> Iterator[str]:
+        """Fire what is due on the way to ``now_ms``, as the shard does."""
+        while (due_ms := classic.due_at(self.group, self.context)) is not None and due_ms <= now_ms:
+            yield from self.answer(classic.pass_time(self.group, due_ms, self.context))
+
+    def seen(self, now_ms: int, verb: str, rest: Words) -> Seen:
+        """Return the observation that a line describes."""
+        options = dict(word.split("=", 1) for word in rest if "=" in word and verb != "commit")
+        words = [word for word in rest if "=" not in word or verb == "commit"]
+        source, make = VERBS[verb]
+        return Seen(
+            at_ms=now_ms,
+            source=source,
+            partition=0,
+            offset=0,
+            index=0,
+            broker=int(options.get("broker", "1")) if source is not TOPIC else -1,
+            recorded_at_ms=now_ms,
+            backlog=self.context.backlog,
+            what=make(words, options),
+        )
+
+    def answer(self, step: Step) -> Iterator[str]:
+        """Say what a step did."""
+        for told in step.transitions:
+            self.told += 1
+            self.ids[told.id] = f"#{self.told}"
+            replaces = f" replaces {self.ids[told.replaces]}" if told.replaces else ""
+            culprit = f" by {told.cause.client_id or told.cause.member_id}" if told.cause.member_id else ""
+            yield (
+                f"#{self.told} {told.at_ms} {told.from_state} -> {told.to_state} {told.generation}"
+                f" {told.cause.kind}{culprit} {told.basis} {told.source}{replaces}"
+            )
+        for name in step.arrivals:
+            yield f"   came {name.removesuffix('-' + UUID)}"
+        for gone in step.departures:
+            yield f"   went {gone.member_id.removesuffix('-' + UUID)} {gone.how} {gone.basis} at {gone.at_ms}"
+        for kind in step.divergences:
+            yield f"   divergence {kind}"
+        if step.contradicted:
+            yield "   contradicted"
+
+    def picture(self) -> str:
+        """Say how the group stands."""
+        group = self.group
+        members = ",".join(name.removesuffix("-" + UUID) for name in group.members) or "nobody"
+        burned = f" burned {group.rebalance.burned}" if group.rebalance and group.rebalance.burned else ""
+        return f"= {group.state} {group.generation} since {group.state_since_ms} with {members}{burned}"
+
+
+def tell(text: str) -> str:
+    """Return the story with the answers that the model gives."""
+    telling, out = Telling(), []
+    for block in text.strip().split("\n\n"):
+        asked = block.split("\n----")[0].strip("\n")
+        lines = [line for line in asked.split("\n") if line and not line.startswith("#")]
+        if not lines:
+            out.append(asked)
+            continue
+        answers = [answer for line in lines for answer in telling.line(line)]
+        out.append("\n".join([asked, "----", *answers, telling.picture()]))
+    return "\n\n".join(out) + "\n"
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in STORIES])
+def test_story(path: Path) -> None:
+    """The model answers each block as the story says."""
+    story = path.read_text()
+
+    assert tell(story) == story
+
+
+def test_stories_are_found() -> None:
+    """A run without stories would prove nothing."""
+    assert len(STORIES) >= 20
+
+
+if __name__ == "__main__":
+    for story_path in sorted(set(STORIES) | {Path(arg) for arg in sys.argv[1:]}):
+        story_path.write_text(tell(story_path.read_text()))

@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -249,7 +249,7 @@ def ivy_module(jars: list[LockedJar]) -> str:
     ET.SubElement(module, "info", organisation="groupwatch", module="jars")
     ET.SubElement(ET.SubElement(module, "configurations"), "conf", name="default")
     wanted = ET.SubElement(module, "dependencies")
-    alone = {"conf": "default->master", "transitive": "false"}
+    alone: dict[str, Any] = {"conf": "default->master", "transitive": "false"}
     for jar in jars:
         ET.SubElement(
             wanted, "dependency", org=jar.organisation, name=jar.artifact, rev=jar.revision, **alone

@@ -1,0 +1,406 @@
+"""A real KRaft cluster of one or three brokers on 127.0.0.1, with its logs shipped to the events topic."""
+
+import base64
+import socket
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from kafka.errors import KafkaError
+
+from streaming import kafka_io
+from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
+from streaming.embedded.java import java_command
+from streaming.embedded.log4j2 import EVENT_BYTES_MAX, Logging, log4j2_yaml
+from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
+
+EVENTS_TOPIC = "groupwatch-events"
+START_SECONDS_MAX = 90.0
+"""A broker needs 4 s alone; on a loaded small machine three of them were seen to need 40."""
+
+
+class EmbeddedKafkaError(Exception):
+    """The cluster cannot be started as asked; the message is one sentence with the way out."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is fixed when a cluster is first started; kept beside its data as ``cluster.json``."""
+
+    version: str
+    cluster_id: str
+    ports: tuple[int, ...]
+    controller_ports: tuple[int, ...]
+    request_log: bool = True
+    coordinator_log: bool = True
+    events_topic: str = EVENTS_TOPIC
+    events_partitions: int = 4
+    offsets_partitions: int = 50
+    rebalance_delay_ms: int = 3000
+    heap: str = "512m"
+    properties: dict[str, str] = {}
+
+
+class EmbeddedKafka:
+    """One cluster in one folder; brokers are numbered from 1.
+
+    Lines that the brokers log before the events topic exists (the first seconds of the first start)
+    are in the files ``broker-<n>/logs/`` only.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | str,
+        *,
+        brokers: int = 1,
+        version: str = DEFAULT_VERSIONS["broker"],
+        port: int | None = None,
+        request_log: bool = True,
+        coordinator_log: bool = True,
+        events_partitions: int = 4,
+        offsets_partitions: int = 50,
+        rebalance_delay_ms: int = 3000,
+        heap: str = "512m",
+        properties: Mapping[str, str] | None = None,
+        tell: Tell = tell_stderr,
+    ) -> None:
+        """Plans a cluster; nothing runs before ``start``.
+
+        Args:
+            data_dir: made if missing; a folder that holds a cluster already keeps that one's plan.
+            brokers: 1 or 3.
+            version: of Kafka, one of the lock's.
+            port: of the first broker, the others follow; None takes free ones.
+            request_log: ``kafka.request.logger`` at DEBUG; it can be changed at run time.
+            coordinator_log: ship the coordinator's INFO lines.
+            events_partitions: of the events topic.
+            offsets_partitions: of ``__consumer_offsets``.
+            rebalance_delay_ms: how long an empty group waits for more members.
+            heap: of each broker, as Java spells it.
+            properties: more broker settings; they win over ours.
+            tell: where progress goes, a line at a time.
+
+        Raises:
+            EmbeddedKafkaError: for a number of brokers or a version that cannot be had.
+        """
+        if brokers not in (1, 3):
+            raise EmbeddedKafkaError(f"An embedded cluster has 1 or 3 brokers, not {brokers}.")
+        if version not in locked_versions("broker"):
+            known = ", ".join(locked_versions("broker"))
+            raise EmbeddedKafkaError(f"There is no embedded Kafka {version}: it can be {known}.")
+        self.data_dir = Path(data_dir).resolve()
+        self._tell = tell
+        self.plan = _planned(self.data_dir) or _new_plan(
+            brokers,
+            port,
+            version=version,
+            request_log=request_log,
+            coordinator_log=coordinator_log,
+            events_partitions=events_partitions,
+            offsets_partitions=offsets_partitions,
+            rebalance_delay_ms=rebalance_delay_ms,
+            heap=heap,
+            properties=dict(properties or {}),
+        )
+
+    @classmethod
+    def existing(cls, data_dir: Path | str, *, tell: Tell = tell_stderr) -> "EmbeddedKafka | None":
+        """The cluster whose data lies in ``data_dir``, or None."""
+        if _planned(Path(data_dir).resolve()) is None:
+            return None
+        return cls(data_dir, tell=tell)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers' addresses, as clients want them."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.plan.ports)
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """1, or 1 to 3."""
+        return list(range(1, len(self.plan.ports) + 1))
+
+    @property
+    def address(self) -> kafka_io.KafkaAddress:
+        """The same for ``kafka_io``."""
+        return kafka_io.KafkaAddress(tuple(self.bootstrap_servers.split(",")))
+
+    def folder(self, broker: int) -> Path:
+        """Where one broker's configuration, data and logs are."""
+        return self.data_dir / f"broker-{broker}"
+
+    def log_files(self, broker: int) -> list[Path]:
+        """``server.log`` and ``kafka-request.log`` of one broker."""
+        logs = self.folder(broker) / "logs"
+        return [logs / "server.log", logs / "kafka-request.log"]
+
+    def pid(self, broker: int) -> int | None:
+        """The process id of a broker, or None if it does not run."""
+        tracked = self._tracked(broker)
+        return tracked.pid if tracked else None
+
+    def start(self) -> None:
+        """Starts what is not running, and returns when all brokers answer and the topics exist.
+
+        Raises:
+            EmbeddedKafkaError: a broker ended or did not get ready; the message names its log.
+            JarError: the jars cannot be had.
+        """
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        (self.data_dir / "cluster.json").write_bytes(msgspec.json.encode(self.plan))
+        with ExitStack() as undo:
+            for broker in self.broker_ids:
+                if self._tracked(broker) is None:
+                    self._launch(broker)
+                    undo.callback(self.stop_broker, broker, hard=True)
+            self._await_ready()
+            undo.pop_all()
+
+    def stop(self) -> None:
+        """Stops every broker, the data stays; safe to call twice."""
+        # All at once and hard: the last controllers of a quorum could not stop gently anyway.
+        for broker in self.broker_ids:
+            stop_tracked(self._pid_file(broker), hard=len(self.broker_ids) > 1)
+
+    def start_broker(self, broker: int, *, wait: bool = True) -> None:
+        """Starts one broker again, after ``stop_broker``."""
+        if self._tracked(broker) is None:
+            self._launch(broker)
+        if wait:
+            self._await(lambda: broker in self._live_brokers(), f"broker {broker} did not come back")
+
+    def stop_broker(self, broker: int, *, hard: bool = False) -> None:
+        """Stops one broker: gently, so that leaders move first, or as a power cut would."""
+        stop_tracked(self._pid_file(broker), hard=hard, grace_seconds=30.0)
+
+    def create_topic(
+        self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic on all brokers and waits for it; one that exists is left as it is."""
+        spec: dict[str, Any] = {
+            "num_partitions": partitions,
+            "replication_factor": len(self.broker_ids),
+            "configs": dict(configs or {}),
+        }
+        admin = kafka_io.admin_client(self.address)
+        try:
+            if name not in set(admin.list_topics()):
+                admin.create_topics({name: spec}, timeout_ms=20_000, wait_for_metadata=True)
+        finally:
+            admin.close()
+
+    def __enter__(self) -> Self:
+        """Starts the cluster."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stops it."""
+        self.stop()
+
+    # --- one broker -------------------------------------------------------------------------------
+
+    def _pid_file(self, broker: int) -> Path:
+        return self.folder(broker) / "broker.pid"
+
+    def _tracked(self, broker: int) -> Tracked | None:
+        return tracked_by(self._pid_file(broker))
+
+    def _launch(self, broker: int) -> None:
+        jars = ensure_jars("broker", self.plan.version, tell=self._tell)
+        folder = self.folder(broker)
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        properties = folder / "server.properties"
+        properties.write_text(broker_properties(self.plan, broker, folder), encoding="utf-8")
+        (folder / "log4j2.yaml").write_text(self._log4j2(broker), encoding="utf-8")
+        java = [
+            java_command(), f"-Xmx{self.plan.heap}", "-Xms128m", "-Duser.timezone=UTC",
+            f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}",
+            "-cp", ":".join(map(str, jars)),
+        ]  # fmt: skip
+        output = folder / "logs" / "output.txt"
+        if not (folder / "data" / "meta.properties").exists():
+            self._format(java, properties, folder, output)
+        start_tracked(
+            [*java, "kafka.Kafka", str(properties)],
+            mark=str(properties), pid_file=self._pid_file(broker), output=output, cwd=folder,
+        )  # fmt: skip
+
+    def _format(self, java: list[str], properties: Path, folder: Path, output: Path) -> None:
+        """Writes the cluster's id into an empty data folder, as KRaft demands before the first start."""
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", self.plan.cluster_id, "-c", str(properties)]
+        pid_file = folder / "format.pid"
+        tracked = start_tracked(tool, mark=str(properties), pid_file=pid_file, output=output, cwd=folder)
+        self._await(lambda: tracked_by(pid_file) is None, f"the storage tool did not end (see {output})")
+        if not (folder / "data" / "meta.properties").exists():
+            raise EmbeddedKafkaError(
+                f"The data folder could not be formatted; see {output} (process {tracked.pid})."
+            )
+
+    def _log4j2(self, broker: int) -> str:
+        return log4j2_yaml(
+            Logging(
+                broker_id=broker,
+                folder=self.folder(broker) / "logs",
+                bootstrap_servers=self.bootstrap_servers,
+                events_topic=self.plan.events_topic,
+                request_log=self.plan.request_log,
+                coordinator_log=self.plan.coordinator_log,
+            )
+        )
+
+    # --- readiness --------------------------------------------------------------------------------
+
+    def _await_ready(self) -> None:
+        everyone = set(self.broker_ids)
+        self._await(lambda: self._live_brokers() == everyone, "the brokers did not get ready")
+        events = {"max.message.bytes": str(EVENT_BYTES_MAX), "retention.ms": str(24 * 3600 * 1000)}
+        self.create_topic(self.plan.events_topic, partitions=self.plan.events_partitions, configs=events)
+        self._await(self._offsets_exist, "__consumer_offsets was not created")
+
+    def _live_brokers(self) -> set[int]:
+        """Who is in the metadata; empty while nobody answers."""
+        self._fail_if_one_ended()
+        # A port that refuses is asked first, since the client's own patience is much longer.
+        if not any(is_open(port) for port in self.plan.ports):
+            return set()
+        try:
+            admin = kafka_io.admin_client(self.address)
+        except KafkaError:
+            return set()
+        try:
+            brokers = admin.describe_cluster()["brokers"]
+            return {int(broker["broker_id"]) for broker in brokers if not broker.get("is_fenced")}
+        except KafkaError:
+            return set()
+        finally:
+            admin.close()
+
+    def _fail_if_one_ended(self) -> None:
+        for broker in self.broker_ids:
+            if self._pid_file(broker).exists() and self._tracked(broker) is None:
+                logs = self.folder(broker) / "logs"
+                raise EmbeddedKafkaError(
+                    f"Broker {broker} ended by itself; {logs} says why: {last_error(logs)}"
+                )
+
+    def _offsets_exist(self) -> bool:
+        """Asks for a coordinator, which makes Kafka create the topic that the monitor reads."""
+        admin = kafka_io.admin_client(self.address)
+        try:
+            admin.describe_groups(["groupwatch-embedded-probe"])
+        except KafkaError:
+            return False
+        finally:
+            admin.close()
+        return True
+
+    def _await(self, condition: Callable[[], bool], complaint: str) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not condition():
+            if time.monotonic() > deadline:
+                raise EmbeddedKafkaError(f"After {START_SECONDS_MAX:.0f} s {complaint}; see {self.data_dir}.")
+            time.sleep(0.1)
+
+
+# --- plans and files ------------------------------------------------------------------------------
+
+
+def _planned(data_dir: Path) -> Plan | None:
+    path = data_dir / "cluster.json"
+    return msgspec.json.decode(path.read_bytes(), type=Plan) if path.exists() else None
+
+
+def _new_plan(brokers: int, port: int | None, **settings: Any) -> Plan:
+    if port is None:
+        ports = free_ports(2 * brokers)
+    else:
+        ports = list(range(port, port + brokers)) + free_ports(brokers)
+        _refuse_taken(ports)
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return Plan(
+        cluster_id="g" + cluster_id[1:],  # an id must not begin with "-", or the tool takes it for an option
+        ports=tuple(ports[:brokers]),
+        controller_ports=tuple(ports[brokers:]),
+        **settings,
+    )
+
+
+def _refuse_taken(ports: list[int]) -> None:
+    for port in ports:
+        if is_open(port):
+            raise EmbeddedKafkaError(
+                f"Port {port} of 127.0.0.1 is taken: stop what listens there, or choose --port."
+            )
+
+
+def is_open(port: int) -> bool:
+    """Whether something listens on this port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that were free a moment ago, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def broker_properties(plan: Plan, broker: int, folder: Path) -> str:
+    """The text of ``server.properties`` of one broker, which is a controller too."""
+    count = len(plan.ports)
+    replicas = str(min(3, count))
+    in_sync = str(min(2, count))
+    voters = [f"{n}@127.0.0.1:{port}" for n, port in enumerate(plan.controller_ports, start=1)]
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": str(broker),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": (
+            f"PLAINTEXT://127.0.0.1:{plan.ports[broker - 1]},"
+            f"CONTROLLER://127.0.0.1:{plan.controller_ports[broker - 1]}"
+        ),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(folder / "data"),
+        # Otherwise the appender's first line creates the events topic with one partition.
+        "auto.create.topics.enable": "false",
+        "message.max.bytes": str(EVENT_BYTES_MAX),
+        "offsets.topic.num.partitions": str(plan.offsets_partitions),
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "group.initial.rebalance.delay.ms": str(plan.rebalance_delay_ms),
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        **plan.properties,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def last_error(logs: Path) -> str:
+    """The last line of a broker's logs that looks like a reason, cut to 300 characters."""
+    for name in ("server.log", "output.txt"):
+        try:
+            lines = (logs / name).read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            continue
+        for line in reversed(lines):
+            if "ERROR" in line or "Exception" in line or "error" in line:
+                return line[:300]
+    return "no error was logged"

@@ -124,13 +124,11 @@ def open_line(text: str, *, broker: int = -1, timestamp_ms: int = -1, timezone: 
 
 
 def _split_logger(text: str, shape: re.Pattern[str]) -> tuple[str, str | None]:
-    """Cut ` (logger)` off the end, or off the end of the first line where a stack trace follows."""
-    whole = shape.fullmatch(text)
-    if whole:
-        return whole[1], whole[2]
-    head, newline, _ = text.partition("\n")
-    first = shape.fullmatch(head) if newline else None
-    return (first[1], first[2]) if first else (text, None)
+    """Cut ` (logger)` off the end, and before it the stack trace that may follow."""
+    head, newline, rest = text.partition("\n")
+    first = shape.fullmatch(head) if newline and is_continuation(rest) else None
+    found = first or shape.fullmatch(text)
+    return (found[1], found[2]) if found else (text, None)
 
 
 def key_broker(key: bytes | None) -> int:

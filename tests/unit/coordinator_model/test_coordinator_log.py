@@ -1,0 +1,451 @@
+"""The coordinator's own words, of Kafka 4.x and 3.x, and texts that imitate them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import observations as on
+from coordinator_model.coordinator_log import LENGTH_MAX, Parsed, parse
+from coordinator_model.coordinator_reasons import reason_of, split_ids
+from coordinator_model.coordinator_shapes import SHAPES
+from coordinator_model.hashing import shard_of
+
+SHARDS = 50
+JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=7] "
+RUNTIME = "[GroupCoordinator id=1] "
+SCALA = "[GroupCoordinator 3]: "
+MANAGER = "[GroupMetadataManager brokerId=3] "
+A = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"
+B = "cB, (x)-0b3b18a3-a3f6-4c3f-a3e3-e97c3daff201"
+IMITATION = "a in state PreparingRebalance with old generation 3 (reason: x)."
+
+
+def started(group: str, generation: int, kind: str, text: str, **fields: object) -> on.RebalanceStarted:
+    """Return the observation of one started rebalance."""
+    reason = on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
+    return on.RebalanceStarted(group=group, generation=generation, reason=reason)
+
+
+JAVA_LINES = [
+    pytest.param(
+        "Dynamic member with unknown member id joins group g 1 in Empty state. "
+        f"Created a new member id {A} and requesting the member to rejoin with this id.",
+        on.MemberIdHandedOut(group="g 1", member_id=A, state="Empty"),
+        id="a-dynamic-member-gets-an-id",
+    ),
+    pytest.param(
+        f"Dynamic member with unknown member id joins group g in state Stable. Created a new member id {A} "
+        "and added the member to the group.",
+        on.MemberJoined(group="g", member_id=A),
+        id="an-old-client-joins-at-once",
+    ),
+    pytest.param(
+        f"Pending dynamic member with id {B} joins group g in Stable state. Adding to the group now.",
+        on.MemberJoined(group="g", member_id=B),
+        id="a-pending-member-comes-back",
+    ),
+    pytest.param(
+        "Static member with groupInstanceId=i 1 and unknown member id joins group g in Empty state. "
+        f"Created a new member id {A} for this member and added to the group.",
+        on.MemberJoined(group="g", member_id=A, instance_id="i 1"),
+        id="a-static-member-joins",
+    ),
+    pytest.param(
+        "Static member with groupInstanceId=i and unknown member id joins group g in Stable state. "
+        f"Replacing previously mapped member {A} with this groupInstanceId.",
+        on.StaticMemberReplaced(group="g", instance_id="i", old_member_id=A),
+        id="a-static-member-is-replaced",
+    ),
+    pytest.param(
+        "Stabilized group g generation 4 with 2 members.",
+        on.JoinPhaseEnded(group="g", generation=4, member_count=2),
+        id="the-join-phase-ends",
+    ),
+    pytest.param(
+        f"Assignment received from leader {A} for group g for group x for generation 4. "
+        "The group has 2 members, 1 of which are static.",
+        on.AssignmentReceived(group="g for group x", generation=4, leader_id=A, member_count=2),
+        id="the-leader-delivers",
+    ),
+    pytest.param(
+        "Group g with generation 4 is now empty with generation 5 is now empty.",
+        on.GroupEmptied(group="g with generation 4 is now empty", generation=5),
+        id="the-group-is-empty",
+    ),
+    pytest.param(
+        f"Group g removed dynamic members who haven't joined: [{A}, {B}]",
+        on.MembersKicked(group="g", member_ids=(A, B)),
+        id="members-are-kicked",
+    ),
+    pytest.param(
+        f"Member {A} in group g has failed, removing it from the group.",
+        on.MemberFailed(group="g", member_id=A),
+        id="a-session-expires",
+    ),
+    pytest.param(
+        f"Pending member {A} in group g has been removed after session timeout expiration.",
+        on.PendingMemberExpired(group="g", member_id=A),
+        id="a-pending-member-expires",
+    ),
+    pytest.param(
+        f"[Group g] Member {A} has left group through explicit `LeaveGroup` request; "
+        "client reason: consumer poll timeout has expired.",
+        on.MemberLeft(group="g", member_id=A, client_reason="consumer poll timeout has expired."),
+        id="a-member-leaves-because-it-did-not-poll",
+    ),
+    pytest.param(
+        f"[Group g] Pending member {A} has left group through explicit `LeaveGroup` request; "
+        "client reason: not provided",
+        on.MemberLeft(group="g", member_id=A, pending=True),
+        id="a-pending-member-leaves-without-a-reason",
+    ),
+    pytest.param(
+        "Group g could not complete rebalance because no members rejoined.",
+        on.NobodyRejoined(group="g"),
+        id="nobody-rejoins",
+    ),
+    pytest.param(
+        f"Group leader [memberId: {A}, groupInstanceId: None] failed to join before the rebalance timeout. "
+        f"Member {B} was elected as the new leader.",
+        on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
+        id="a-new-leader",
+    ),
+    pytest.param(
+        f"Group leader [memberId: {A}, groupInstanceId: i] failed to join before the rebalance timeout and "
+        "the group couldn't proceed to the next generation because no member joined.",
+        on.LeaderReplaced(old_leader_id=A, new_leader_id=None),
+        id="no-new-leader",
+    ),
+    pytest.param(
+        f"Request memberId={A} for static member with groupInstanceId=i is fenced by existing memberId={B} "
+        "during operation txn-offset-commit",
+        on.InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="txn-offset-commit"),
+        id="an-instance-is-fenced",
+    ),
+    pytest.param(
+        "The following groups were deleted: g1, g2. A total of 2 offsets were removed.",
+        on.GroupsDeleted(names="g1, g2"),
+        id="groups-are-deleted",
+    ),
+    pytest.param(
+        "The following groups were deleted: . A total of 0 offsets were removed.",
+        on.LogNoted(kind="nothing_deleted"),
+        id="no-group-is-deleted",
+    ),
+    pytest.param(
+        "[GroupId g] Creating a simple consumer group via manual offset commit.",
+        on.SimpleGroupCreated(group="g"),
+        id="a-manual-commit-makes-a-group",
+    ),
+    pytest.param(
+        "Loaded classic group g with 3 members.",
+        on.GroupLoaded(group="g", group_type="classic", member_count=3),
+        id="a-group-is-loaded",
+    ),
+    pytest.param(
+        "[GroupId=g] Unloading group metadata for generation 3.",
+        on.GroupUnloaded(group="g", generation=3),
+        id="a-group-is-unloaded",
+    ),
+    pytest.param(
+        "Static member which joins during Stable stage and doesn't affect the selected protocol "
+        "will not trigger a rebalance.",
+        on.LogNoted(kind="static_join_without_rebalance"),
+        id="a-static-join-without-rebalance",
+    ),
+    pytest.param(
+        f"[GroupId g] Member {A} joins the consumer group using the consumer protocol.",
+        on.LogNoted(kind="modern_member_joined", group="g"),
+        id="a-kip-848-member-joins",
+    ),
+    pytest.param("Something new.", on.LogNoted(kind="unrecognized"), id="a-sentence-we-do-not-know"),
+]
+
+
+@pytest.mark.parametrize(("message", "expected"), JAVA_LINES)
+def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
+    """Each sentence of Kafka 4's coordinator says what happened, in which partition, on which broker."""
+    assert parse(JAVA + message) == Parsed(expected, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "partition"),
+    [
+        (
+            f"{SCALA}Preparing to rebalance group g in state PreparingRebalance with old generation 4 "
+            f"(__consumer_offsets-12) (reason: Removing member {A} on LeaveGroup; "
+            "client reason: consumer poll timeout has expired.)",
+            started(
+                "g",
+                4,
+                "poll_timeout",
+                f"Removing member {A} on LeaveGroup; client reason: consumer poll timeout has expired.",
+                member_ids=(A,),
+                client_reason="consumer poll timeout has expired.",
+            ),
+            12,
+        ),
+        (
+            f"{SCALA}Stabilized group g generation 5 (__consumer_offsets-12) with 1 members",
+            on.JoinPhaseEnded(group="g", generation=5, member_count=1),
+            12,
+        ),
+        (
+            f"{SCALA}Group g with generation 6 is now empty (__consumer_offsets-12)",
+            on.GroupEmptied(group="g", generation=6),
+            12,
+        ),
+        (
+            f"{SCALA}Group g removed dynamic members who haven't joined: Set({A}, {B})",
+            on.MembersKicked(group="g", member_ids=(A, B)),
+            None,
+        ),
+        (
+            f"{SCALA}Member {A} in group g has failed, removing it from the group",
+            on.MemberFailed(group="g", member_id=A),
+            None,
+        ),
+        (
+            f"{SCALA}Member MemberMetadata(memberId={A}, groupInstanceId=Some(i), clientId=cA, "
+            "clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, "
+            "supportedProtocols=List(range)) has left group g through explicit `LeaveGroup`; "
+            "client reason: the consumer is being closed",
+            on.MemberLeft(group="g", member_id=A, client_reason="the consumer is being closed"),
+            None,
+        ),
+        (
+            f"{SCALA}Dynamic member with unknown member id joins group g in Empty state. "
+            f"Created a new member id {A} and request the member to rejoin with this id.",
+            on.MemberIdHandedOut(group="g", member_id=A, state="Empty"),
+            None,
+        ),
+        (
+            f"{SCALA}Dynamic Member with unknown member id joins group g in Empty state. "
+            f"Created a new member id {A} for this member and add to the group.",
+            on.MemberJoined(group="g", member_id=A),
+            None,
+        ),
+        (
+            f"{SCALA}Request memberId={A} for static member with groupInstanceId=i is fenced by current "
+            f"memberId={B} during operation heartbeat",
+            on.InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="heartbeat"),
+            None,
+        ),
+        (
+            f"Group leader [member.id: {A}, group.instance.id: None] failed to join before rebalance timeout, "
+            f"while new leader MemberMetadata(memberId={B}, groupInstanceId=None, clientId=cB) was elected.",
+            on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
+            None,
+        ),
+        (
+            f"{MANAGER}Scheduling loading of offsets and group metadata from __consumer_offsets-12 for epoch 4",
+            on.ShardLoading(epoch=4),
+            12,
+        ),
+        (
+            f"{MANAGER}Finished loading offsets and group metadata from __consumer_offsets-12 in 9 milliseconds "
+            "for epoch 4, of which 1 milliseconds was spent in the scheduler.",
+            on.ShardLoaded(epoch=4),
+            12,
+        ),
+        (
+            f"{MANAGER}Finished unloading __consumer_offsets-12 for coordinator epoch Some(4). "
+            "Removed 0 cached offsets and 0 cached groups.",
+            on.ShardUnloaded(),
+            12,
+        ),
+        (
+            f"{RUNTIME}Scheduling loading of metadata from __consumer_offsets-12 with epoch 4",
+            on.ShardLoading(epoch=4),
+            12,
+        ),
+        (
+            f"{RUNTIME}Finished loading of metadata from __consumer_offsets-12 with epoch 4 in 9ms where 1ms "
+            "was spent in the scheduler. Loaded 3 records which total to 99 bytes.",
+            on.ShardLoaded(epoch=4),
+            12,
+        ),
+        (
+            f"{RUNTIME}Finished unloading metadata for __consumer_offsets-12 with epoch OptionalInt[5].",
+            on.ShardUnloaded(),
+            12,
+        ),
+    ],
+)
+def test_names_its_partition(message: str, expected: on.AnyObservation, partition: int | None) -> None:
+    """Kafka 3's sentences, and those of the runtime, name their partition inside of the text or not at all."""
+    assert parse(message)[:2] == (expected, partition)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fields"),
+    [
+        (
+            f"Adding new member {A} with group instance id null; client reason: need to re-join with the "
+            f"given member-id: {A}",
+            "member_joined",
+            {"member_ids": (A,), "client_reason": f"need to re-join with the given member-id: {A}"},
+        ),
+        (
+            f"Adding new member {A} with group instance id i; client reason: not provided",
+            "member_joined",
+            {"member_ids": (A,), "instance_id": "i"},
+        ),
+        (f"Member {A} joining group during PreparingRebalance", "member_joined", {"member_ids": (A,)}),
+        (
+            f"Updating metadata for member {A} during Stable; client reason: not provided",
+            "subscription_changed",
+            {"member_ids": (A,)},
+        ),
+        (
+            f"Updating metadata for member {A} during Stable; client reason: need to revoke partitions and re-join",
+            "subscription_changed",
+            {"member_ids": (A,), "client_reason": "need to revoke partitions and re-join"},
+        ),
+        (
+            f"Updating metadata for member {A} during Stable; client reason: cached metadata has changed",
+            "partitions_changed",
+            {"member_ids": (A,), "client_reason": "cached metadata has changed"},
+        ),
+        (
+            f"Leader {A} re-joining group during Stable; client reason: not provided",
+            "leader_rejoined",
+            {"member_ids": (A,)},
+        ),
+        (
+            f"Leader {A} re-joining group during Stable; client reason: cached metadata has changed from x",
+            "partitions_changed",
+            {"member_ids": (A,), "client_reason": "cached metadata has changed from x"},
+        ),
+        (f"removing member {A} on heartbeat expiration.", "session_timeout", {"member_ids": (A,)}),
+        (f"Removing [{A}, {B}] on pending sync request expiration", "sync_timeout", {"member_ids": (A, B)}),
+        (f"explicit `LeaveGroup` request for ({A}) members.", "member_left", {"member_ids": (A,)}),
+        ("explicit `LeaveGroup` request for () members.", "member_left", {}),
+        (
+            f"Group's selectedProtocol will change because static member {A} with instance id i joined with "
+            "change of protocol; client reason: not provided",
+            "protocol_changed",
+            {"member_ids": (A,), "instance_id": "i"},
+        ),
+        (
+            f"Updating metadata for static member {A} with instance id i; client reason: not provided",
+            "static_member_replaced",
+            {"member_ids": (A,), "instance_id": "i"},
+        ),
+        ("Freshly-loaded group g (size 3) is over capacity 2.", "coordinator_moved", {}),
+        ("Downgrade group g from consumer to classic for member leaving.", "protocol_changed", {}),
+        (
+            f"Error NOT_COORDINATOR when storing group assignmentduring SyncGroup (member: {A}).",
+            "unknown",
+            {"member_ids": (A,)},
+        ),
+        ("something new", "unknown", {}),
+    ],
+)
+def test_reasons(text: str, kind: str, fields: dict[str, object]) -> None:
+    """The reason of a rebalance becomes a cause of the contract and keeps the words, also inside of its line."""
+    line = f"{JAVA}Preparing to rebalance group g in state PreparingRebalance with old generation 4 (reason: {text})."
+
+    assert reason_of(text) == on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
+    assert parse(line).observation == started("g", 4, kind, text, **fields)
+
+
+@pytest.mark.parametrize("group", [IMITATION, "a b", "x (reason: y).", "[Group z] Member q", "`é\n`", '"'])
+def test_group_that_imitates_the_line(group: str) -> None:
+    """A group id that contains the coordinator's own words is still read whole."""
+    reason = f"Adding new member {A} with group instance id null; client reason: not provided"
+    line = (
+        f"{JAVA}Preparing to rebalance group {group} in state PreparingRebalance "
+        f"with old generation 9 (reason: {reason})."
+    )
+
+    assert parse(line).observation == started(group, 9, "member_joined", reason, member_ids=(A,))
+
+
+def test_client_reason_that_imitates_the_line() -> None:
+    """A client reason that contains the coordinator's own words is not taken for the group."""
+    client = "x in state PreparingRebalance with old generation 1 (reason: removing member"
+    reason = f"Adding new member {A} with group instance id null; client reason: {client}"
+    partition = shard_of("g", SHARDS)
+    line = (
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={partition}] Preparing to rebalance group g "
+        f"in state PreparingRebalance with old generation 9 (reason: {reason})."
+    )
+
+    assert parse(line, shard_count=SHARDS).observation == started(
+        "g", 9, "member_joined", reason, member_ids=(A,), client_reason=client
+    )
+
+
+def test_leaving_reason_that_imitates_the_line() -> None:
+    """The shorter group is taken where only that one lives in the line's partition."""
+    client = f"bye] Member {A} has left group through explicit `LeaveGroup` request; client reason: no"
+    line = (
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={shard_of('g', SHARDS)}] [Group g] Member {A} "
+        f"has left group through explicit `LeaveGroup` request; client reason: {client}"
+    )
+
+    assert parse(line, shard_count=SHARDS).observation == on.MemberLeft(
+        group="g", member_id=A, client_reason=client
+    )
+
+
+def test_stack_trace_below() -> None:
+    """An ERROR with its stack trace in one event is read by its first line."""
+    message = (
+        f"{JAVA}Group g could not complete rebalance because no members rejoined.\njava.lang.X: y\n\tat z"
+    )
+
+    assert parse(message).observation == on.NobodyRejoined(group="g")
+
+
+@pytest.mark.parametrize(
+    "message", ["", "Kafka Server started", "[ShareCoordinator id=1] Starting up.", "Stabilized group g"]
+)
+def test_other_loggers(message: str) -> None:
+    """Lines of other loggers are nothing to us."""
+    assert parse(message) == Parsed(None, None, None)
+
+
+def test_numbers_beyond_kafkas_types() -> None:
+    """A number that Kafka cannot have written makes the sentence unknown, not an overflow further on."""
+    message = f"{JAVA}Stabilized group g generation 99999999999999999999 with 1 members."
+
+    assert parse(message).observation == on.LogNoted(kind="unrecognized")
+
+
+def test_longest_line() -> None:
+    """A line of absurd length is noted, not searched."""
+    message = f"{JAVA}Preparing to rebalance group " + "g" * LENGTH_MAX
+
+    assert parse(message).observation == on.LogNoted(kind="too_long")
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", ()),
+        ("[]", ()),
+        ("a, b", ("a", "b")),
+        (f"[{B}, {A}]", (B, A)),
+        (f"HashSet({A})", (A,)),
+    ],
+)
+def test_lists_of_members(text: str, ids: tuple[str, ...]) -> None:
+    """A printed list gives its ids, also where client ids contain the separator."""
+    assert split_ids(text) == ids
+
+
+@given(st.sampled_from(SHAPES), st.lists(st.text(max_size=20), max_size=6), st.text(max_size=20))
+def test_no_line_raises(shape: object, words: list[str], tail: str) -> None:
+    """Whatever follows the beginning of a sentence, reading it gives an answer."""
+    start = getattr(shape, "start", "")
+    parsed = parse(JAVA + start + " in group ".join(words) + tail, shard_count=SHARDS)
+
+    assert parsed.observation is not None
+
+
+@given(st.text())
+def test_no_text_raises(message: str) -> None:
+    """Whatever the text, reading it gives an answer."""
+    assert isinstance(parse(message, shard_count=SHARDS), Parsed)

@@ -1,0 +1,361 @@
+"""Lines of the request log as brokers write them, of every version that clients use."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator_model import observations as on
+from coordinator_model.request_log import Answered, RequestLineError, host_of, parse, worst_error
+
+AT = 1795218710925
+MEMBER = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"
+CONNECTION = "127.0.0.1:39192-10.0.0.7:55350-0-3"
+CLIENT = on.Client(
+    client_id="cA", host="/10.0.0.7", connection=CONNECTION, principal="User:ANONYMOUS", software="librdkafka"
+)
+REAL = (
+    b'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,"requestApiVersion":3,'
+    b'"correlationId":5,"clientId":"cA","requestApiKeyName":"HEARTBEAT"},"request":{"groupId":"g1",'
+    b'"generationId":1,"memberId":"cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200","groupInstanceId":null},'
+    b'"response":{"throttleTimeMs":0,"errorCode":0},"connection":"127.0.0.1:39192-127.0.0.1:55350-0-3",'
+    b'"totalTimeMs":5.079,"requestQueueTimeMs":0.784,"localTimeMs":3.345,"remoteTimeMs":0.0,"throttleTimeMs":0,'
+    b'"responseQueueTimeMs":0.396,"sendTimeMs":0.553,"securityProtocol":"PLAINTEXT",'
+    b'"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":{"softwareName":"unknown",'
+    b'"softwareVersion":"unknown"}} (kafka.request.logger)'
+)
+
+
+def line(api: int, request: Any, response: Any, **more: Any) -> bytes:
+    """Return a line in the order in which brokers write the fields."""
+    fields = {
+        "isForwarded": False,
+        "requestHeader": {"requestApiKey": api, "requestApiVersion": 3, "correlationId": 1, "clientId": "cA"},
+        "request": request,
+        "response": response,
+        "connection": CONNECTION,
+        "totalTimeMs": 3023.4,
+        "principal": "User:ANONYMOUS",
+        "clientInformation": {"softwareName": "librdkafka", "softwareVersion": "2.6.0"},
+        **more,
+    }
+    return b"Completed request:" + json.dumps(fields, separators=(",", ":")).encode()
+
+
+def test_real_heartbeat() -> None:
+    """A heartbeat of a real broker, with the logger's name behind it."""
+    client = on.Client(
+        client_id="cA",
+        host="/127.0.0.1",
+        connection="127.0.0.1:39192-127.0.0.1:55350-0-3",
+        principal="User:ANONYMOUS",
+        software="unknown",
+    )
+    beat = on.Heartbeats(group="g1", member_id=MEMBER, generation=1, error_code=0, times=(AT,), client=client)
+
+    assert parse(REAL, AT) == Answered("heartbeat", (beat,))
+
+
+JOIN = {"groupId": "g", "sessionTimeoutMs": 6000, "memberId": "", "protocolType": "consumer"}
+CASES = [
+    pytest.param(
+        11,
+        {
+            **JOIN,
+            "rebalanceTimeoutMs": 5000,
+            "groupInstanceId": "i",
+            "protocols": [{"name": "range", "metadata": "AAE="}],
+            "reason": "why",
+        },
+        {
+            "throttleTimeMs": 0,
+            "errorCode": 0,
+            "generationId": 4,
+            "protocolType": "consumer",
+            "protocolName": "range",
+            "leader": MEMBER,
+            "skipAssignment": False,
+            "memberId": MEMBER,
+            "members": [{"memberId": MEMBER, "groupInstanceId": "i", "metadata": "AAE="}, {"memberId": "b"}],
+        },
+        "join_group",
+        (
+            on.JoinAnswered(
+                group="g",
+                member_id=MEMBER,
+                error_code=0,
+                generation=4,
+                leader_id=MEMBER,
+                arrived_at_ms=AT - 3023,
+                instance_id="i",
+                session_timeout_ms=6000,
+                rebalance_timeout_ms=5000,
+                protocol_type="consumer",
+                protocol="range",
+                reason="why",
+                member_ids=(MEMBER, "b"),
+                client=CLIENT,
+            ),
+        ),
+        id="the-leader-joins-version-9",
+    ),
+    pytest.param(
+        11,
+        JOIN,
+        {
+            "errorCode": 79,
+            "generationId": -1,
+            "protocolName": "",
+            "leader": "",
+            "memberId": MEMBER,
+            "members": [],
+        },
+        "join_group",
+        (
+            on.JoinAnswered(
+                group="g",
+                member_id=MEMBER,
+                error_code=79,
+                generation=-1,
+                leader_id="",
+                arrived_at_ms=AT - 3023,
+                session_timeout_ms=6000,
+                rebalance_timeout_ms=6000,
+                protocol_type="consumer",
+                protocol="",
+                client=CLIENT,
+            ),
+        ),
+        id="an-id-is-handed-out-version-0",
+    ),
+    pytest.param(
+        14,
+        {"groupId": "g", "generationId": 4, "memberId": MEMBER, "assignments": [{"memberId": MEMBER}]},
+        {"errorCode": 27, "assignment": ""},
+        "sync_group",
+        (
+            on.SyncAnswered(
+                group="g",
+                member_id=MEMBER,
+                error_code=27,
+                generation=4,
+                arrived_at_ms=AT - 3023,
+                by_leader=True,
+                client=CLIENT,
+            ),
+        ),
+        id="the-leader-syncs",
+    ),
+    pytest.param(
+        13,
+        {"groupId": "g", "memberId": MEMBER},
+        {"errorCode": 25},
+        "leave_group",
+        (on.LeaveAnswered(group="g", member_id=MEMBER, error_code=25, client=CLIENT),),
+        id="a-member-leaves-version-0",
+    ),
+    pytest.param(
+        13,
+        {
+            "groupId": "g",
+            "members": [
+                {"memberId": MEMBER, "groupInstanceId": None, "reason": "bye"},
+                {"memberId": "", "groupInstanceId": "i"},
+            ],
+        },
+        {
+            "errorCode": 0,
+            "members": [{"memberId": MEMBER, "errorCode": 0}, {"memberId": "", "errorCode": 25}],
+        },
+        "leave_group",
+        (
+            on.LeaveAnswered(group="g", member_id=MEMBER, error_code=0, reason="bye", client=CLIENT),
+            on.LeaveAnswered(group="g", member_id="", error_code=25, instance_id="i", client=CLIENT),
+        ),
+        id="two-members-leave-version-5",
+    ),
+    pytest.param(
+        8,
+        {"groupId": "g", "generationIdOrMemberEpoch": 4, "memberId": MEMBER, "topics": [{"name": "t"}]},
+        {
+            "topics": [
+                {"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 12}, {"partitionIndex": 1}]},
+                {"name": "u", "partitions": [{"partitionIndex": 0, "errorCode": 22}]},
+            ]
+        },
+        "offset_commit",
+        (
+            on.CommitsAnswered(
+                group="g", member_id=MEMBER, generation=4, error_code=22, times=(AT,), client=CLIENT
+            ),
+        ),
+        id="a-commit-is-refused",
+    ),
+    pytest.param(
+        28,
+        {
+            "transactionalId": "x",
+            "groupId": "g",
+            "generationId": 4,
+            "memberId": MEMBER,
+            "groupInstanceId": "i",
+        },
+        {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]},
+        "txn_offset_commit",
+        (
+            on.CommitsAnswered(
+                group="g",
+                member_id=MEMBER,
+                generation=4,
+                error_code=0,
+                times=(AT,),
+                client=CLIENT,
+                instance_id="i",
+            ),
+        ),
+        id="a-commit-in-a-transaction",
+    ),
+    pytest.param(
+        42,
+        {"groupsNames": ["g", "h"]},
+        {"results": [{"groupId": "g", "errorCode": 0}, {"groupId": "h", "errorCode": 68}]},
+        "delete_groups",
+        (on.DeleteAnswered(group="g", error_code=0), on.DeleteAnswered(group="h", error_code=68)),
+        id="groups-are-deleted",
+    ),
+    pytest.param(
+        68,
+        {"groupId": "g"},
+        {"errorCode": 0},
+        "consumer_group_heartbeat",
+        (on.LogNoted(kind="consumer_group_heartbeat"),),
+        id="a-kip-848-heartbeat",
+    ),
+    pytest.param(1, {"any": "fetch"}, {}, "other_api", (), id="a-fetch"),
+]
+
+
+@pytest.mark.parametrize(("api", "request_", "response", "kind", "observations"), CASES)
+def test_apis(
+    api: int, request_: Any, response: Any, kind: str, observations: tuple[on.AnyObservation, ...]
+) -> None:
+    """Each group request says who asked what and what the answer was."""
+    assert parse(line(api, request_, response), AT) == Answered(kind, observations)
+
+
+@pytest.mark.parametrize(
+    ("connection", "host"),
+    [
+        (CONNECTION, "/10.0.0.7"),
+        ("127.0.0.1:9092-10.0.0.7:1-3", "/10.0.0.7"),
+        ("0:0:0:0:0:0:0:1:9092-fe80:0:0:0:0:0:0:2%br-12:55350-0-3", "/fe80:0:0:0:0:0:0:2%br-12"),
+        ("", ""),
+        ("nonsense", ""),
+    ],
+)
+def test_hosts(connection: str, host: str) -> None:
+    """The remote host is spelled as in group metadata records, IPv6 and scopes included."""
+    assert host_of(connection) == host
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [(set(), 0), ({0}, 0), ({0, 3}, 3), ({12, 27}, 27), ({22, 25, 82}, 82)]
+)
+def test_worst_errors(codes: set[int], worst: int) -> None:
+    """Of several errors in one commit, what concerns the member counts before what concerns a partition."""
+    assert worst_error(codes) == worst
+
+
+BEAT = {"groupId": "g", "generationId": 1, "memberId": "m"}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"Completed request:RequestHeader(apiKey=HEARTBEAT)", "request_not_json"),
+        (b"Completed request:{}", "request_json_invalid"),
+        (line(12, "", {"errorCode": 0}), "request_not_rendered"),
+        (line(12, BEAT, ""), "request_not_rendered"),
+        (line(12, BEAT, {"errorCode": 0})[:-40], "request_json_invalid"),
+        (line(12, {**BEAT, "generationId": 2**31}, {"errorCode": 0}), "request_json_invalid"),
+        (line(12, {**BEAT, "generationId": 1e300}, {"errorCode": 0}), "request_json_invalid"),
+        (line(12, BEAT, {"errorCode": 10**30}), "request_json_invalid"),
+        (line(12, BEAT, {"errorCode": 0}, totalTimeMs=float("inf")), "request_json_invalid"),
+        (line(12, {**BEAT, "groupId": None}, {"errorCode": 0}), "request_json_invalid"),
+        (line(12, {**BEAT, "groupId": "X"}, {}).replace(b'"X"', b'"\xff"'), "request_json_invalid"),
+        (line(12, {**BEAT, "groupId": "X"}, {}).replace(b'"X"', b'"\\ud800"'), "request_json_invalid"),
+    ],
+)
+def test_what_cannot_be_read(message: bytes, reason: str) -> None:
+    """A line that cannot be read says why, in one of a few words."""
+    with pytest.raises(RequestLineError) as error:
+        parse(message, AT)
+
+    assert error.value.reason == reason
+
+
+def test_huge_leader_answer() -> None:
+    """A leader's answer of ten megabytes is read."""
+    members = [{"memberId": f"{MEMBER}{n}", "metadata": "A" * 2000} for n in range(5000)]
+    message = line(
+        11, JOIN, {"errorCode": 0, "generationId": 1, "leader": "l", "memberId": "l", "members": members}
+    )
+
+    (join,) = parse(message, AT).observations
+
+    assert len(message) > 10_000_000
+    assert isinstance(join, on.JoinAnswered)
+    assert len(join.member_ids) == 5000
+
+
+@given(st.binary(), st.sampled_from([8, 11, 12, 13, 14, 28, 42, 68, 99999]))
+def test_no_bytes_raise_anything_else(tail: bytes, api: int) -> None:
+    """Whatever follows, the line is read or refused with a reason."""
+    start = b'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":%d,' % api
+    try:
+        assert parse(start + tail, AT).kind
+    except RequestLineError as error:
+        assert error.reason.startswith("request_")  # noqa: PT017
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["groupId", "memberId", "members", "errorCode", "generationId", "topics", "results"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([8, 11, 12, 13, 14, 28, 42]), _JSON, _JSON)
+def test_no_shape_raises_anything_else(api: int, request_: Any, response: Any) -> None:
+    """Whatever the shape of request and response, the observations can be packed."""
+    try:
+        answered = parse(line(api, request_, response), AT)
+    except RequestLineError:
+        return
+    seen = [
+        on.Seen(
+            at_ms=AT,
+            source=on.Source.REQUEST_LOG,
+            partition=0,
+            offset=0,
+            index=index,
+            broker=1,
+            recorded_at_ms=AT,
+            backlog=False,
+            what=what,
+        )
+        for index, what in enumerate(answered.observations)
+    ]
+
+    assert on.unpack(on.pack(seen)) == seen

@@ -1,0 +1,432 @@
+"""From rows of the events topic to cells of observations."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_model import observations as on
+from coordinator_model.hashing import shard_of
+from streaming import heartbeat_lines
+from streaming.decoded import Decoded
+from streaming.decoding_events import (
+    AHEAD_MAX_MS,
+    CLOCK_KEY,
+    SAMPLE_BYTES_MAX,
+    Row,
+    decode_events,
+    decode_rows,
+)
+
+SHARDS = 5
+AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC
+LOGS = Path(__file__).parents[2] / "golden" / "logs"
+PREFIX = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
+CLIENT = on.Client(
+    client_id="cA",
+    host="/10.0.0.7",
+    connection="127.0.0.1:39192-10.0.0.7:55350-0-3",
+    principal="User:ANONYMOUS",
+    software="unknown",
+)
+
+
+def heartbeat(
+    at_ms: int = AT,
+    group: str = "g1",
+    member: str = "cA-1",
+    generation: int = 1,
+    error: int = 0,
+    instance: str | None = None,
+) -> str:
+    """Return a heartbeat line as brokers write it, on the 20th of November 2026 from 23:51:00 on."""
+    since_ms = at_ms - 1795218660000
+    text = [json.dumps(one, ensure_ascii=False) for one in (group, member, instance)]
+    return (
+        f"[2026-11-20 23:51:{since_ms // 1000:02d},{since_ms % 1000:03d}] DEBUG "
+        'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,"requestApiVersion":3,'
+        '"correlationId":5,"clientId":"cA","requestApiKeyName":"HEARTBEAT"},'
+        f'"request":{{"groupId":{text[0]},"generationId":{generation},"memberId":{text[1]},'
+        f'"groupInstanceId":{text[2]}}},"response":{{"throttleTimeMs":0,"errorCode":{error}}},'
+        '"connection":"127.0.0.1:39192-10.0.0.7:55350-0-3","totalTimeMs":5.079,"requestQueueTimeMs":0.784,'
+        '"localTimeMs":3.345,"remoteTimeMs":0.0,"throttleTimeMs":0,"responseQueueTimeMs":0.396,'
+        '"sendTimeMs":0.553,"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS",'
+        '"listener":"PLAINTEXT","clientInformation":{"softwareName":"unknown","softwareVersion":"unknown"}}'
+        " (kafka.request.logger)"
+    )
+
+
+def row(
+    text: str | bytes | None, offset: int = 0, stamp: int = AT, key: bytes | None = b"1", partition: int = 0
+) -> Row:
+    """Return one row of the events topic."""
+    return partition, offset, stamp, key, text.encode() if isinstance(text, str) else text
+
+
+def clock(offset: int, at_ms: int, partition: int = 0) -> Row:
+    """Return one copy of the clock."""
+    value = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": "r", "skew_ms": {"1": 20}}
+    return row(json.dumps(value), offset, at_ms, CLOCK_KEY, partition)
+
+
+def decoded(*rows: Row, timezone: str = "UTC", **ends: int) -> Decoded:
+    """Decode rows; ``p0=7`` puts the backlog's end of partition 0 at 7."""
+    backlog_ends = {int(name[1:]): end for name, end in ends.items()}
+    return decode_rows(rows, shard_count=SHARDS, backlog_ends=backlog_ends, timezone=timezone)
+
+
+def said(result: Decoded, shard: int) -> list[Any]:
+    """Return what a shard hears, without who spoke when."""
+    return [seen.what for seen in result.cells.get(shard, []) if not isinstance(seen.what, on.BrokerHeard)]
+
+
+def beats(times: tuple[int, ...], **fields: Any) -> on.Heartbeats:
+    """Return heartbeats of our usual member."""
+    usual = {"group": "g1", "member_id": "cA-1", "generation": 1, "error_code": 0, "client": CLIENT}
+    return on.Heartbeats(times=times, **{**usual, **fields})
+
+
+def test_heartbeats_are_folded() -> None:
+    """Heartbeats of one member with one answer become one observation, at its last time and offset."""
+    rows = [row(heartbeat(AT + ms), offset, AT + ms + 7) for offset, ms in ((10, 0), (11, 2000), (12, 1000))]
+    result = decoded(*rows)
+
+    cell = result.cells[shard_of("g1", SHARDS)]
+    expected = on.Seen(
+        at_ms=AT + 2000,
+        source=on.Source.REQUEST_LOG,
+        partition=0,
+        offset=12,
+        index=0,
+        broker=1,
+        recorded_at_ms=AT + 1007,
+        backlog=False,
+        what=beats((AT, AT + 1000, AT + 2000)),
+    )
+    assert [seen for seen in cell if isinstance(seen.what, on.Heartbeats)] == [expected]
+    assert result.counts == {("request_log", "heartbeat"): 3}
+    assert result.bad == []
+
+
+@pytest.mark.parametrize(
+    "other", [{"group": "g2"}, {"member": "cA-2"}, {"generation": 2}, {"error": 27}, {"instance": "i"}]
+)
+def test_different_heartbeats_stay_apart(other: dict[str, Any]) -> None:
+    """Another group, member, generation or answer is another observation."""
+    result = decoded(row(heartbeat(), 1), row(heartbeat(**other), 2))
+
+    runs = [what for shard in range(SHARDS) for what in said(result, shard)]
+    assert sorted(len(run.times) for run in runs) == [1, 1]
+
+
+def test_no_fold_across_a_clock() -> None:
+    """What stands before a copy of the clock is not folded with what stands behind it."""
+    result = decoded(row(heartbeat(AT), 1), clock(2, AT + 50), row(heartbeat(AT + 100), 3))
+
+    tick = on.EventsClock(sequence=AT + 50, skew_ms={1: 20})
+    assert said(result, shard_of("g1", SHARDS)) == [beats((AT,)), tick, beats((AT + 100,))]
+    heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, on.BrokerHeard)]
+    assert heard == [1, 3]
+
+
+def test_clock_reaches_every_shard() -> None:
+    """A copy of the clock goes to all shards and the cluster's, and of idle copies only the newest."""
+    result = decoded(clock(1, AT), clock(2, AT + 250), clock(3, AT + 500))
+
+    for shard in range(on.CLUSTER_SHARD, SHARDS):
+        assert said(result, shard) == [on.EventsClock(sequence=AT + 500, skew_ms={1: 20})]
+    assert result.cells[0][0] is result.cells[1][0]
+    assert result.counts == {("control", "events_clock"): 3}
+
+
+def test_broker_heard() -> None:
+    """Every shard hears in which seconds which log of a broker spoke."""
+    result = decoded(
+        row(heartbeat(AT), 1), row(heartbeat(AT + 2000), 2), row(f"{PREFIX}Startup complete.", 3, AT + 2500)
+    )
+
+    seconds = AT // 1000
+    for shard in range(on.CLUSTER_SHARD, SHARDS):
+        heard = [
+            (seen.what, seen.at_ms) for seen in result.cells[shard] if isinstance(seen.what, on.BrokerHeard)
+        ]
+        requests = on.BrokerHeard(broker=1, heard=on.Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
+        coordinator = on.BrokerHeard(broker=1, heard=on.Source.COORDINATOR_LOG, seconds=(seconds + 3,))
+        assert heard == [(requests, seconds * 1000 + 2999), (coordinator, (seconds + 3) * 1000 + 999)]
+
+
+def test_backlog() -> None:
+    """Rows before the end at the first start are backlog, and not folded with those behind it."""
+    result = decoded(row(heartbeat(AT), 6), row(heartbeat(AT + 1000), 7), p0=7)
+
+    cell = result.cells[shard_of("g1", SHARDS)]
+    runs = [(seen.offset, seen.backlog) for seen in cell if isinstance(seen.what, on.Heartbeats)]
+    assert runs == [(6, True), (7, False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(heartbeat(), id="fast"),
+        pytest.param(heartbeat().replace(" (kafka.request.logger)", "\n"), id="without-logger"),
+        pytest.param(heartbeat().replace('"isForwarded":false,', ""), id="another-order"),
+        pytest.param(heartbeat().replace("DEBUG", "TRACE"), id="another-level"),
+        pytest.param(heartbeat().replace("g1", "\\u00671"), id="escaped"),
+        pytest.param(json.dumps({"message": heartbeat()}), id="envelope"),
+    ],
+)
+def test_both_paths_agree(text: str) -> None:
+    """A heartbeat says the same whether it is read by its bytes or as JSON."""
+    assert said(decoded(row(text)), shard_of("g1", SHARDS)) == [beats((AT,))]
+
+
+@settings(max_examples=200)
+@given(
+    group=st.text(),
+    member=st.text(),
+    instance=st.none() | st.text(),
+    generation=st.integers(-(2**31), 2**31 - 1),
+    error=st.integers(-1, 200),
+)
+def test_any_member_is_read_whole(
+    group: str, member: str, instance: str | None, generation: int, error: int
+) -> None:
+    """Whatever the texts of a heartbeat, the observation repeats them."""
+    result = decoded(row(heartbeat(AT, group, member, generation, error, instance)))
+
+    assert said(result, shard_of(group, SHARDS)) == [
+        beats(
+            (AT,),
+            group=group,
+            member_id=member,
+            generation=generation,
+            error_code=error,
+            instance_id=instance,
+        )
+    ]
+
+
+def test_time_of_a_bare_message() -> None:
+    """A message without date and envelope has its record's time."""
+    bare = heartbeat().partition("DEBUG ")[2].removesuffix(" (kafka.request.logger)")
+
+    assert said(decoded(row(bare, stamp=AT + 5)), shard_of("g1", SHARDS)) == [beats((AT + 5,))]
+
+
+@pytest.mark.parametrize("wrap", [str, lambda line: json.dumps({"message": line})])
+def test_a_clock_that_is_ahead(wrap: Any) -> None:
+    """A line dated long after its record has the record's time, so that it cannot drag the shard's now."""
+    stamp = AT - AHEAD_MAX_MS - 1
+
+    assert said(decoded(row(wrap(heartbeat()), stamp=stamp)), shard_of("g1", SHARDS)) == [beats((stamp,))]
+
+
+@pytest.mark.parametrize(("stamp", "hours"), [(AT - 3_600_000, 1), (AT, 0)])
+def test_repeated_hour(stamp: int, hours: int) -> None:
+    """In the hour that a zone repeats, both paths take the reading that is nearer to the record's time."""
+    # 2026-10-25 02:51:50.925 in Berlin is 00:51:50.925 or 01:51:50.925 UTC.
+    late = 1792893110925
+    line = heartbeat().replace("2026-11-20 23", "2026-10-25 02")
+    stamp = stamp - AT + late
+
+    for text in (line, line.replace("DEBUG", "TRACE")):
+        (run,) = said(decoded(row(text, stamp=stamp), timezone="Europe/Berlin"), shard_of("g1", SHARDS))
+        assert run.times == (late - hours * 3_600_000,)
+
+
+def test_coordinator_line_goes_to_its_partition() -> None:
+    """A coordinator line goes to the shard that its prefix names, also where it names no group."""
+    fenced = "Request memberId=a for static member with groupInstanceId=i is fenced by existing memberId=b "
+    result = decoded(row(f"{PREFIX}{fenced}during operation heartbeat", key=None))
+
+    assert said(result, 3) == [
+        on.InstanceFenced(member_id="a", instance_id="i", by_member_id="b", operation="heartbeat")
+    ]
+    assert [seen.broker for seen in result.cells[3]] == [1, 1]
+    assert result.counts == {("coordinator_log", "instance_fenced"): 1}
+
+
+def test_coordinator_that_moves_concerns_the_cluster() -> None:
+    """Loading and unloading of a partition is told to its shard and to the cluster's."""
+    line = "[GroupCoordinator id=1] Scheduling loading of metadata from __consumer_offsets-4 with epoch 9"
+    result = decoded(row(line))
+
+    assert said(result, 4) == said(result, on.CLUSTER_SHARD) == [on.ShardLoading(epoch=9)]
+
+
+def test_line_without_partition() -> None:
+    """Without a partition a line goes by its group; without both it is counted as unroutable."""
+    nameless = (
+        "[GroupCoordinator 1]: Request memberId=a for static member with groupInstanceId=i is fenced by current "
+        "memberId=b during operation heartbeat"
+    )
+    result = decoded(
+        row("[GroupCoordinator 1]: Member m in group g has failed, removing it from the group"),
+        row(nameless, 1),
+    )
+
+    assert said(result, shard_of("g", SHARDS)) == [on.MemberFailed(group="g", member_id="m")]
+    assert result.counts == {("coordinator_log", "member_failed"): 1, ("coordinator_log", "unroutable"): 1}
+
+
+def test_deleted_groups_without_partition() -> None:
+    """Kafka 3 deletes groups of several partitions in one line: each shard that may hold one hears of it."""
+    line = (
+        "[GroupCoordinator 1]: The following groups were deleted: a, b, c. A total of 2 offsets were removed."
+    )
+    result = decoded(row(line))
+
+    for name in ("a", "b", "c", "b, c", "a, b, c"):
+        assert said(result, shard_of(name, SHARDS)) == [on.GroupsDeleted(names="a, b, c")]
+
+
+def test_implausible_partition() -> None:
+    """A partition beyond the shards is not believed."""
+    line = "[GroupCoordinator id=1 topic=__consumer_offsets partition=99] Group g with generation 4 is now empty."
+
+    assert said(decoded(row(line)), shard_of("g", SHARDS)) == [on.GroupEmptied(group="g", generation=4)]
+
+
+def test_commits_are_folded() -> None:
+    """Commits of one member with one answer become one observation."""
+    line = (
+        'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":8,"requestApiVersion":8,'
+        '"correlationId":1,"clientId":"cA"},"request":{"groupId":"g","generationIdOrMemberEpoch":4,"memberId":"m"},'
+        '"response":{"topics":[{"name":"t","partitions":[{"partitionIndex":0,"errorCode":22}]}]}}'
+    )
+    result = decoded(row(line, 1, AT), row(line, 2, AT + 9))
+
+    assert said(result, shard_of("g", SHARDS)) == [
+        on.CommitsAnswered(
+            group="g",
+            member_id="m",
+            generation=4,
+            error_code=22,
+            times=(AT, AT + 9),
+            client=on.Client(client_id="cA"),
+        )
+    ]
+
+
+def test_bad_rows_are_counted() -> None:
+    """What cannot be read is counted by reason, exactly, with one bounded sample."""
+    broken = b"\xff" * 1000
+    not_text = heartbeat().encode().replace(b"g1", b"\xff1")
+    result = decoded(
+        row(None), row(broken, 1), row(broken, 2), row(not_text, 3), row("{}", 4), row("x", 5, key=CLOCK_KEY)
+    )
+
+    assert {(bad.origin, bad.reason): bad.count for bad in result.bad} == {
+        ("events", "empty"): 1,
+        ("events", "not_utf8"): 3,
+        ("events", "envelope_without_message"): 1,
+        ("events", "clock_invalid"): 1,
+    }
+    assert max(len(bad.sample) for bad in result.bad) == SAMPLE_BYTES_MAX
+
+
+def test_other_lines_are_counted() -> None:
+    """Lines of other loggers, stack traces and other requests are counted and make nothing."""
+    fetch = (
+        'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":1,"requestApiVersion":17}}'
+    )
+    result = decoded(
+        row("[2026-11-20 23:51:50,925] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"),
+        row("\tat kafka.Kafka.main(Kafka.scala)", 1),
+        row(fetch, 2),
+    )
+
+    assert result.counts == {
+        ("coordinator_log", "other"): 1,
+        ("coordinator_log", "continuation"): 1,
+        ("request_log", "other_api"): 1,
+    }
+    assert result.bad == []
+
+
+def test_arrow_batch() -> None:
+    """A batch of Arrow columns gives what its rows give."""
+    rows = [row(heartbeat(AT + 10 * offset), offset) for offset in range(3)] + [clock(3, AT + 99)]
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
+    batch = pa.record_batch(columns, ["partition", "offset", "timestamp_ms", "key", "value"])
+
+    assert decode_events(batch, shard_count=SHARDS, backlog_ends={}, timezone="UTC") == decoded(*rows)
+
+
+_VALUES = (
+    st.none()
+    | st.binary()
+    | st.text().map(str.encode)
+    | st.text().map(lambda tail: (PREFIX + "Preparing to rebalance group " + tail).encode())
+    | st.binary().map(lambda tail: heartbeat().encode()[:400] + tail)
+    | st.tuples(st.integers(0, 800), st.binary(max_size=3)).map(
+        lambda cut: heartbeat().encode()[: cut[0]] + cut[1] + heartbeat().encode()[cut[0] :]
+    )
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(_VALUES, st.sampled_from([None, b"1", CLOCK_KEY, b"\xff"])), max_size=5))
+def test_no_rows_raise(values: list[tuple[bytes | None, bytes | None]]) -> None:
+    """Whatever the rows, each is counted once, as read or as bad, and what is made of them can be packed."""
+    result = decoded(*(row(value, offset, key=key) for offset, (value, key) in enumerate(values)))
+
+    assert sum(result.counts.values()) + sum(bad.count for bad in result.bad) == len(values)
+    for cell in result.cells.values():
+        assert on.unpack(on.pack(cell)) == cell
+
+
+# --- what a real broker wrote ------------------------------------------------------------------------
+
+
+def golden(name: str) -> list[Row]:
+    """Return the lines of a captured log as rows."""
+    with (LOGS / name).open(encoding="utf-8", newline="\n") as lines:
+        return [row(line, offset, 2**42) for offset, line in enumerate(lines)]
+
+
+def test_real_coordinator_log() -> None:
+    """Every coordinator line of a real broker is known, and each group is in the partition its line names."""
+    result = decoded(*golden("kafka-4.3.1-server.log"))
+
+    kinds = Counter(
+        {kind: count for (source, kind), count in result.counts.items() if source == "coordinator_log"}
+    )
+    assert kinds["unrecognized"] == 0
+    assert result.bad == []
+    assert (kinds["rebalance_started"], kinds["join_phase_ended"], kinds["assignment_received"]) == (
+        25,
+        18,
+        18,
+    )
+    assert (kinds["member_failed"], kinds["member_left"], kinds["instance_fenced"]) == (2, 12, 1)
+    for shard, cell in result.cells.items():
+        groups = {
+            what.group for what in (seen.what for seen in cell) if isinstance(what, on.GroupObservation)
+        }
+        assert {shard_of(group, SHARDS) for group in groups} <= {shard}
+
+
+def test_real_request_log() -> None:
+    """Every line of a real broker's request log is read, heartbeats without escapes by their bytes."""
+    rows = golden("kafka-4.3.1-request.log")
+    result = decoded(*rows)
+
+    heartbeats = [value for *_, value in rows if value and b'"HEARTBEAT"' in value]
+    slow = [value for value in heartbeats if not heartbeat_lines.LINE.fullmatch(value)]
+    groups = {
+        seen.what.group
+        for cell in result.cells.values()
+        for seen in cell
+        if isinstance(seen.what, on.GroupObservation)
+    }
+    assert result.bad == []
+    assert result.counts["request_log", "heartbeat"] == len(heartbeats) > 0
+    assert all(b"\\" in value for value in slow)
+    assert groups >= {"g1", "static", "slow", "группа-日本", '[Group x] Member y "quoted" `tick` (b), c'}

@@ -86,18 +86,19 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
 
 
 def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
-    """Say whether a broker speaks of a shard that it has lost; notes who holds it otherwise.
-
-    Must be asked in the order in which things happened.
-    """
-    broker = seen.broker
-    if broker < 0 or broker == header.coordinator:
+    """Say whether a broker speaks of a shard that it has lost."""
+    lost_ms = header.lost.get(seen.broker)
+    if lost_ms is None or seen.source not in (Source.COORDINATOR_LOG, Source.REQUEST_LOG):
         return False
-    lost_ms = header.lost.get(broker)
-    if lost_ms is not None:
-        if at_ms - lost_ms <= LOST_FOR_MS or seen.source is not Source.COORDINATOR_LOG:
-            return True
-        del header.lost[broker]
-    if seen.source is Source.COORDINATOR_LOG or header.coordinator < 0:
-        header.coordinator = broker
-    return False
+    return at_ms - lost_ms <= LOST_FOR_MS or seen.source is Source.REQUEST_LOG
+
+
+def is_news_of_coordinator(header: Header, seen: Seen) -> bool:
+    """Say whether a line shows that another broker than we thought holds the shard."""
+    return seen.source is Source.COORDINATOR_LOG and seen.broker not in (-1, header.coordinator)
+
+
+def note_coordinator(header: Header, seen: Seen) -> None:
+    """Take the broker that speaks as coordinator for the one that holds the shard."""
+    header.coordinator = seen.broker
+    header.lost.pop(seen.broker, None)

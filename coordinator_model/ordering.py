@@ -91,6 +91,13 @@ class EventsLane(msgspec.Struct, array_like=True):
             return self.reached_ms
         return max(self.reached_ms, self.clock_ms - settle_ms + _bounded(self.skew_ms[broker]))
 
+    def run_floor_ms(self, broker: int, settle_ms: int) -> int:
+        """Return the same for something folded.
+
+        It stands where its last line stood; before the first clock copy that says nothing of the others.
+        """
+        return -1 if self.clock_ms < 0 else self.floor_ms(broker, settle_ms)
+
     def spoke(self, order_ms: int) -> None:
         """Note a line; before the first clock copy lines are all that tells the time."""
         if self.clock_ms < 0:
@@ -165,7 +172,7 @@ class Order(msgspec.Struct, array_like=True):
         for seen in sorted(batch, key=_place):
             what = seen.what
             if type(what) is on.BrokerHeard:
-                heard.append((self._lane(seen.partition).floor_ms(what.broker, self.settle_ms), seen))
+                heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
             elif type(what) is on.EventsClock:
                 self._lane(seen.partition).tick(seen, what, self.settle_ms)
             elif isinstance(what, _CONTROL):
@@ -218,7 +225,7 @@ class Order(msgspec.Struct, array_like=True):
         if not times:
             return
         lane = self._lane(seen.partition)
-        floor_ms = max(lane.floor_ms(seen.broker, self.settle_ms), self.now_ms)
+        floor_ms = max(lane.run_floor_ms(seen.broker, self.settle_ms), self.now_ms)
         lane.spoke(times[0])
         self.runs.append(Run(floor_ms, seen))
 

@@ -13,8 +13,6 @@ reached it:
 The result depends on what was seen, not on the batches it came in.
 """
 
-import msgspec
-
 from coordinator_model import classic, evidence
 from coordinator_model import observations as on
 from coordinator_model.cluster_shard import ClusterShard
@@ -22,6 +20,7 @@ from coordinator_model.group import Step
 from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.ordering import NEVER, Held, Order, Run
+from coordinator_model.ordering import cut as cut_run
 from coordinator_model.report import report_of
 from coordinator_model.shard_settings import ShardSettings, read_settings
 from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
@@ -33,7 +32,6 @@ SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
 _CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted)
-_GROUP_SOURCES = (Source.COORDINATOR_LOG, Source.REQUEST_LOG)
 
 
 class Shard:
@@ -208,14 +206,20 @@ class Shard:
                 return singles, index, one
             if self._is_outdated(one.seen, one.order_ms):
                 continue
-            if one.seen.source is Source.COORDINATOR_LOG and not self.header.info_live:
+            if self._is_first_word(one.seen):
                 return singles, index, one
             if isinstance(one.seen.what, on.GroupObservation):
                 singles.setdefault(one.seen.what.group, []).append(one)
         return singles, index, None
 
+    def _is_first_word(self, seen: Seen) -> bool:
+        """Say whether a line changes what is known of the shard's sources, beside what it says."""
+        if seen.source is not Source.COORDINATOR_LOG:
+            return False
+        return not self.header.info_live or evidence.is_news_of_coordinator(self.header, seen)
+
     def _is_outdated(self, seen: Seen, at_ms: int) -> bool:
-        if seen.source not in _GROUP_SOURCES or not evidence.is_outdated(self.header, seen, at_ms):
+        if not evidence.is_outdated(self.header, seen, at_ms):
             return False
         if self.header.live_since_ms >= 0:
             self._timeline.diverge("outdated_coordinator", "", seen.broker, at_ms)
@@ -229,36 +233,45 @@ class Shard:
             self._run_group(name, singles.get(name, []), until_ms)
 
     def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
-        runs = self._current_runs(name)
-        live = self._lives.get(name)
-        if name not in self.slots or (live is not None and live.dropped):
-            if not self._settings.watches(name):
-                self._runs.pop(name, None)
-                return
-            singles = _from_first_sign(singles) if not runs else singles
-            if not singles and not runs:
-                return
-        rest = self._timeline.run(self._wake(name), singles, runs, until_ms)
+        runs = self._current_runs(name, until_ms)
+        if name in self.slots or self._settings.watches(name):
+            live = self._wake(name)
+            rest = self._timeline.run(live, singles, runs, until_ms)
+            self._settle(live)
+        else:
+            rest = _rest(runs, until_ms)
         if rest:
             self._runs[name] = rest
-        else:
-            self._runs.pop(name, None)
 
-    def _current_runs(self, name: str) -> list[Run]:
-        """Return a group's runs but those of a broker that has lost the shard since."""
-        runs = self._runs.get(name, [])
+    def _settle(self, live: Live) -> None:
+        """Keep a group that is there; let go of one that is not."""
+        name = live.slot.name
+        if live.absent:
+            self.slots.pop(name, None)
+            self._lives.pop(name, None)
+        else:
+            self.slots[name] = live.slot
+
+    def _current_runs(self, name: str, until_ms: int) -> list[Run]:
+        """Take a group's runs, without what a broker that has lost the shard says in this segment."""
+        runs = self._runs.pop(name, [])
         lost = self.header.lost
         if not lost:
             return runs
-        return [run for run in runs if run.first_ms() < lost.get(run.seen.broker, NEVER)]
+        kept: list[Run] = []
+        for run in runs:
+            if run.first_ms() < lost.get(run.seen.broker, NEVER):
+                kept.append(run)
+            else:
+                kept.extend(_rest([run], until_ms))
+        return kept
 
     def _wake(self, name: str) -> Live:
         live = self._lives.get(name)
         if live is None:
             slot = self.slots.get(name)
             if slot is None:
-                slot = self.slots[name] = Slot(name=name)
-                live = Live(slot, classic.new_group(name))
+                live = Live(Slot(name=name), classic.new_group(name), absent=True)
             else:
                 live = Live.wake(slot)
             self._lives[name] = live
@@ -295,7 +308,10 @@ class Shard:
             evidence.move_shard(self.header, cut.seen, cut.order_ms)
             self.header.info_live = True
         elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
-            self.header.info_live |= cut.seen.source is Source.COORDINATOR_LOG
+            if self._is_first_word(cut.seen):
+                self.header.info_live = True
+                if cut.seen.broker >= 0:
+                    evidence.note_coordinator(self.header, cut.seen)
             for name, held in self._targets(cut):
                 self._run_group(name, [held], cut.order_ms)
 
@@ -305,10 +321,7 @@ class Shard:
         if isinstance(what, on.GroupObservation):
             return [(what.group, cut)]
         if isinstance(what, on.GroupsDeleted):
-            return [
-                (name, Held(cut.order_ms, _with(cut.seen, on.DeleteAnswered(group=name, error_code=0))))
-                for name in split_names(what.names, self.slots)
-            ]
+            return [(name, cut) for name in split_names(what.names, self.slots)]
         if isinstance(what, on.InstanceFenced):
             found = self._find_member(what.by_member_id) or self._find_member(what.member_id)
         elif isinstance(what, on.LeaderReplaced):
@@ -341,6 +354,7 @@ class Shard:
             self._judge_anew(live, at_ms)
         else:
             self._timeline.drop(live, at_ms)
+            self._settle(live)
 
     def _configure(self, what: on.Settings, at_ms: int) -> None:
         if what.settings == self.header.settings:
@@ -357,6 +371,7 @@ class Shard:
                 self._judge_anew(live, at_ms)
             else:
                 self._timeline.drop(live, at_ms)
+                self._settle(live)
 
     # --- the end of a step -------------------------------------------------------------------------
 
@@ -367,14 +382,12 @@ class Shard:
         for name in sorted(self._to_report(now_ms)):
             live = self._wake(name)
             live.slot.report_ms = NEVER
-            outputs.reports.append(report_of(live.group, at_ms=now_ms, removed=live.dropped))
+            outputs.reports.append(report_of(live.group, at_ms=now_ms))
+        for name in sorted(self._timeline.removed.difference(self.slots)):
+            outputs.reports.append(report_of(classic.new_group(name), at_ms=now_ms, removed=True))
         outputs.reported, order.asked = order.asked, False
-        for name, live in self._lives.items():
-            if live.dropped:
-                del self.slots[name]
-            else:
-                live.rest()
-                self.slots[name] = live.slot
+        for live in self._lives.values():
+            live.rest()
         self._lives.clear()
 
     def _to_report(self, now_ms: int) -> set[str]:
@@ -382,7 +395,7 @@ class Shard:
             return set(self.slots)
         if self.header.live_since_ms < 0:
             return set()
-        names = {name for name, live in self._lives.items() if live.visible or live.dropped}
+        names = {name for name, live in self._lives.items() if live.visible}
         names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
         return names
 
@@ -404,26 +417,15 @@ def split_names(names: str, known: dict[str, Slot]) -> list[str]:
     return found
 
 
-def _from_first_sign(singles: list[Held]) -> list[Held]:
-    """Return the observations from the first that shows that the group exists: an end is no beginning."""
-    for index, held in enumerate(singles):
-        what = held.seen.what
-        ended = isinstance(what, on.GroupTombstone | on.DeleteAnswered | on.GroupUnloaded) or (
-            isinstance(what, on.OffsetsCommitted) and all(one.offset is None for one in what.commits)
-        )
-        if not ended:
-            return singles[index:]
-    return []
+def _rest(runs: list[Run], from_ms: int) -> list[Run]:
+    """Return what of ``runs`` does not take effect before ``from_ms``."""
+    return [tail for run in runs if (tail := cut_run(run, from_ms)[1]) is not None]
 
 
 def _group_of(seen: Seen) -> str:
     what = seen.what
     assert isinstance(what, on.GroupObservation)  # noqa: S101 - runs are about one group
     return what.group
-
-
-def _with(seen: Seen, what: on.AnyObservation) -> Seen:
-    return msgspec.structs.replace(seen, what=what)
 
 
 def _at(one: tuple[int, object]) -> int:

@@ -29,7 +29,7 @@ COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
 POISONED_MAX = 5
 
-_QUIET_SINGLES = (on.OffsetsCommitted, on.MemberIdHandedOut)
+_ENDS = (on.GroupTombstone, on.DeleteAnswered, on.GroupUnloaded, on.GroupsDeleted)
 _NO_STEP = Step()
 
 
@@ -49,15 +49,15 @@ def _context(
 class Live:
     """A group while a step works on it."""
 
-    __slots__ = ("dropped", "group", "slot", "visible")
+    __slots__ = ("absent", "group", "slot", "visible")
 
-    def __init__(self, slot: Slot, group: Group) -> None:
+    def __init__(self, slot: Slot, group: Group, *, absent: bool = False) -> None:
         self.slot = slot
         self.group = group
+        self.absent = absent
+        """Not known yet, or forgotten, deleted or denied; the next sign of life begins a new group."""
         self.visible = False
         """Something to report happened to it in this step."""
-        self.dropped = False
-        """Forgotten, deleted or denied; anything seen of it afterwards begins a new group."""
 
     @classmethod
     def wake(cls, slot: Slot) -> "Live":
@@ -94,6 +94,8 @@ class Timeline:
         """When the INFO log was first found to have lost a line in this step."""
         self.transitions: list[tuple[int, Transition]] = []
         self.alerts: list[tuple[int, Any]] = []
+        self.removed: set[str] = set()
+        """Groups that were dropped in this step."""
 
     def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
@@ -102,7 +104,8 @@ class Timeline:
                 runs = self._pass(live, runs, held.order_ms)
             if live.slot.due_ms < held.order_ms:
                 self._fire_before(live, held.order_ms)
-            self._apply(live, held.seen, held.order_ms)
+            if not live.absent or _is_sign_of_life(held.seen):
+                self._apply(live, held.seen, held.order_ms)
         if runs:
             runs = self._pass(live, runs, until_ms)
         if live.slot.due_ms < until_ms:
@@ -192,7 +195,7 @@ class Timeline:
             live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
 
     def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
-        live.dropped = False
+        live.absent = False
         try:
             return classic.apply(live.group, seen, self._context(live, order_ms, backlog=seen.backlog))
         except Exception as error:
@@ -276,8 +279,9 @@ class Timeline:
         """Resolve what is open about the group and forget it."""
         if self.header.live_since_ms >= 0:
             self.ask_judge(live, Step(), at_ms, removed=True)
-        live.dropped = True
+        live.absent = True
         name = live.group.group
+        self.removed.add(name)
         live.group = classic.new_group(name)
         slot = live.slot
         slot.due_ms = slot.judge_due_ms = slot.report_ms = NEVER
@@ -359,6 +363,14 @@ class Timeline:
             requests_heard_ms=heard_ms,
             live_since_ms=header.live_since_ms,
         )
+
+
+def _is_sign_of_life(seen: Seen) -> bool:
+    """Say whether this shows that the group exists: an end is no beginning."""
+    what = seen.what
+    if isinstance(what, on.OffsetsCommitted):
+        return any(one.offset is not None for one in what.commits)
+    return not isinstance(what, _ENDS)
 
 
 def _split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:

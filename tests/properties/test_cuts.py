@@ -1,0 +1,328 @@
+"""The result depends on what stands in the partitions, not on how they are cut into batches.
+
+A small world is drawn: two brokers' logs in two events partitions, one offsets partition, the control
+partition, each a list of records in their order.  It is then read twice, in batches drawn at random,
+each partition at its own speed, and both readings must tell the same story, byte for byte.
+"""
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator_model import observations as on
+from coordinator_model.cluster import ClusterState
+from coordinator_model.group import Group, Step
+from coordinator_model.judging import Evidence, Judge, Judgement
+from coordinator_model.observations import Seen, Source
+from coordinator_model.shard import Outputs, Shard
+
+START_MS = 1_700_000_000_000
+GROUPS = ("orders", "payments, eu", "groupwatch-notifier")
+MEMBERS = ("a", "b", "c")
+OFFSETS, CONTROL = "offsets", "control"
+EVENTS = ("events-0", "events-1")
+Parts = dict[str, list[Seen]]
+
+
+class Recorder:
+    """A judge that tells everything it was shown, and asks to be called again."""
+
+    def __init__(self) -> None:
+        self.settings = b""
+
+    def configure(self, settings: bytes) -> None:
+        self.settings = settings
+
+    def judge(
+        self,
+        *,
+        cluster: str,
+        group: Group,
+        step: Step,
+        memory: bytes | None,
+        now_ms: int,
+        evidence: Evidence,
+        removed: bool,
+    ) -> Judgement:
+        count = int(memory or b"0") + 1
+        shown = (cluster, msgspec.to_builtins(group), msgspec.to_builtins(step), count, now_ms)
+        told = (group.group, shown, msgspec.to_builtins(evidence), removed, self.settings)
+        return Judgement(memory=str(count).encode(), alerts=[told], due_ms=(now_ms // 7_000 + 1) * 7_000)
+
+    def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
+        return b"1000"
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        return Judgement(memory=memory, alerts=[], due_ms=None)
+
+
+# --- a world -----------------------------------------------------------------------------------------
+
+
+class World:
+    """Contents of the partitions, made record by record."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.parts: Parts = {OFFSETS: [], CONTROL: [], **{name: [] for name in EVENTS}}
+        self.generation: dict[str, int] = defaultdict(int)
+        self.now_ms = START_MS
+        self.backlog = True
+        self.sequence = 0
+
+    def add(self, part: str, what: Any, source: Source, broker: int = -1, late_ms: int = 0) -> None:
+        records = self.parts[part]
+        at_ms = self.now_ms - late_ms
+        records.append(
+            Seen(
+                at_ms=at_ms,
+                source=source,
+                partition=int(part[-1]) if part in EVENTS else 0,
+                offset=len(records),
+                index=0,
+                broker=broker,
+                recorded_at_ms=self.now_ms,
+                backlog=self.backlog and part != CONTROL,
+                what=what,
+            )
+        )
+
+    def line(self, what: Any, *, request: bool = False) -> None:
+        source = Source.REQUEST_LOG if request else Source.COORDINATOR_LOG
+        late_ms = self.chance.choice((0, 0, 0, 40, 200, 900, 4_000))
+        broker = self.chance.choice((1, 1, 1, 2))
+        self.add(EVENTS[broker - 1], what, source, broker=broker, late_ms=late_ms)
+
+    def clocks(self) -> None:
+        self.sequence += 1
+        skew = {1: 0, 2: -30}
+        clock = on.Clock(
+            sequence=self.sequence,
+            end_offset=len(self.parts[OFFSETS]),
+            events_partitions=2,
+            skew_ms=skew,
+        )
+        self.add(CONTROL, clock, Source.CONTROL)
+        for name in EVENTS:
+            self.add(name, on.EventsClock(sequence=self.sequence, skew_ms=skew), Source.CONTROL)
+
+    def record(self, group: str) -> None:
+        members = tuple(
+            on.MemberRecord(
+                member_id=f"{group}-{name}",
+                client_id=name,
+                client_host="/10.0.0.1",
+                session_timeout_ms=6_000,
+                rebalance_timeout_ms=20_000,
+                topics=("t",),
+                assigned={"t": (0,)},
+            )
+            for name in MEMBERS[: self.chance.randint(0, 3)]
+        )
+        recorded = on.GroupRecorded(
+            group=group,
+            generation=self.generation[group],
+            protocol_type="consumer",
+            protocol="range" if members else None,
+            leader_id=members[0].member_id if members else None,
+            state_since_ms=self.now_ms - self.chance.randint(0, 900),
+            members=members,
+        )
+        self.add(OFFSETS, recorded, Source.OFFSETS)
+
+    def heartbeats(self, group: str) -> None:
+        for name in MEMBERS[: self.chance.randint(1, 3)]:
+            error = self.chance.choice((0, 0, 0, 0, 27, 25))
+            beat = on.Heartbeats(
+                group=group,
+                member_id=f"{group}-{name}",
+                generation=self.generation[group],
+                error_code=error,
+                times=(),
+            )
+            self.line(beat, request=True)
+
+    def commit(self, group: str) -> None:
+        offset = self.chance.choice((None, self.sequence, self.sequence + 1))
+        commit = on.Commit("t", self.chance.randint(0, 2), offset, self.now_ms)
+        self.add(OFFSETS, on.OffsetsCommitted(group=group, commits=(commit,)), Source.OFFSETS)
+
+    def rebalance(self, group: str) -> None:
+        member_id = f"{group}-{self.chance.choice(MEMBERS)}"
+        kind = self.chance.choice(("member_joined", "member_left", "session_timeout"))
+        if kind == "session_timeout":
+            self.line(on.MemberFailed(group=group, member_id=member_id))
+        reason = on.Reason(kind=kind, text=kind, member_ids=(member_id,))
+        self.line(on.RebalanceStarted(group=group, generation=self.generation[group], reason=reason))
+
+    def settle(self, group: str) -> None:
+        self.generation[group] += 1
+        self.line(on.JoinPhaseEnded(group=group, generation=self.generation[group], member_count=2))
+        self.now_ms += self.chance.randint(0, 30)
+        if self.chance.random() < 0.8:
+            self.record(group)
+
+    def rare(self, group: str) -> None:
+        member_id = f"{group}-a"
+        self.chance.choice(
+            (
+                lambda: self.line(on.ShardLoading(epoch=self.sequence)),
+                lambda: self.line(on.ShardUnloaded()),
+                lambda: self.line(on.GroupsDeleted(names=", ".join(GROUPS[:2]))),
+                lambda: self.line(
+                    on.InstanceFenced(
+                        member_id="x", instance_id="i", by_member_id=member_id, operation="heartbeat"
+                    )
+                ),
+                lambda: self.line(on.LeaderReplaced(old_leader_id=member_id, new_leader_id=None)),
+                lambda: self.add(OFFSETS, on.GroupTombstone(group=group), Source.OFFSETS),
+                lambda: self.add(CONTROL, on.Settings(settings=_settings(self.chance)), Source.CONTROL),
+                lambda: self.add(CONTROL, on.Adopted(group=group, alert=b"{}"), Source.CONTROL),
+                lambda: self.add(
+                    OFFSETS,
+                    on.GroupRecorded(
+                        group=group,
+                        generation=self.generation[group] + 1,
+                        protocol_type="consumer",
+                        protocol=None,
+                        leader_id=None,
+                        state_since_ms=self.now_ms,
+                        members=(),
+                    ),
+                    Source.OFFSETS,
+                ),
+            )
+        )()
+
+
+def _settings(chance: random.Random) -> bytes:
+    deny = chance.choice(("[]", '["orders"]'))
+    return b'{"groups":{"allow":[".*"],"deny":%s},"forget_after_ms":%d}' % (
+        deny.encode(),
+        chance.choice((9_000, 10**9)),
+    )
+
+
+def make_world(seed: int, steps: int) -> Parts:
+    """Return the contents of the partitions, ended by clocks that let everything pass."""
+    world = World(random.Random(seed))
+    chance = world.chance
+    acts = (
+        (world.heartbeats,) * 6
+        + (world.commit,) * 3
+        + (world.rebalance, world.settle, world.record, world.rare)
+    )
+    live_at = chance.randint(0, steps // 2)
+    for step in range(steps):
+        if step == live_at:
+            world.backlog = False
+            world.clocks()
+        world.now_ms += chance.choice((0, 1, 30, 300, 700, 2_500))
+        chance.choice(acts)(chance.choice(GROUPS))
+        if not world.backlog and chance.random() < 0.4:
+            world.clocks()
+    for _ in range(4):
+        world.now_ms += 40_000
+        world.clocks()
+    return world.parts
+
+
+# --- reading it --------------------------------------------------------------------------------------
+
+
+def fold(records: list[Seen]) -> list[Seen]:
+    """Return what a decoder makes of consecutive records: runs folded, never across a clock copy."""
+    folded: list[Seen] = []
+    runs: dict[Any, list[Seen]] = {}
+    heard: dict[tuple[int, Source], list[Seen]] = {}
+
+    def flush() -> None:
+        for run in runs.values():
+            times = tuple(sorted(one.at_ms for one in run))
+            what = msgspec.structs.replace(run[-1].what, times=times)
+            folded.append(msgspec.structs.replace(run[-1], at_ms=times[-1], what=what))
+        for (broker, source), lines in heard.items():
+            seconds = tuple(sorted({one.at_ms // 1000 for one in lines}))
+            what = on.BrokerHeard(broker=broker, heard=source, seconds=seconds)
+            folded.append(msgspec.structs.replace(lines[-1], index=1_000, what=what))
+        runs.clear()
+        heard.clear()
+
+    for seen in records:
+        what = seen.what
+        if isinstance(what, on.EventsClock):
+            flush()
+        elif seen.broker >= 0:
+            heard.setdefault((seen.broker, seen.source), []).append(seen)
+        if isinstance(what, on.Heartbeats):
+            key = (seen.broker, what.group, what.member_id, what.generation, what.error_code, seen.backlog)
+            runs.setdefault(key, []).append(seen)
+        else:
+            folded.append(seen)
+    flush()
+    return folded
+
+
+def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
+    """Read the partitions in random batches, saving the shard in between, and return all it said."""
+    chance = random.Random(seed)
+    cuts = {
+        name: [0, *sorted(chance.randint(0, len(records)) for _ in range(batches - 1)), len(records)]
+        for name, records in parts.items()
+    }
+    said: dict[str, Any] = {"transitions": [], "alerts": [], "contradictions": [], "divergences": []}
+    blob: bytes | None = None
+    for batch in range(batches):
+        rows: list[Seen] = []
+        for name, records in parts.items():
+            rows += fold(records[cuts[name][batch] : cuts[name][batch + 1]])
+        delivered = cuts[OFFSETS][batch]
+        rows = [
+            msgspec.structs.replace(one, what=msgspec.structs.replace(one.what, position=delivered))
+            if isinstance(one.what, on.Clock)
+            else one
+            for one in rows
+        ]
+        chance.shuffle(rows)
+        shard = Shard.load(blob, cluster="c", shard=0, shard_count=1, strict=True)
+        _add(said, shard.step(on.unpack(on.pack(rows)), judge))
+        blob = shard.save()
+    return {
+        kind: _by_group(rows) if kind in {"transitions", "alerts"} else sorted(rows)
+        for kind, rows in said.items()
+    }
+
+
+def _add(said: dict[str, Any], outputs: Outputs) -> None:
+    said["transitions"] += [(one.group, msgspec.to_builtins(one)) for one in outputs.transitions]
+    said["alerts"] += [
+        one if isinstance(one, tuple) else (one.group, msgspec.to_builtins(one)) for one in outputs.alerts
+    ]
+    said["contradictions"] += outputs.contradictions
+    said["divergences"] += [(one.at_ms, one.kind, one.group, one.broker) for one in outputs.divergences]
+
+
+def _by_group(rows: list[Any]) -> dict[str, list[Any]]:
+    """Return rows by group, in the order in which they were written: that is their order in Kafka."""
+    groups: dict[str, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(row[0], []).append(row)
+    return groups
+
+
+SEEDS = st.integers(0, 2**32)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=SEEDS, steps=st.integers(5, 120), one=SEEDS, other=SEEDS, batches=st.integers(2, 12))
+def test_every_cut_tells_the_same(world: int, steps: int, one: int, other: int, batches: int) -> None:
+    """Whatever the batches, each group's transitions, and all that the rules are shown, are the same."""
+    parts = make_world(world, steps)
+
+    assert read(parts, one, 1, Recorder()) == read(parts, other, batches, Recorder())

@@ -36,6 +36,7 @@ _LATE_MS = 120_000
 """An alert detected this long before it was written comes from a job that is catching up …"""
 _LATE_HOLD_MS = 30_000
 """… and waits, for its end may be the next thing to come.  Without news of the job, this long."""
+_CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _ENDED_REMEMBERED_MAX = 100_000
@@ -123,6 +124,7 @@ class Outbox:
         self._newest: OrderedDict[str, int] = OrderedDict()
         self._recovering: dict[str, _Known] = {}
         self._positions: dict[str, dict[int, int]] = {}
+        self._late_seen_ms: dict[str, int] = {}
         self._sequence = 0
         self._failures = 0
         self._paused_until_ms = 0
@@ -142,7 +144,7 @@ class Outbox:
                 self._remember(known, alert, place, timestamp_ms)
             elif alert.revision > self._newest.get(alert.id, -1):
                 self._accept(alert, place)
-                late = timestamp_ms - alert.detected_at_ms > _LATE_MS
+                late = self._is_late(alert, timestamp_ms, now_ms)
                 self._queue(alert, place, now_ms=now_ms, late=late)
 
     def forget(self, alert_id: str, log: str) -> None:
@@ -255,7 +257,7 @@ class Outbox:
             return  # long over, and never told here; there may be very many of these
         should = self._should_know(alert)
         if is_news or told is None or told.severity is not should:
-            late = item.timestamp_ms - alert.detected_at_ms > _LATE_MS
+            late = self._is_late(alert, item.timestamp_ms, now_ms)
             self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
         else:
             self._repeat_at_ms[alert.id] = told.at_ms + (self._interval_ms(alert) or 0)
@@ -310,8 +312,19 @@ class Outbox:
         ready = (e for e in self._pending.values() if e.due_ms <= now_ms and not self._is_held(e, now_ms))
         return min(ready, key=lambda e: (_RANK[e.alert.severity], e.due_ms, e.sequence), default=None)
 
+    def _is_late(self, alert: Alert, timestamp_ms: int, now_ms: int) -> bool:
+        """Say whether the job that wrote ``alert`` was catching up.
+
+        Only a first revision shows it, for the time of detection stays; later ones follow what was seen.
+        """
+        if timestamp_ms - alert.detected_at_ms <= _LATE_MS:
+            return False
+        if alert.revision == 0:
+            self._late_seen_ms[alert.cluster] = now_ms
+        return now_ms - self._late_seen_ms.get(alert.cluster, -_CATCHING_UP_SEEN_MS) < _CATCHING_UP_SEEN_MS
+
     def _is_held(self, entry: Entry, now_ms: int) -> bool:
-        if not entry.late or entry.alert.status is AlertStatus.RESOLVED:
+        if not entry.late or entry.alert.id in self._told or entry.alert.status is AlertStatus.RESOLVED:
             return False
         caught_up = self._caught_up(entry.alert.cluster)
         longest_ms = {None: _LATE_HOLD_MS, True: _LATE_HOLD_CAUGHT_UP_MS, False: _LATE_HOLD_MAX_MS}

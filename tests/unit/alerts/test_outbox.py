@@ -490,6 +490,18 @@ def test_a_late_alert_does_not_wait_for_ever(
     assert len(desk.send()) == 1
 
 
+def test_a_revision_made_long_after_the_first_is_not_late(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """The escalation of an alert that has fired for an hour is sent at once, to new receivers too."""
+    desk = make_desk(Route(receivers=("oncall",), severity=(Severity.CRITICAL,)))
+    desk.caught_up = None
+    topic.write(make_alert())
+    topic.write(make_alert(revision=1, severity=Severity.CRITICAL), delay_ms=HOUR_MS)
+    desk.read()
+    assert desk.send() == [("a1", 1, [("firing", "critical")])]
+
+
 def test_a_tombstone_makes_an_alert_forgotten(
     topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
 ) -> None:

@@ -1,0 +1,154 @@
+"""Every metric of the product: name, labels, help.  The names are an interface: changes are announced.
+
+Counters and histograms that this process keeps itself are made here, with every label combination
+that can be foreseen, so that each exists at 0 before the first time (``rate`` misses a first value
+that appears out of nothing).  The others are read off the current picture by ``exporter.py``.
+Member, client and host names are never labels: they are without bound.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from alerts.outbox import EXPIRED
+from alerts.receivers import Outcome
+
+
+class Metric(NamedTuple):
+    """One metric that is read off the picture at each scrape."""
+
+    name: str
+    kind: str
+    """gauge or counter; a counter's name is given without ``_total``."""
+    labels: tuple[str, ...]
+    help: str
+
+
+_GROUP = ("cluster", "group")
+
+GROUP_STATE = Metric(
+    "groupwatch_group_state",
+    "gauge",
+    (*_GROUP, "group_type", "state"),
+    "1 for the state the group is in, 0 for the others that its type can have.",
+)
+GROUP_MEMBERS = Metric("groupwatch_group_members", "gauge", _GROUP, "Members of the group.")
+GROUP_GENERATION = Metric(
+    "groupwatch_group_generation", "gauge", _GROUP, "Generation (classic) or epoch of the group."
+)
+GROUP_STATE_SECONDS = Metric(
+    "groupwatch_group_state_seconds", "gauge", _GROUP, "How long the group has been in its state."
+)
+GROUP_REBALANCES = Metric(
+    "groupwatch_group_rebalances",
+    "counter",
+    (*_GROUP, "cause"),
+    "Rebalances started, by cause, since the group is watched.",
+)
+GROUP_LAG = Metric(
+    "groupwatch_group_lag",
+    "gauge",
+    (*_GROUP, "topic"),
+    "Records behind the end, all partitions; absent where an end offset is unknown.",
+)
+GROUP_LAG_SECONDS = Metric(
+    "groupwatch_group_lag_seconds",
+    "gauge",
+    (*_GROUP, "topic"),
+    "Age of the oldest record still to be read, at least; absent where an end offset is unknown.",
+)
+ALERTS_FIRING = Metric(
+    "groupwatch_alerts_firing",
+    "gauge",
+    (*_GROUP, "alertname"),
+    "1 for each open alert; the group is empty for alerts about a whole cluster.",
+)
+GROUPS = Metric(
+    "groupwatch_groups", "gauge", ("cluster",), "Groups watched, with or without series of their own."
+)
+EVENTS = Metric(
+    "groupwatch_events", "counter", ("cluster", "source", "kind"), "Observations taken from the sources."
+)
+UNDECODABLE = Metric(
+    "groupwatch_undecodable",
+    "counter",
+    ("cluster", "source", "reason"),
+    "Records and lines that could not be read, and were set aside.",
+)
+DIVERGENCE = Metric(
+    "groupwatch_divergence",
+    "counter",
+    ("cluster", "kind"),
+    "Disagreements between the mirror and what the brokers said.",
+)
+SOURCE_DELAY = Metric(
+    "groupwatch_source_delay_seconds",
+    "gauge",
+    ("cluster", "source"),
+    "Age of the newest event of a source; grows while the source is silent.",
+)
+
+PICTURE = (
+    GROUP_STATE,
+    GROUP_MEMBERS,
+    GROUP_GENERATION,
+    GROUP_STATE_SECONDS,
+    GROUP_REBALANCES,
+    GROUP_LAG,
+    GROUP_LAG_SECONDS,
+    ALERTS_FIRING,
+    GROUPS,
+    EVENTS,
+    UNDECODABLE,
+    DIVERGENCE,
+    SOURCE_DELAY,
+)
+"""The metrics that are read off the picture."""
+
+_REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
+_DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
+
+
+class OwnMetrics:
+    """What this process counts itself."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
+    ) -> None:
+        self._notifications = Counter(
+            "groupwatch_notifications",
+            "Attempts to deliver a notification, by how they ended.",
+            ["receiver", "outcome"],
+            registry=registry,
+        )
+        self._rebalances = Histogram(
+            "groupwatch_rebalance_duration_seconds",
+            "From the start of a rebalance to the group being Stable or Empty again.",
+            ["cluster"],
+            buckets=_REBALANCE_BUCKETS_S,
+            registry=registry,
+        )
+        self._detection = Histogram(
+            "groupwatch_detection_seconds",
+            "From the time at which an alert's condition held, by the brokers' clocks, to its being written.",
+            registry=registry,
+            buckets=_DETECTION_BUCKETS_S,
+        )
+        for cluster in clusters:
+            self._rebalances.labels(cluster)
+        for receiver in receivers:
+            for outcome in (*Outcome, EXPIRED):
+                self._notifications.labels(receiver, str(outcome))
+
+    def notified(self, receiver: str, outcome: str) -> None:
+        """Count one attempt."""
+        self._notifications.labels(receiver, outcome).inc()
+
+    def rebalanced(self, cluster: str, seconds: float) -> None:
+        """Note how long a rebalance took."""
+        self._rebalances.labels(cluster).observe(seconds)
+
+    def detected(self, seconds: float) -> None:
+        """Note how long an alert took from the event to being written."""
+        self._detection.observe(seconds)

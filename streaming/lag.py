@@ -1,0 +1,113 @@
+"""How far a group is behind, in records and in seconds.
+
+Lag in seconds is the age of the next record to be read.  Nobody tells that age; it is read off the end
+offsets of the past: the record at offset *n* came when the end of its partition passed *n*.  Pure; the
+end offsets are handed in.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import NamedTuple
+
+SAMPLES_MAX = 32
+STALE_AFTER_MS = 300_000
+"""End offsets older than this say nothing any more; the lag is then unknown, not frozen."""
+
+
+class Lag(NamedTuple):
+    """Records and seconds behind; never negative."""
+
+    records: int
+    seconds: float
+
+
+class EndOffsets:
+    """The past of one partition's end offset: dense lately, ever sparser further back."""
+
+    __slots__ = ("_offsets", "_times_ms")
+
+    def __init__(self) -> None:
+        self._times_ms = array("q")
+        self._offsets = array("q")
+
+    def add(self, offset: int, at_ms: int) -> None:
+        """Note the end offset at a time; one that went back begins a new life (the topic was recreated)."""
+        if self._offsets and offset < self._offsets[-1]:
+            del self._times_ms[:], self._offsets[:]
+        elif self._times_ms and at_ms <= self._times_ms[-1]:
+            return
+        self._times_ms.append(at_ms)
+        self._offsets.append(offset)
+        if len(self._offsets) > SAMPLES_MAX:
+            self._thin()
+
+    def _thin(self) -> None:
+        """Drop every second sample of the older half; the oldest of all stays."""
+        half = SAMPLES_MAX // 2
+        for samples in (self._times_ms, self._offsets):
+            samples[:] = samples[:half:2] + samples[half:]
+
+    def lag(self, committed: int, now_ms: int) -> Lag | None:
+        """Return how far behind a commit is; None if the end offset is unknown or stale.
+
+        For a record older than all we know of the partition, the seconds are what is certain: at
+        least since we watch it.
+        """
+        if not self._offsets or now_ms - self._times_ms[-1] > STALE_AFTER_MS:
+            return None
+        records = max(0, self._offsets[-1] - committed)
+        if records == 0:
+            return Lag(0, 0.0)
+        return Lag(records, max(0, self._times_ms[-1] - self._arrived_ms(committed)) / 1000)
+
+    def _arrived_ms(self, offset: int) -> int:
+        """Return when the record at ``offset`` was appended, by interpolation."""
+        end = offset + 1
+        after = bisect_left(self._offsets, end)
+        if after == 0:
+            return self._times_ms[0]
+        before = after - 1
+        part = (end - self._offsets[before]) / (self._offsets[after] - self._offsets[before])
+        span_ms = self._times_ms[after] - self._times_ms[before]
+        return self._times_ms[before] + round(part * span_ms)
+
+
+class ClusterEnds:
+    """The end offsets of one cluster's topics."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[int, EndOffsets]] = {}
+
+    def add(self, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
+        """Note topic → partition → (end offset, epoch ms)."""
+        for topic, partitions in ends.items():
+            known = self._topics.setdefault(topic, {})
+            for partition, (offset, at_ms) in partitions.items():
+                known.setdefault(partition, EndOffsets()).add(offset, at_ms)
+
+    def keep_only(self, topics: set[str]) -> None:
+        """Forget topics that nobody commits to any more."""
+        for topic in self._topics.keys() - topics:
+            del self._topics[topic]
+
+    def lags(self, commits: Mapping[str, Mapping[int, tuple[int, int]]], now_ms: int) -> dict[str, Lag]:
+        """Return topic → lag: records summed, seconds of the worst partition.
+
+        A topic with a partition whose end is unknown is left out: a sum of the rest would look like
+        less lag than there is.
+        """
+        found = {topic: self._topic_lag(topic, commits[topic], now_ms) for topic in commits}
+        return {topic: lag for topic, lag in found.items() if lag is not None}
+
+    def _topic_lag(self, topic: str, commits: Mapping[int, tuple[int, int]], now_ms: int) -> Lag | None:
+        known = self._topics.get(topic, {})
+        records, seconds = 0, 0.0
+        for partition, (committed, _) in commits.items():
+            ends = known.get(partition)
+            lag = ends.lag(committed, now_ms) if ends is not None else None
+            if lag is None:
+                return None
+            records += lag.records
+            seconds = max(seconds, lag.seconds)
+        return Lag(records, seconds) if commits else None

@@ -1,0 +1,371 @@
+"""The latest picture of every cluster, in the driver: what /metrics, the API and the page show.
+
+Fed by the batches (``apply``), by the end offsets (``set_end_offsets``) and, at start, by the alerts
+topic (``remember``).  Reports are kept as the bytes they came in, and only what lists and metrics need
+is decoded: 100,000 groups must fit.  Safe to use from several threads.
+"""
+
+import heapq
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from alerts.alert import Alert, AlertStatus
+from alerts.exporter import ClusterSample, GroupSample
+from coordinator_model.group import Transition
+from coordinator_model.report import GroupReport
+from coordinator_model.states import GroupState
+from streaming.api import (
+    AlertList,
+    GroupDetail,
+    GroupList,
+    GroupSummary,
+    TopicLag,
+    Undecodable,
+    UndecodableCount,
+    UndecodableSample,
+)
+from streaming.lag import Lag
+from streaming.picture import (
+    RANK,
+    TRANSITIONS_KEPT_MAX,
+    Brief,
+    ClusterReport,
+    DivergenceRow,
+    KeptCluster,
+    KeptGroup,
+    commits_of,
+    loudness,
+)
+
+_LOGGER = logging.getLogger("groupwatch.view")
+
+_RESOLVED_KEPT_MAX = 1_000
+_TRANSITION_IDS_MAX = 10_000
+_SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
+
+Row = tuple[str, str, bytes]
+"""(kind, key, value) as the state function yields it; the value is JSON."""
+
+
+def _ignore(*_: object) -> None:
+    """Take no note."""
+
+
+class View:
+    """The picture; see the module."""
+
+    def __init__(
+        self,
+        clusters: Iterable[str] = (),
+        *,
+        clock_ms: Callable[[], int],
+        rebalanced: Callable[[str, float], None] = _ignore,
+        detected: Callable[[float], None] = _ignore,
+    ) -> None:
+        """Start with an empty picture.
+
+        Args:
+            clusters: names known already, so that they are shown before anything is known of them.
+            clock_ms: the time now.
+            rebalanced: told (cluster, seconds) for each finished rebalance.
+            detected: told for each new alert how many seconds after its condition held it got here.
+        """
+        self._lock = threading.RLock()
+        self._clusters = {name: KeptCluster() for name in clusters}
+        self._clock_ms = clock_ms
+        self._rebalanced = rebalanced
+        self._detected = detected
+        self._alerts: dict[str, Alert] = {}
+        self._resolved: OrderedDict[str, Alert] = OrderedDict()
+        self._transition_ids: OrderedDict[str, None] = OrderedDict()
+        self._takers: dict[str, Callable[[str, KeptCluster, str, bytes], None]] = {
+            "report": self._take_report,
+            "alert": self._take_alert,
+            "transition": self._take_transition,
+            "cluster": self._take_cluster,
+            "contradiction": self._take_divergence,
+            "divergence": self._take_divergence,
+        }
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def apply(self, cluster: str, rows: Iterable[Row]) -> None:
+        """Take the rows of one batch; kinds that are not for the picture are passed over."""
+        with self._lock:
+            known = self._clusters.setdefault(cluster, KeptCluster())
+            for kind, key, value in rows:
+                taker = self._takers.get(kind)
+                if taker is None:
+                    continue
+                try:
+                    taker(cluster, known, key, value)
+                except msgspec.DecodeError as error:
+                    _LOGGER.error("a %s of %s cannot be read: %s", kind, cluster, error)
+
+    def remember(self, alert: Alert) -> None:
+        """Take an alert from the alerts topic, or from the supervisor; older revisions change nothing."""
+        with self._lock:
+            self._put_alert(self._clusters.setdefault(alert.cluster, KeptCluster()), alert)
+
+    def set_end_offsets(self, cluster: str, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
+        """Take topic → partition → (end offset, epoch ms) of one cluster."""
+        with self._lock:
+            self._clusters.setdefault(cluster, KeptCluster()).ends.add(ends)
+
+    def committed_topics(self, cluster: str) -> dict[str, set[int]]:
+        """Return topic → partitions that any group of ``cluster`` commits to, for asking their ends."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            reports = [group.report for group in known.groups.values()] if known else []
+        found: dict[str, set[int]] = {}
+        for report in reports:
+            for topic, partitions in commits_of(report).items():
+                found.setdefault(topic, set()).update(partitions)
+        return found
+
+    def _take_report(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        brief = msgspec.json.decode(value, type=Brief)
+        if brief.removed:
+            for memory in (known.groups, known.transitions, known.rebalancing_since_ms):
+                memory.pop(brief.group, None)
+            return
+        known.groups[brief.group] = KeptGroup(
+            group=brief.group,
+            group_type=brief.group_type,
+            state=brief.state,
+            state_since_ms=brief.state_since_ms,
+            generation=brief.generation,
+            members=len(brief.members),
+            rebalances=brief.rebalances,
+            report=bytes(value),
+        )
+
+    def _take_alert(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        alert = msgspec.json.decode(value, type=Alert)
+        is_new = self._put_alert(known, alert)
+        if is_new and alert.revision == 0 and alert.status is AlertStatus.FIRING:
+            self._detected(max(0, self._clock_ms() - alert.detected_at_ms) / 1000)
+
+    def _put_alert(self, known: KeptCluster, alert: Alert) -> bool:
+        before = self._alerts.get(alert.id) or self._resolved.get(alert.id)
+        if before is not None and before.revision >= alert.revision:
+            return False
+        of_group = known.firing.setdefault(alert.group, {})
+        if alert.status is AlertStatus.FIRING:
+            self._alerts[alert.id] = of_group[alert.id] = alert
+            self._resolved.pop(alert.id, None)
+        else:
+            self._alerts.pop(alert.id, None)
+            of_group.pop(alert.id, None)
+            self._resolved[alert.id] = alert
+            while len(self._resolved) > _RESOLVED_KEPT_MAX:
+                self._resolved.popitem(last=False)
+        if not of_group:
+            del known.firing[alert.group]
+        return True
+
+    def _take_transition(self, cluster: str, known: KeptCluster, group: str, value: bytes) -> None:
+        transition = msgspec.json.decode(value, type=Transition)
+        if transition.id in self._transition_ids:
+            return  # a batch that was run again after a failure
+        self._transition_ids[transition.id] = None
+        while len(self._transition_ids) > _TRANSITION_IDS_MAX:
+            self._transition_ids.popitem(last=False)
+        kept = known.transitions.setdefault(group, deque(maxlen=TRANSITIONS_KEPT_MAX))
+        if transition.replaces is not None:
+            for earlier in [one for one in kept if one.id == transition.replaces]:
+                kept.remove(earlier)
+        kept.append(transition)
+        self._time_rebalance(cluster, known, transition)
+
+    def _time_rebalance(self, cluster: str, known: KeptCluster, transition: Transition) -> None:
+        if transition.to_state not in _SETTLED:
+            known.rebalancing_since_ms.setdefault(transition.group, transition.at_ms)
+            return
+        since_ms = known.rebalancing_since_ms.pop(transition.group, None)
+        if since_ms is not None and transition.to_state is not GroupState.DEAD:
+            self._rebalanced(cluster, max(0, transition.at_ms - since_ms) / 1000)
+
+    def _take_cluster(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        known.report = msgspec.json.decode(value, type=ClusterReport)
+
+    def _take_divergence(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        kind = msgspec.json.decode(value, type=DivergenceRow).kind
+        known.divergences[kind] = known.divergences.get(kind, 0) + 1
+
+    # -- what goes out: metrics ----------------------------------------------------------------
+
+    def group_samples(self, limit: int) -> list[GroupSample]:
+        """Return at most ``limit`` groups for the metrics, the troubled ones first."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            chosen = self._chosen(self._everything(), limit)
+            return [
+                GroupSample(
+                    cluster=name,
+                    group=group.group,
+                    group_type=group.group_type,
+                    state=group.state,
+                    state_since_ms=group.state_since_ms,
+                    members=group.members,
+                    generation=group.generation,
+                    rebalances=group.rebalances,
+                    lags=self._lags(name, group, now_ms),
+                )
+                for name, group in chosen
+            ]
+
+    def firing(self, limit: int) -> list[tuple[str, str, str]]:
+        """Return (cluster, group, name) of the open alerts, the loudest first."""
+        with self._lock:
+            chosen = heapq.nsmallest(limit, self._alerts.values(), key=loudness)
+            return list(dict.fromkeys((alert.cluster, alert.group, alert.name) for alert in chosen))
+
+    def cluster_samples(self) -> list[ClusterSample]:
+        """Return every cluster for the metrics."""
+        with self._lock:
+            return [
+                ClusterSample(
+                    cluster=name,
+                    groups=len(known.groups),
+                    events={(source, kind): count for source, kind, count in known.report.events},
+                    undecodable={(source, why): count for source, why, count in known.report.undecodable},
+                    # The cluster's shard keeps some kinds itself, over restarts; its word counts.
+                    divergences=known.divergences | known.report.divergences,
+                    newest_ms=known.report.newest_ms,
+                )
+                for name, known in self._clusters.items()
+            ]
+
+    # -- what goes out: the API ----------------------------------------------------------------
+
+    def groups(
+        self, *, cluster: str = "", state: str = "", text: str = "", offset: int = 0, limit: int = 100
+    ) -> GroupList:
+        """Return one page of the groups that match all filters; "" matches everything."""
+        now_ms = self._clock_ms()
+        wanted = text.casefold()
+        with self._lock:
+            matching = [
+                (name, group)
+                for name, group in self._everything()
+                if (not cluster or name == cluster)
+                and (not state or group.state == state)
+                and wanted in group.group.casefold()
+            ]
+            page = self._chosen(matching, offset + limit)[offset:]
+            return GroupList(
+                total=len(matching),
+                offset=offset,
+                limit=limit,
+                at_ms=now_ms,
+                groups=[self._summary(name, group, now_ms) for name, group in page],
+            )
+
+    def group(self, cluster: str, group: str) -> GroupDetail | None:
+        """Return everything known of one group."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            found = known.groups.get(group) if known else None
+            if known is None or found is None:
+                return None
+            lags = self._lags(cluster, found, self._clock_ms())
+            return GroupDetail(
+                cluster=cluster,
+                report=msgspec.json.decode(found.report, type=GroupReport),
+                lag=_topic_lags(lags),
+                alerts=sorted(known.firing.get(group, {}).values(), key=loudness),
+                transitions=list(known.transitions.get(group, ())),
+            )
+
+    def alerts(
+        self,
+        *,
+        status: str = "firing",
+        cluster: str = "",
+        group: str | None = None,
+        offset: int = 0,
+        limit: int = 100,
+    ) -> AlertList:
+        """Return open alerts, or with ``status`` "resolved" the last that ended, or with "" both."""
+        with self._lock:
+            matching = sorted(
+                (
+                    alert
+                    for alert in (*self._alerts.values(), *self._resolved.values())
+                    if (not status or alert.status == status)
+                    and (not cluster or alert.cluster == cluster)
+                    and (group is None or alert.group == group)
+                ),
+                key=loudness,
+            )
+        return AlertList(
+            total=len(matching),
+            offset=offset,
+            limit=limit,
+            at_ms=self._clock_ms(),
+            alerts=matching[offset : offset + limit],
+        )
+
+    def undecodable(self) -> Undecodable:
+        """Return what could not be read."""
+        with self._lock:
+            reports = [(name, known.report) for name, known in self._clusters.items()]
+        return Undecodable(
+            counts=[
+                UndecodableCount(cluster=name, source=source, reason=reason, count=count)
+                for name, report in reports
+                for source, reason, count in report.undecodable
+            ],
+            samples=[
+                msgspec.convert({"cluster": name, **sample}, UndecodableSample)
+                for name, report in reports
+                for sample in reversed(report.samples)
+            ],
+        )
+
+    # -- inside, under the lock ----------------------------------------------------------------
+
+    def _everything(self) -> Iterator[tuple[str, KeptGroup]]:
+        for name, known in self._clusters.items():
+            for group in known.groups.values():
+                yield name, group
+
+    def _chosen(self, groups: Iterable[tuple[str, KeptGroup]], limit: int) -> list[tuple[str, KeptGroup]]:
+        return heapq.nsmallest(limit, groups, key=self._trouble)
+
+    def _trouble(self, item: tuple[str, KeptGroup]) -> tuple[int, str, str]:
+        """Order groups: alerts by loudness, then those not Stable (an Empty one is calm), then by name."""
+        name, group = item
+        firing = self._clusters[name].firing.get(group.group)
+        if firing:
+            rank = min(RANK[alert.severity] for alert in firing.values())
+        else:
+            rank = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}.get(group.state, 3)
+        return rank, name, group.group
+
+    def _lags(self, cluster: str, group: KeptGroup, now_ms: int) -> Mapping[str, Lag]:
+        return self._clusters[cluster].ends.lags(commits_of(group.report), now_ms)
+
+    def _summary(self, cluster: str, group: KeptGroup, now_ms: int) -> GroupSummary:
+        firing = self._clusters[cluster].firing.get(group.group, {})
+        return GroupSummary(
+            cluster=cluster,
+            group=group.group,
+            group_type=group.group_type,
+            state=str(group.state),
+            state_since_ms=group.state_since_ms,
+            members=group.members,
+            generation=group.generation,
+            rebalances=sum(group.rebalances.values()),
+            lag=_topic_lags(self._lags(cluster, group, now_ms)),
+            alerts=[alert.name for alert in sorted(firing.values(), key=loudness)],
+        )
+
+
+def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:
+    return [TopicLag(topic=topic, records=lag.records, seconds=lag.seconds) for topic, lag in lags.items()]

@@ -1,7 +1,7 @@
 """The coordinator's own words, of Kafka 4.x and 3.x, and texts that imitate them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
@@ -232,18 +232,21 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
             None,
         ),
         (
-            f"Group leader [member.id: {A}, group.instance.id: None] failed to join before rebalance timeout, "
+            f"Group leader [member.id: {A}, group.instance.id: None] failed to join before "
+            "rebalance timeout, "
             f"while new leader MemberMetadata(memberId={B}, groupInstanceId=None, clientId=cB) was elected.",
             on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
             None,
         ),
         (
-            f"{MANAGER}Scheduling loading of offsets and group metadata from __consumer_offsets-12 for epoch 4",
+            f"{MANAGER}Scheduling loading of offsets and group metadata from __consumer_offsets-12 "
+            "for epoch 4",
             on.ShardLoading(epoch=4),
             12,
         ),
         (
-            f"{MANAGER}Finished loading offsets and group metadata from __consumer_offsets-12 in 9 milliseconds "
+            f"{MANAGER}Finished loading offsets and group metadata from __consumer_offsets-12 in 9 "
+            "milliseconds "
             "for epoch 4, of which 1 milliseconds was spent in the scheduler.",
             on.ShardLoaded(epoch=4),
             12,
@@ -273,7 +276,7 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
     ],
 )
 def test_names_its_partition(message: str, expected: on.AnyObservation, partition: int | None) -> None:
-    """Kafka 3's sentences, and those of the runtime, name their partition inside of the text or not at all."""
+    """Kafka 3's sentences, and the runtime's, name their partition in the text or not at all."""
     assert parse(message)[:2] == (expected, partition)
 
 
@@ -298,7 +301,8 @@ def test_names_its_partition(message: str, expected: on.AnyObservation, partitio
             {"member_ids": (A,)},
         ),
         (
-            f"Updating metadata for member {A} during Stable; client reason: need to revoke partitions and re-join",
+            f"Updating metadata for member {A} during Stable; client reason: need to revoke "
+            "partitions and re-join",
             "subscription_changed",
             {"member_ids": (A,), "client_reason": "need to revoke partitions and re-join"},
         ),
@@ -343,8 +347,11 @@ def test_names_its_partition(message: str, expected: on.AnyObservation, partitio
     ],
 )
 def test_reasons(text: str, kind: str, fields: dict[str, object]) -> None:
-    """The reason of a rebalance becomes a cause of the contract and keeps the words, also inside of its line."""
-    line = f"{JAVA}Preparing to rebalance group g in state PreparingRebalance with old generation 4 (reason: {text})."
+    """The reason of a rebalance becomes a cause of the contract and keeps its words, also within its line."""
+    line = (
+        f"{JAVA}Preparing to rebalance group g in state PreparingRebalance with old generation 4 "
+        f"(reason: {text})."
+    )
 
     assert reason_of(text) == on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
     assert parse(line).observation == started("g", 4, kind, text, **fields)
@@ -368,7 +375,8 @@ def test_client_reason_that_imitates_the_line() -> None:
     reason = f"Adding new member {A} with group instance id null; client reason: {client}"
     partition = shard_of("g", SHARDS)
     line = (
-        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={partition}] Preparing to rebalance group g "
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={partition}] Preparing to "
+        "rebalance group g "
         f"in state PreparingRebalance with old generation 9 (reason: {reason})."
     )
 
@@ -381,7 +389,8 @@ def test_leaving_reason_that_imitates_the_line() -> None:
     """The shorter group is taken where only that one lives in the line's partition."""
     client = f"bye] Member {A} has left group through explicit `LeaveGroup` request; client reason: no"
     line = (
-        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={shard_of('g', SHARDS)}] [Group g] Member {A} "
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={shard_of('g', SHARDS)}] [Group "
+        f"g] Member {A} "
         f"has left group through explicit `LeaveGroup` request; client reason: {client}"
     )
 
@@ -436,6 +445,7 @@ def test_lists_of_members(text: str, ids: tuple[str, ...]) -> None:
     assert split_ids(text) == ids
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SHAPES), st.lists(st.text(max_size=20), max_size=6), st.text(max_size=20))
 def test_no_line_raises(shape: object, words: list[str], tail: str) -> None:
     """Whatever follows the beginning of a sentence, reading it gives an answer."""
@@ -445,6 +455,7 @@ def test_no_line_raises(shape: object, words: list[str], tail: str) -> None:
     assert parsed.observation is not None
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_raises(message: str) -> None:
     """Whatever the text, reading it gives an answer."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
@@ -310,6 +310,7 @@ def test_huge_leader_answer() -> None:
     assert len(join.member_ids) == 5000
 
 
+@settings(deadline=None)
 @given(st.binary(), st.sampled_from([8, 11, 12, 13, 14, 28, 42, 68, 99999]))
 def test_no_bytes_raise_anything_else(tail: bytes, api: int) -> None:
     """Whatever follows, the line is read or refused with a reason."""
@@ -336,6 +337,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from([8, 11, 12, 13, 14, 28, 42]), _JSON, _JSON)
 def test_no_shape_raises_anything_else(api: int, request_: Any, response: Any) -> None:
     """Whatever the shape of request and response, the observations can be packed."""

@@ -28,6 +28,10 @@ class EmbeddedKafkaError(Exception):
     """The cluster cannot be started as asked; the message is one sentence with the way out."""
 
 
+class EmbeddedKafkaUsageError(EmbeddedKafkaError):
+    """What was asked for cannot be had, whatever the machine."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that is fixed when a cluster is first started; kept beside its data as ``cluster.json``."""
 
@@ -85,13 +89,13 @@ class EmbeddedKafka:
             tell: where progress goes, a line at a time.
 
         Raises:
-            EmbeddedKafkaError: for a number of brokers or a version that cannot be had.
+            EmbeddedKafkaUsageError: for a number of brokers or a version that cannot be had.
         """
         if brokers not in (1, 3):
-            raise EmbeddedKafkaError(f"An embedded cluster has 1 or 3 brokers, not {brokers}.")
+            raise EmbeddedKafkaUsageError(f"An embedded cluster has 1 or 3 brokers, not {brokers}.")
         if version not in locked_versions("broker"):
             known = ", ".join(locked_versions("broker"))
-            raise EmbeddedKafkaError(f"There is no embedded Kafka {version}: it can be {known}.")
+            raise EmbeddedKafkaUsageError(f"There is no embedded Kafka {version}: it can be {known}.")
         self.data_dir = Path(data_dir).resolve()
         self._tell = tell
         self.plan = _planned(self.data_dir) or _new_plan(

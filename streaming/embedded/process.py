@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-
 _CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 """What this very process started: the kernel tells of its end exactly, and wants it collected."""
 

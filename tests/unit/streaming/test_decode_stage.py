@@ -1,0 +1,99 @@
+"""The decode stage: rows to their decoders, cells to their shards, and no row stops it."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
+from streaming import decode_stage
+from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
+from streaming.decoded import Decoded
+from streaming.decoding_control import ClockRecord, encode_record
+
+CLOCK = encode_record(ClockRecord(at_ms=1, sequence=1))
+
+
+def _batch(*rows: tuple[int, int, bytes | None]) -> pa.RecordBatch:
+    """Rows of (feed, offset, value)."""
+    return pa.RecordBatch.from_pydict(
+        {
+            "feed": pa.array([row[0] for row in rows], pa.int8()),
+            "partition": pa.array([3] * len(rows), pa.int32()),
+            "offset": pa.array([row[1] for row in rows], pa.int64()),
+            "timestamp_ms": pa.array([1_000 + row[1] for row in rows], pa.int64()),
+            "key": pa.array([None] * len(rows), pa.binary()),
+            "value": pa.array([row[2] for row in rows], pa.binary()),
+        }
+    )
+
+
+def _run(*batches: pa.RecordBatch) -> dict[int, list[Seen]]:
+    cells: dict[int, list[Seen]] = {}
+    for out in DecodeStage(shard_count=2)(batches):
+        for shard, payload in zip(*(column.to_pylist() for column in out.columns), strict=True):
+            cells.setdefault(shard, []).extend(unpack(payload))
+    return cells
+
+
+def _recording(seen: list[list[int]], fail_on: int | None = None) -> Callable[..., Decoded]:
+    def decode(rows: pa.RecordBatch, **_: object) -> Decoded:
+        offsets = rows.column("offset").to_pylist()
+        if fail_on in offsets:
+            raise ZeroDivisionError("a bug")
+        seen.append(offsets)
+        return Decoded(counts={("offsets", "row"): len(offsets)})
+
+    return decode
+
+
+def test_rows_reach_the_decoder_of_their_feed_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that mixes feeds is split, and each part keeps the order of its rows."""
+    offsets: list[list[int]] = []
+    events: list[list[int]] = []
+    monkeypatch.setattr(decode_stage, "decode_offsets", _recording(offsets))
+    monkeypatch.setattr(decode_stage, "decode_events", _recording(events))
+    _run(_batch((EVENTS, 5, b"e"), (OFFSETS, 1, b"o"), (EVENTS, 6, b"e"), (OFFSETS, 2, b"o")))
+    assert offsets == [[1, 2]]
+    assert events == [[5, 6]]
+
+
+def test_every_shard_gets_what_concerns_it() -> None:
+    """A clock makes a cell for each shard, and the count of what was read one for the cluster."""
+    cells = _run(_batch((CONTROL, 1, CLOCK)))
+    assert set(cells) == {CLUSTER_SHARD, 0, 1}
+    (counted,) = [seen for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Counted)]
+    assert counted.what == Counted(counts=(("control", "clock", 1),))
+    assert counted.at_ms == 1_001
+
+
+def test_a_bug_in_a_decoder_costs_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the row on which the decoder fails is set aside, as internal_error; the others are read."""
+    read: list[list[int]] = []
+    monkeypatch.setattr(decode_stage, "decode_offsets", _recording(read, fail_on=4))
+    cells = _run(_batch(*[(OFFSETS, offset, b"v%d" % offset) for offset in range(7)]))
+    bad = [seen.what for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Undecodable)]
+    assert [(one.origin, one.reason, one.count, one.sample) for one in bad] == [
+        ("offsets", "internal_error", 1, b"v4")
+    ]
+    assert bad[0].detail == "ZeroDivisionError: a bug"
+    assert sorted(offset for part in read for offset in part) == [0, 1, 2, 3, 5, 6]
+    counts = [seen.what.counts for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Counted)]
+    assert counts == [(("offsets", "row", 6),)]
+
+
+def test_garbage_in_every_feed_is_counted_and_stops_nothing() -> None:
+    """Random bytes in any topic end as counts in the cluster's shard."""
+    rows = [(feed, offset, b"\x00\xff garbage") for offset, feed in enumerate((OFFSETS, EVENTS, CONTROL))]
+    cells = _run(_batch(*rows, (CONTROL, 9, CLOCK)))
+    assert {seen.what.origin for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Undecodable)} >= {
+        "events",
+        "control",
+    }
+    assert 0 in cells
+    assert 1 in cells
+
+
+def test_no_rows_make_no_cells() -> None:
+    """An empty batch yields nothing."""
+    assert _run(_batch()) == {}

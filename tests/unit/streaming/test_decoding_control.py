@@ -1,0 +1,125 @@
+"""Control records: what the driver writes is what every shard gets."""
+
+import json
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import (
+    CLUSTER_SHARD,
+    Adopted,
+    Clock,
+    Contradicted,
+    Settings,
+    Source,
+)
+from streaming.decoded import Decoded
+from streaming.decoding_control import (
+    AdoptRecord,
+    ClockRecord,
+    ContradictedRecord,
+    ControlRecord,
+    SettingsRecord,
+    decode_control,
+    encode_record,
+)
+
+SHARDS = 4
+
+
+def _decode(*values: bytes | None, run: str = "") -> Decoded:
+    n = len(values)
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "partition": pa.array([0] * n, pa.int32()),
+            "offset": pa.array(range(100, 100 + n), pa.int64()),
+            "timestamp_ms": pa.array([7_000] * n, pa.int64()),
+            "key": pa.array([None] * n, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
+    return decode_control(batch, shard_count=SHARDS, backlog_ends={}, run=run)
+
+
+def _decode_record(record: ControlRecord, run: str = "") -> Decoded:
+    return _decode(encode_record(record), run=run)
+
+
+def _whats(decoded: Decoded, shard: int) -> list[Any]:
+    return [seen.what for seen in decoded.cells.get(shard, [])]
+
+
+def test_a_clock_tells_each_shard_its_own_end_and_position() -> None:
+    """Every shard hears the time; of ends and positions only its own partition's."""
+    record = ClockRecord(
+        at_ms=5, sequence=9, ends=[10, 11, 12, 13], positions=[1, 2, 3], events_partitions=2, skew_ms={1: -20}
+    )
+    decoded = _decode_record(record)
+    assert set(decoded.cells) == {CLUSTER_SHARD, 0, 1, 2, 3}
+    clock = Clock(sequence=9, end_offset=12, position=3, events_partitions=2, skew_ms={1: -20})
+    assert _whats(decoded, 2) == [clock]
+    assert _whats(decoded, 3)[0].position == -1
+    assert (_whats(decoded, CLUSTER_SHARD)[0].end_offset, _whats(decoded, CLUSTER_SHARD)[0].position) == (
+        -1,
+        -1,
+    )
+    seen = decoded.cells[0][0]
+    assert (seen.at_ms, seen.source, seen.partition, seen.offset) == (5, Source.CONTROL, 0, 100)
+    assert (seen.recorded_at_ms, seen.broker, seen.backlog) == (7_000, -1, False)
+
+
+def test_a_clock_asks_all_or_those_it_names() -> None:
+    """``ask`` is for everybody when true, and for the named shards when it is a list."""
+    everyone = _decode_record(ClockRecord(at_ms=1, sequence=1, ask=True))
+    some = _decode_record(ClockRecord(at_ms=1, sequence=1, ask=[CLUSTER_SHARD, 2]))
+    assert all(_whats(everyone, shard)[0].ask for shard in everyone.cells)
+    assert [shard for shard in sorted(some.cells) if _whats(some, shard)[0].ask] == [CLUSTER_SHARD, 2]
+
+
+def test_equal_settings_are_equal_bytes() -> None:
+    """Settings are made canonical, so that the order of keys in the record changes nothing."""
+    one = _decode(b'{"kind":"settings","at_ms":1,"settings":{"b":1,"a":{"y":2,"x":3}}}')
+    two = _decode(b'{"settings":{"a":{"x":3,"y":2},"b":1},"at_ms":1,"kind":"settings"}')
+    assert _whats(one, 0) == _whats(two, 0) == [Settings(settings=b'{"a":{"x":3,"y":2},"b":1}')]
+    assert set(one.cells) == {CLUSTER_SHARD, 0, 1, 2, 3}
+
+
+def test_an_open_alert_goes_to_the_shard_of_its_group() -> None:
+    """Each adopted alert arrives once: at its group's shard, or at the cluster's without a group."""
+    alerts = [{"id": "a", "group": "g", "name": "X"}, {"id": "b", "group": ""}]
+    decoded = _decode_record(
+        AdoptRecord(at_ms=1, alerts=[msgspec.Raw(json.dumps(one).encode()) for one in alerts])
+    )
+    (mine,) = _whats(decoded, shard_of("g", SHARDS))
+    assert isinstance(mine, Adopted)
+    assert mine.group == "g"
+    assert json.loads(mine.alert) == alerts[0]
+    assert [one.group for one in _whats(decoded, CLUSTER_SHARD)] == [""]
+    assert sum(len(cell) for cell in decoded.cells.values()) == 2
+
+
+def test_a_contradiction_concerns_the_whole_cluster() -> None:
+    """What one shard found out about a broker's log goes to the cluster's shard alone."""
+    decoded = _decode_record(ContradictedRecord(at_ms=1, broker=3, lost="coordinator_log", group="g"))
+    assert _whats(decoded, CLUSTER_SHARD) == [Contradicted(broker=3, lost=Source.COORDINATOR_LOG, group="g")]
+    assert set(decoded.cells) == {CLUSTER_SHARD}
+
+
+def test_other_monitors_records_are_none_of_ours() -> None:
+    """Several monitors may share a control topic; records of another run are neither used nor counted."""
+    theirs, ours = (ClockRecord(at_ms=1, sequence=1, run=run) for run in ("theirs", "ours"))
+    assert _decode_record(theirs, run="ours") == Decoded()
+    assert _decode_record(ours, run="ours").counts == {("control", "clock"): 1}
+
+
+def test_what_is_no_control_record_is_counted_and_the_rest_is_read() -> None:
+    """Foreign, broken and empty records each count once, with a bounded sample, and stop nothing."""
+    bad = [None, b"", b"\xff", b"[]", b'{"kind":"clock"}', b'{"kind":"other","at_ms":1}', b"x" * 2000]
+    bad.append(b'{"kind":"contradicted","at_ms":1,"broker":1,"lost":"nothing","group":"g"}')
+    decoded = _decode(*bad, encode_record(ClockRecord(at_ms=1, sequence=1)))
+    assert len(decoded.bad) == len(bad)
+    assert {one.reason for one in decoded.bad} == {"not_a_control_record"}
+    assert max(len(one.sample) for one in decoded.bad) == 512
+    assert decoded.counts == {("control", "clock"): 1}

@@ -1,0 +1,115 @@
+"""The host of a shard in Spark: what is saved, what is said, and when nothing needs doing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from coordinator_model.observations import (
+    AnyObservation,
+    Clock,
+    Counted,
+    EventsClock,
+    GroupTombstone,
+    Seen,
+    Source,
+    pack,
+)
+from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look
+
+
+class SavedShard:
+    """Stands in for PySpark's group state: a tuple, or nothing yet."""
+
+    def __init__(self) -> None:
+        self.saved: tuple[Any, ...] | None = None
+        self.updates = 0
+
+    @property
+    def exists(self) -> bool:
+        return self.saved is not None
+
+    @property
+    def get(self) -> tuple[Any, ...]:
+        assert self.saved is not None
+        return self.saved
+
+    def update(self, values: tuple[Any, ...]) -> None:
+        self.saved = values
+        self.updates += 1
+
+
+def _seen(what: AnyObservation, at_ms: int = 1_000, offset: int = 0) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=Source.CONTROL,
+        partition=0,
+        offset=offset,
+        index=0,
+        broker=-1,
+        recorded_at_ms=at_ms,
+        backlog=False,
+        what=what,
+    )
+
+
+def _clock(at_ms: int, *, ask: bool = False, skew_ms: int = 0) -> Seen:
+    skews = {1: skew_ms} if skew_ms else {}
+    return _seen(Clock(sequence=at_ms, end_offset=0, position=0, skew_ms=skews, ask=ask), at_ms)
+
+
+def _frames(*seen: Seen) -> Iterator[pd.DataFrame]:
+    yield pd.DataFrame({"cluster": ["c"], "shard": [0], "payload": [pack(list(seen))]})
+
+
+@pytest.mark.parametrize(
+    ("seen", "due_ms", "expected"),
+    [
+        ([_clock(1_000)], NEVER_MS, False),
+        ([_clock(1_000)], 1_001, False),
+        ([_clock(1_000)], 1_000, True),
+        ([_seen(EventsClock(sequence=1), 2_000)], 1_500, True),
+        ([_clock(1_000, skew_ms=600)], 1_500, True),
+        ([_clock(1_000, ask=True)], NEVER_MS, True),
+        ([_seen(Counted(counts=()))], NEVER_MS, True),
+        ([_clock(1_000), _seen(GroupTombstone(group="g"))], NEVER_MS, True),
+        ([], NEVER_MS, False),
+    ],
+)
+def test_a_shard_is_woken_by_news_questions_and_deadlines_only(
+    seen: list[Seen], due_ms: int, *, expected: bool
+) -> None:
+    """Clocks that reach no deadline leave the shard asleep; anything else wakes it."""
+    assert needs_look(seen, due_ms) is expected
+
+
+def test_a_sleeping_shard_costs_no_update() -> None:
+    """Once it exists and is not due, a clock neither loads nor saves it."""
+    stage, state = ShardStage(cluster="c", shard_count=1), SavedShard()
+    list(stage(("c", 0), _frames(_clock(1_000)), state))
+    assert state.saved is not None
+    assert (state.saved[0], state.updates) == (STATE_VERSION, 1)
+    state.saved = (STATE_VERSION, NEVER_MS, state.saved[2])
+    list(stage(("c", 0), _frames(_clock(2_000)), state))
+    assert state.updates == 1
+
+
+def test_an_asked_shard_reports() -> None:
+    """A clock that asks gets one frame with the row that says so, keyed by the shard."""
+    stage, state = ShardStage(cluster="c", shard_count=1), SavedShard()
+    frames = list(stage(("c", 0), _frames(_clock(1_000, ask=True)), state))
+    rows = [tuple(row) for frame in frames for row in frame[["kind", "key"]].itertuples(index=False)]
+    assert ("reported", "0") in rows
+
+
+def test_the_saved_shard_is_what_the_next_batch_begins_with() -> None:
+    """Two batches over the saved bytes end like one batch with both."""
+    stage = ShardStage(cluster="c", shard_count=1)
+    first, second = _clock(1_000), _clock(2_000, ask=True)
+    apart, together = SavedShard(), SavedShard()
+    rows_apart = [*stage(("c", 0), _frames(first), apart), *stage(("c", 0), _frames(second), apart)]
+    rows_together = list(stage(("c", 0), _frames(first, second), together))
+    assert [frame.values.tolist() for frame in rows_apart] == [
+        frame.values.tolist() for frame in rows_together
+    ]

@@ -4,6 +4,7 @@ What the bytes mean is ``schemas.py``'s business; this module says what they tel
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from coordinator_model.observations import (
@@ -24,6 +25,9 @@ LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 COMMIT_TYPES = frozenset({LEGACY_OFFSET_COMMIT, OFFSET_COMMIT})
 _CONSUMER_PROTOCOL = "consumer"
 """Only for this protocol type do we know what a member's opaque bytes mean (Connect has its own)."""
+_SUBSCRIPTIONS_CACHED = 1_024
+"""Members of a group mostly subscribe alike, and so do its generations."""
+
 _GROUP_TYPES: Mapping[str, str] = {
     "ConsumerGroup": "consumer",
     "ShareGroup": "share",
@@ -141,6 +145,7 @@ def _member(value: Value, *, opaque: bool) -> MemberRecord:
 # --- what the clients of protocol type "consumer" put into a member's opaque bytes ---------------------
 
 
+@lru_cache(maxsize=_SUBSCRIPTIONS_CACHED)
 def subscribed_topics(subscription: bytes) -> tuple[str, ...] | None:
     """Return the topics of a ConsumerProtocol subscription, None if the bytes are something else.
 
@@ -161,14 +166,14 @@ def assigned_partitions(assignment: bytes) -> dict[str, tuple[int, ...]] | None:
     """
     if not assignment:
         return {}
-    assigned: dict[str, tuple[int, ...]] = {}
+    assigned: dict[str, list[int]] = {}
     try:
         reader = _protocol_reader(assignment)
         for topic, partitions in reader.array(_count(reader), _protocol_partitions):
-            assigned[topic] = assigned.get(topic, ()) + partitions
+            assigned.setdefault(topic, []).extend(partitions)
     except DecodeError:
         return None
-    return assigned
+    return {topic: tuple(partitions) for topic, partitions in assigned.items()}
 
 
 def _protocol_reader(data: bytes) -> Reader:
@@ -194,4 +199,4 @@ def _protocol_text(reader: Reader) -> str:
 
 
 def _protocol_partitions(reader: Reader) -> tuple[str, tuple[int, ...]]:
-    return _protocol_text(reader), tuple(reader.array(_count(reader), Reader.int32))
+    return _protocol_text(reader), reader.int32s(_count(reader))

@@ -422,6 +422,8 @@ def _reader_of(field: Field, version: int, *, flexible: bool) -> Read:
         return _nullable_struct(field, body) if field.nullable else body
     length = _length_of(kind, flexible=flexible)
     if isinstance(kind, Array):
+        if kind.of is INT32:
+            return _sized(field, length, lambda reader, count: list(reader.int32s(count)))
         element = _reader_of(Field(field.name, kind.of), version, flexible=flexible)
         return _sized(field, length, lambda reader, count: reader.array(count, element))
     if kind is STRING:

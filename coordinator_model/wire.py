@@ -133,11 +133,13 @@ class Reader:
 
     def short_length(self) -> int | None:
         """Return the length before a non-flexible string; None is null."""
-        return _checked(self.int16())
+        length: int = _INT16.unpack_from(self._data, self._advance(2))[0]
+        return length if length >= 0 else _checked(length)
 
     def int_length(self) -> int | None:
         """Return the length before non-flexible bytes or a non-flexible array; None is null."""
-        return _checked(self.int32())
+        length: int = _INT32.unpack_from(self._data, self._advance(4))[0]
+        return length if length >= 0 else _checked(length)
 
     def compact_length(self) -> int | None:
         """Return the length before a flexible string, bytes or array; None is null."""
@@ -145,9 +147,9 @@ class Reader:
 
     def text(self, size: int) -> str:
         """Return ``size`` bytes of UTF-8."""
-        raw = self.take(size)
+        start = self._advance(size)
         try:
-            return raw.decode()
+            return self._data[start : start + size].decode()
         except UnicodeDecodeError as error:
             raise DecodeError(Fault.BAD_UTF8, error.reason) from None
 
@@ -156,6 +158,11 @@ class Reader:
         if count > self.remaining:
             raise DecodeError(Fault.TRUNCATED, f"{count} elements announced, {self.remaining} bytes left")
         return [element(self) for _ in range(count)]
+
+    def int32s(self, count: int) -> tuple[int, ...]:
+        """Return ``count`` signed 32-bit integers; assignments are mostly made of these."""
+        start = self._advance(4 * count)
+        return struct.unpack_from(f">{count}i", self._data, start)
 
     def tags(self) -> Iterator[tuple[int, "Reader"]]:
         """Yield each tagged field as (tag, reader of exactly its payload) and step over it.

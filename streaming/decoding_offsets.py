@@ -292,17 +292,26 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     key = _Bytes(encoded.dictionary)
     group_end, topic_end, plain = _key_layout(key)
     legible = np.ones(len(raw), np.bool_)
+    first, count = _first_and_count(code)
     for number in np.flatnonzero(~plain).tolist():
         try:
             read_commit_key(raw[number])
         except DecodeError as error:
             legible[number] = False
             raw[number] = bytes(4)
-            places = np.flatnonzero(code == number)
-            faults.add(rows, int(row[places[0]]), error, len(places))
+            faults.add(rows, int(row[first[number]]), error, int(count[number]))
     keep = legible[code]
     partition: list[int] = key.number(key.start + key.length - 4, 4).tolist()
     return row[keep], code[keep], _texts(raw, group_end.tolist(), topic_end.tolist(), partition)
+
+
+def _first_and_count(code: Ints) -> tuple[Ints, Ints]:
+    """Return where each code from 0 on is first met, and how often it is."""
+    count = np.bincount(code)
+    first = np.zeros(len(count), np.int64)
+    # Of several values for one place numpy keeps the last, so going backwards leaves the first.
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    return first, count
 
 
 def _key_layout(key: _Bytes) -> tuple[Ints, Ints, Bools]:

@@ -74,6 +74,7 @@ def test_a_huge_announced_length_allocates_nothing() -> None:
     tracemalloc.start()
     assert _fault(lambda: Reader(bytes(20)).take(2**31 - 1)) is Fault.TRUNCATED
     assert _fault(lambda: Reader(bytes(20)).array(2**31 - 1, Reader.int32)) is Fault.TRUNCATED
+    assert _fault(lambda: Reader(bytes(20)).int32s(2**31 - 1)) is Fault.TRUNCATED
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000

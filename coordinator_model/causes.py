@@ -42,7 +42,8 @@ def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
     gone = _culprit_gone(group, kind, reason, at_ms)
     if gone is not None and kind in _LEAVES and gone.how is not CauseKind.UNKNOWN:
         kind = gone.how
-    member_id = reason.member_ids[0] if reason.member_ids else gone.member_id if gone else ""
+    named = next(filter(None, reason.member_ids), "")
+    member_id = named or (gone.member_id if gone else "")
     said = cause_by(group, kind, member_id, _detail(reason, gone))
     if reason.instance_id is not None and said.client_id == client_id_in(member_id) == reason.instance_id:
         # A static member's id begins with its instance id, which is no client id.

@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -263,7 +264,7 @@ class Telling:
             broker=int(options.get("broker", "1")) if source is not TOPIC else -1,
             recorded_at_ms=now_ms,
             backlog=self.context.backlog,
-            what=make(words, options),
+            what=cast("seen_as.AnyObservation", make(words, options)),
         )
 
     def answer(self, step: Step) -> Iterator[str]:

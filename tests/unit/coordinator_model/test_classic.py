@@ -1,0 +1,553 @@
+"""The classic machine as a whole: its limits, what it keeps of members, and what must always hold."""
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_model import classic
+from coordinator_model import observations as seen_as
+from coordinator_model.classic import Context
+from coordinator_model.group import (
+    Basis,
+    Cause,
+    CauseKind,
+    Departure,
+    Group,
+    Member,
+    Rebalance,
+    Step,
+    Transition,
+)
+from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
+from coordinator_model.states import GroupState, can_move
+from coordinator_model.transitions import transition_id
+
+UUID = "00000000-0000-4000-8000-000000000000"
+A, B = f"app-a-{UUID}", f"app-b-{UUID}"
+FULL = Context("prod", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)
+REQUESTS = msgspec.structs.replace(FULL, info_live=False)
+OFFSETS = msgspec.structs.replace(REQUESTS, requests_live=False)
+
+
+def seen(at_ms: int, what: Any, source: Source = Source.COORDINATOR_LOG, broker: int = 1) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=source,
+        partition=0,
+        offset=0,
+        index=0,
+        broker=broker if source is not Source.OFFSETS else -1,
+        recorded_at_ms=at_ms + 3,
+        backlog=False,
+        what=what,
+    )
+
+
+def record(generation: int, *members: str, since_ms: int = -1, **more: Any) -> seen_as.GroupRecorded:
+    return seen_as.GroupRecorded(
+        group="g",
+        generation=generation,
+        protocol_type="consumer",
+        protocol="range" if members else None,
+        leader_id=members[0] if members else None,
+        state_since_ms=since_ms,
+        members=tuple(
+            MemberRecord(
+                member_id=member,
+                client_id=member.removesuffix(f"-{UUID}"),
+                client_host="/10.0.0.1",
+                session_timeout_ms=6_000,
+                rebalance_timeout_ms=30_000,
+                topics=("orders",),
+                assigned={"orders": (0, 1)},
+                **more,
+            )
+            for member in members
+        ),
+    )
+
+
+def stable(*members: str, context: Context = FULL) -> Group:
+    """Return a group that has just become Stable in generation 5."""
+    group = classic.new_group("g")
+    backlog = msgspec.structs.replace(context, info_live=False, backlog=True)
+    classic.apply(group, seen(1_000, record(5, *members, since_ms=990), Source.OFFSETS), backlog)
+    return group
+
+
+def started(kind: str, *members: str, generation: int = 5, **more: Any) -> seen_as.RebalanceStarted:
+    reason = Reason(kind=kind, text=f"because of {kind}", member_ids=members, **more)
+    return seen_as.RebalanceStarted(group="g", generation=generation, reason=reason)
+
+
+def test_culprit_has_client_and_host_of_the_departed_member() -> None:
+    """The line about a failed member comes first; the rebalance it causes still names its client and host."""
+    group = stable(A, B)
+
+    classic.apply(group, seen(2_000, seen_as.MemberFailed(group="g", member_id=B)), FULL)
+    step = classic.apply(group, seen(2_000, started("session_timeout", B)), FULL)
+
+    assert step == Step(
+        transitions=[
+            Transition(
+                id=transition_id("prod", "g", GroupState.PREPARING_REBALANCE, 5, 2_000),
+                cluster="prod",
+                group="g",
+                group_type="classic",
+                from_state=GroupState.STABLE,
+                to_state=GroupState.PREPARING_REBALANCE,
+                generation=5,
+                at_ms=2_000,
+                recorded_at_ms=2_003,
+                cause=Cause(
+                    kind=CauseKind.SESSION_TIMEOUT,
+                    member_id=B,
+                    client_id="app-b",
+                    client_host="/10.0.0.1",
+                    detail="because of session_timeout",
+                ),
+                basis=Basis.OBSERVED,
+                source="coordinator_log",
+            )
+        ]
+    )
+
+
+def test_departure_keeps_all_that_was_known() -> None:
+    """What the rules need of a member that went is kept, heartbeats and connection included."""
+    group = stable(A)
+    client = Client(client_id="app-a", host="/10.0.0.9", connection="c1", software="librdkafka")
+    beat = seen_as.Heartbeats(
+        group="g", member_id=A, generation=5, error_code=0, times=(1_500, 1_900), client=client
+    )
+    classic.apply(group, seen(1_900, beat, Source.REQUEST_LOG), FULL)
+
+    step = classic.apply(
+        group, seen(2_000, seen_as.MemberLeft(group="g", member_id=A, client_reason="bye")), FULL
+    )
+
+    gone = Departure(
+        at_ms=2_000,
+        member_id=A,
+        client_id="app-a",
+        client_host="/10.0.0.9",
+        how=CauseKind.MEMBER_LEFT,
+        joined_at_ms=1_000,
+        last_heartbeat_ms=1_900,
+        session_timeout_ms=6_000,
+        connection="c1",
+        rebalance_timeout_ms=30_000,
+        reason="bye",
+    )
+    assert (step, group.departures, group.members) == (Step(departures=[gone]), (gone,), {})
+
+
+def test_unknown_member_is_named_by_its_id() -> None:
+    """A generated member id begins with the client id, which is all that a first line tells."""
+    group = classic.new_group("g")
+
+    step = classic.apply(group, seen(2_000, started("member_left", B)), FULL)
+
+    assert step.transitions[0].cause == Cause(
+        kind=CauseKind.MEMBER_LEFT, member_id=B, client_id="app-b", detail="because of member_left"
+    )
+
+
+@pytest.mark.parametrize("kind", list(CauseKind))
+def test_reason_becomes_the_cause(kind: CauseKind) -> None:
+    """Whatever kind a reason has, the rebalance has it for its cause, and it is counted."""
+    group = stable(A)
+
+    step = classic.apply(group, seen(2_000, started(str(kind))), FULL)
+
+    assert [told.cause.kind for told in step.transitions] == [kind]
+    assert group.rebalances == {str(kind): 1}
+
+
+def test_a_reason_nobody_knows_is_unknown() -> None:
+    """A future Kafka's reason does not stop the model."""
+    step = classic.apply(stable(A), seen(2_000, started("quorum_lost", B)), FULL)
+
+    assert step.transitions[0].cause == Cause(
+        kind=CauseKind.UNKNOWN, member_id=B, client_id="app-b", detail="because of quorum_lost"
+    )
+
+
+def test_leave_by_instance_id_names_the_member_that_just_left() -> None:
+    """The coordinator's reason is empty then; the line before has the member."""
+    group = stable(A, B)
+    reason = "consumer poll timeout has expired."
+    left = seen_as.MemberLeft(group="g", member_id=B, client_reason=reason)
+
+    classic.apply(group, seen(2_000, left), FULL)
+    step = classic.apply(group, seen(2_001, started("member_left", "")), FULL)
+
+    assert step.transitions[0].cause == Cause(
+        kind=CauseKind.POLL_TIMEOUT,
+        client_id="app-b",
+        client_host="/10.0.0.1",
+        member_id=B,
+        detail=f"because of member_left; client reason: {reason}",
+    )
+
+
+def test_join_phase_restarts_sessions_and_flags() -> None:
+    """At its end every member has joined, none has synced, and all session timers start again."""
+    group = stable(A, B)
+    classic.apply(group, seen(2_000, started("leader_rejoined", A)), FULL)
+    refused = seen_as.Heartbeats(group="g", member_id=B, generation=5, error_code=27, times=(2_100, 2_200))
+    classic.apply(group, seen(2_200, refused, Source.REQUEST_LOG), FULL)
+    during = [(m.member_id, m.rejoined, m.heartbeats_refused) for m in group.members.values()]
+
+    classic.apply(group, seen(3_000, seen_as.JoinPhaseEnded(group="g", generation=6, member_count=2)), FULL)
+
+    after = [(m.member_id, m.rejoined, m.synced, m.session_base_ms) for m in group.members.values()]
+    assert during == [(A, True, 0), (B, False, 2)]
+    assert after == [(A, True, False, 3_000), (B, True, False, 3_000)]
+
+
+def test_rebalance_is_kept_from_start_to_end() -> None:
+    """One rebalance from Stable to Stable, with its three times."""
+    group = stable(A)
+    classic.apply(group, seen(2_000, started("leader_rejoined", A)), FULL)
+    classic.apply(group, seen(3_000, seen_as.JoinPhaseEnded(group="g", generation=6, member_count=1)), FULL)
+    classic.apply(group, seen(3_500, record(6, A, since_ms=3_000), Source.OFFSETS), FULL)
+
+    assert group.rebalance == Rebalance(
+        started_at_ms=2_000,
+        old_generation=5,
+        cause=Cause(
+            kind=CauseKind.LEADER_REJOINED,
+            member_id=A,
+            client_id="app-a",
+            client_host="/10.0.0.1",
+            detail="because of leader_rejoined",
+        ),
+        joined_at_ms=3_000,
+        ended_at_ms=3_500,
+        unstable_since_ms=2_000,
+        completing_since_ms=3_000,
+    )
+
+
+def test_members_keep_their_first_arrival_over_generations() -> None:
+    """Storms need to know who is new, so a record does not make old members new."""
+    group = stable(A)
+    classic.apply(group, seen(9_000, record(6, A, B, since_ms=8_000), Source.OFFSETS), OFFSETS)
+
+    assert {m.member_id: m.joined_at_ms for m in group.members.values()} == {A: 1_000, B: 9_000}
+
+
+def test_static_member_keeps_its_arrival_under_a_new_id() -> None:
+    """A restarted static member is the same member."""
+    group = stable()
+    classic.apply(group, seen(2_000, record(6, A, instance_id="node-1"), Source.OFFSETS), OFFSETS)
+
+    step = classic.apply(group, seen(3_000, record(6, B, instance_id="node-1"), Source.OFFSETS), OFFSETS)
+
+    assert step == Step(arrivals=[B])
+    assert group.members == {
+        B: Member(
+            member_id=B,
+            client_id="app-b",
+            client_host="/10.0.0.1",
+            instance_id="node-1",
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=30_000,
+            joined_at_ms=2_000,
+            session_base_ms=2_000,
+            topics=("orders",),
+            assigned={"orders": (0, 1)},
+            synced=True,
+        )
+    }
+
+
+def test_record_without_rebalance_timeout_uses_the_sessions() -> None:
+    """Version 0 of the record has none; Kafka falls back the same way."""
+    group = classic.new_group("g")
+    old = msgspec.structs.replace(record(1, A).members[0], rebalance_timeout_ms=-1)
+    what = msgspec.structs.replace(record(1, A), members=(old,))
+
+    classic.apply(group, seen(1_000, what, Source.OFFSETS), OFFSETS)
+
+    assert group.members[A].rebalance_timeout_ms == 6_000
+
+
+def test_pending_ids_are_bounded() -> None:
+    """A client that asks for an id again and again (KAFKA-7610) does not fill the memory."""
+    group = stable(A)
+    for number in range(5_050):
+        handed = seen_as.MemberIdHandedOut(group="g", member_id=f"x-{number}", state="Stable")
+        classic.apply(group, seen(2_000 + number, handed), FULL)
+
+    assert (len(group.pending), next(iter(group.pending))) == (5_000, "x-50")
+
+
+def test_departures_are_bounded() -> None:
+    """The last 32 members that went are remembered."""
+    group = stable(A)
+    for number in range(40):
+        classic.apply(
+            group, seen(2_000 + number, seen_as.MemberFailed(group="g", member_id=f"x-{number}")), FULL
+        )
+
+    assert [gone.member_id for gone in group.departures] == [f"x-{number}" for number in range(8, 40)]
+
+
+def test_commits_are_kept_by_partition_and_deleted_by_tombstones() -> None:
+    """The newest offset of each partition, nothing of a deleted one."""
+    group = stable(A)
+    commits = (
+        seen_as.Commit("t", 0, 5, 1_500),
+        seen_as.Commit("t", 1, 7, 1_501),
+        seen_as.Commit("u", 0, 1, 1_502),
+    )
+    classic.apply(
+        group, seen(1_502, seen_as.OffsetsCommitted(group="g", commits=commits), Source.OFFSETS), FULL
+    )
+    gone = (seen_as.Commit("t", 0, None, 1_600), seen_as.Commit("u", 0, None, 1_600))
+    classic.apply(group, seen(1_600, seen_as.OffsetsCommitted(group="g", commits=gone), Source.OFFSETS), FULL)
+
+    assert (group.commits, group.last_commit_ms) == ({"t": {1: (7, 1_501)}}, 1_502)
+
+
+def test_due_is_the_earliest_of_grace_and_sessions() -> None:
+    """The shard is told when to look again: here the first silent member, a second after its deadline."""
+    group = stable(A, B)
+    for member, at_ms in ((A, 2_000), (B, 1_500)):
+        beat = seen_as.Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
+        classic.apply(group, seen(at_ms, beat, Source.REQUEST_LOG), REQUESTS)
+
+    assert classic.due_at(group, REQUESTS) == 1_500 + 6_000 + 1_000
+    assert classic.due_at(group, FULL) is None
+    assert classic.due_at(group, OFFSETS) is None
+
+
+def test_nothing_is_due_before_its_time() -> None:
+    """A deadline passed early does nothing."""
+    group = stable(A)
+    beat = seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=0, times=(1_500,))
+    classic.apply(group, seen(1_500, beat, Source.REQUEST_LOG), REQUESTS)
+
+    assert classic.pass_time(group, 8_499, REQUESTS) == Step()
+    assert len(classic.pass_time(group, 8_500, REQUESTS).transitions) == 2
+
+
+def test_request_log_moves_nothing_while_the_info_log_is_live() -> None:
+    """With the coordinator's own word at hand, requests only tell about members."""
+    group = stable(A, B)
+    requests = [
+        seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=27, times=(2_000,)),
+        seen_as.LeaveAnswered(group="g", member_id=B, error_code=0),
+        seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=25, times=(2_100,)),
+        seen_as.SyncAnswered(group="g", member_id=A, error_code=27, generation=5, arrived_at_ms=2_100),
+        seen_as.DeleteAnswered(group="g", error_code=0),
+    ]
+
+    steps = [classic.apply(group, seen(2_100, what, Source.REQUEST_LOG), FULL) for what in requests]
+
+    assert [step.transitions for step in steps] == [[]] * 5
+    assert (group.state, group.generation, list(group.members)) == (GroupState.STABLE, 5, [A])
+
+
+# --- whatever comes, in whatever order ---------------------------------------------------------------
+
+MEMBERS = st.sampled_from([A, B, f"app-c-{UUID}", "", "odd id"])
+GENERATIONS = st.integers(0, 6)
+CODES = st.sampled_from([0, 14, 16, 22, 25, 27, 79, 81, 82])
+MEMBER_TUPLES = st.lists(MEMBERS, max_size=3, unique=True).map(tuple)
+REASONS = st.builds(
+    Reason, kind=st.sampled_from([*map(str, CauseKind), "new"]), text=st.just("why"), member_ids=MEMBER_TUPLES
+)
+CLIENTS = st.sampled_from([Client(), Client(client_id="app-a", host="/h", connection="c1")])
+G = st.just("g")
+TIMES = st.lists(st.integers(0, 60_000), min_size=1, max_size=3).map(lambda t: tuple(sorted(t)))
+LINES = st.one_of(
+    st.builds(seen_as.MemberIdHandedOut, group=G, member_id=MEMBERS, state=st.sampled_from(["", "Stable"])),
+    st.builds(seen_as.MemberJoined, group=G, member_id=MEMBERS, instance_id=st.sampled_from([None, "i"])),
+    st.builds(seen_as.StaticMemberReplaced, group=G, instance_id=st.just("i"), old_member_id=MEMBERS),
+    st.builds(seen_as.RebalanceStarted, group=G, generation=GENERATIONS, reason=REASONS),
+    st.builds(seen_as.JoinPhaseEnded, group=G, generation=GENERATIONS, member_count=st.integers(1, 3)),
+    st.builds(seen_as.AssignmentReceived, group=G, generation=GENERATIONS, leader_id=MEMBERS),
+    st.builds(seen_as.GroupEmptied, group=G, generation=GENERATIONS),
+    st.builds(seen_as.MembersKicked, group=G, member_ids=MEMBER_TUPLES),
+    st.builds(seen_as.MemberFailed, group=G, member_id=MEMBERS),
+    st.builds(seen_as.PendingMemberExpired, group=G, member_id=MEMBERS),
+    st.builds(seen_as.MemberLeft, group=G, member_id=MEMBERS, client_reason=st.none() | st.text(max_size=3)),
+    st.builds(seen_as.NobodyRejoined, group=G),
+    st.builds(seen_as.SimpleGroupCreated, group=G),
+    st.builds(seen_as.GroupLoaded, group=G, group_type=st.just("classic"), member_count=st.integers(0, 2)),
+    st.builds(seen_as.GroupUnloaded, group=G, generation=GENERATIONS),
+    st.builds(seen_as.LeaderReplaced, old_leader_id=MEMBERS, new_leader_id=st.none() | MEMBERS),
+    st.builds(
+        seen_as.InstanceFenced,
+        member_id=MEMBERS,
+        instance_id=st.just("i"),
+        by_member_id=MEMBERS,
+        operation=st.just("heartbeat"),
+    ),
+    st.builds(seen_as.GroupsDeleted, names=G),
+    st.builds(seen_as.LogNoted, kind=st.just("other")),
+)
+RECORDS = st.one_of(
+    st.builds(
+        lambda generation, members, since_ms: record(generation, *members, since_ms=since_ms),
+        GENERATIONS,
+        MEMBER_TUPLES,
+        st.integers(-1, 60_000),
+    ),
+    st.just(msgspec.structs.replace(record(0), protocol_type="")),
+    st.builds(seen_as.GroupTombstone, group=G),
+    st.builds(
+        lambda offset: seen_as.OffsetsCommitted(group="g", commits=(seen_as.Commit("t", 0, offset, 1),)),
+        st.none() | st.integers(0, 9),
+    ),
+)
+ANSWERS = st.one_of(
+    st.builds(
+        seen_as.Heartbeats,
+        group=G,
+        member_id=MEMBERS,
+        generation=GENERATIONS,
+        error_code=CODES,
+        times=TIMES,
+        client=CLIENTS,
+    ),
+    st.builds(
+        seen_as.JoinAnswered,
+        group=G,
+        member_id=MEMBERS,
+        error_code=CODES,
+        generation=GENERATIONS,
+        leader_id=MEMBERS,
+        arrived_at_ms=st.integers(0, 60_000),
+        requested_member_id=MEMBERS,
+        instance_id=st.sampled_from([None, "i"]),
+        session_timeout_ms=st.sampled_from([-1, 6_000]),
+        rebalance_timeout_ms=st.sampled_from([-1, 5_000]),
+        member_ids=MEMBER_TUPLES,
+        client=CLIENTS,
+    ),
+    st.builds(
+        seen_as.SyncAnswered,
+        group=G,
+        member_id=MEMBERS,
+        error_code=CODES,
+        generation=GENERATIONS,
+        arrived_at_ms=st.just(0),
+        by_leader=st.booleans(),
+    ),
+    st.builds(
+        seen_as.LeaveAnswered,
+        group=G,
+        member_id=MEMBERS,
+        error_code=CODES,
+        instance_id=st.sampled_from([None, "i"]),
+        client=CLIENTS,
+    ),
+    st.builds(
+        seen_as.CommitsAnswered,
+        group=G,
+        member_id=MEMBERS,
+        generation=GENERATIONS,
+        error_code=CODES,
+        times=TIMES,
+        client=CLIENTS,
+    ),
+    st.builds(seen_as.DeleteAnswered, group=G, error_code=CODES),
+)
+SIGHTS = st.one_of(
+    st.builds(
+        lambda t, w, b: seen(t, w, broker=b), st.integers(0, 60_000), LINES, st.sampled_from([1, 1, 1, 2])
+    ),
+    st.builds(lambda t, w: seen(t, w, Source.OFFSETS), st.integers(0, 60_000), RECORDS),
+    st.builds(lambda t, w: seen(t, w, Source.REQUEST_LOG), st.integers(0, 60_000), ANSWERS),
+)
+CONTEXTS = st.builds(
+    Context,
+    cluster=st.just("prod"),
+    info_live=st.booleans(),
+    offsets_enabled=st.booleans(),
+    backlog=st.just(False),
+    requests_live=st.booleans(),
+)
+IN_ORDER = st.lists(SIGHTS, max_size=25).map(lambda sights: sorted(sights, key=lambda s: (s.at_ms, s.source)))
+IN_ANY_ORDER = st.lists(SIGHTS, max_size=25)
+
+
+def run(sights: list[Seen], context: Context, *, saved: bool = False) -> tuple[Group, list[Step]]:
+    """Apply everything, firing deadlines on the way; ``saved`` stores and loads the group each time."""
+    group, steps = classic.new_group("g"), []
+    for sight in sights:
+        due_ms = classic.due_at(group, context)
+        if due_ms is not None and due_ms <= sight.at_ms:
+            steps.append(classic.pass_time(group, due_ms, context))
+        steps.append(classic.apply(group, sight, context))
+        if saved:
+            group = msgspec.msgpack.decode(msgspec.msgpack.encode(group), type=Group)
+    return group, steps
+
+
+def is_adoption(told: Transition) -> bool:
+    """Say whether a transition is one of the documented ways around the table of moves."""
+    return (
+        told.from_state is GroupState.DEAD
+        or told.cause.kind is CauseKind.COORDINATOR_MOVED
+        or told.replaces is not None
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(IN_ORDER | IN_ANY_ORDER, CONTEXTS)
+def test_only_legal_moves_and_documented_adoptions(sights: list[Seen], context: Context) -> None:
+    """Whatever comes, a transition is a move of Kafka's table, or says why it is not."""
+    _, steps = run(sights, context)
+
+    told = [transition for step in steps for transition in step.transitions]
+    assert [t for t in told if not can_move(t.from_state, t.to_state) and not is_adoption(t)] == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(IN_ORDER | IN_ANY_ORDER, CONTEXTS)
+def test_a_generation_falls_only_for_a_reason(sights: list[Seen], context: Context) -> None:
+    """Only a new life, a new coordinator or a corrected guess lead to a smaller generation."""
+    _, steps = run(sights, context)
+
+    told = [t for step in steps for t in step.transitions]
+    falls = [after for before, after in itertools.pairwise(told) if after.generation < before.generation]
+    assert [fall for fall in falls if not is_adoption(fall)] == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(IN_ORDER | IN_ANY_ORDER, CONTEXTS)
+def test_saving_and_loading_changes_nothing(sights: list[Seen], context: Context) -> None:
+    """A group that is stored and loaded between any two observations ends the same and says the same."""
+    assert run(sights, context, saved=True) == run(sights, context)
+
+
+@settings(max_examples=200, deadline=None)
+@given(IN_ORDER, CONTEXTS, st.data())
+def test_each_transition_is_told_once(sights: list[Seen], context: Context, data: st.DataObject) -> None:
+    """The coordinator's lines and records seen twice give the transitions of seeing them once."""
+    log = [sight for sight in sights if sight.source is not Source.REQUEST_LOG]
+    twice = [copy for sight in log for copy in ([sight, sight] if data.draw(st.booleans()) else [sight])]
+
+    once_told = [t.id for step in run(log, context)[1] for t in step.transitions]
+    twice_told = [t.id for step in run(twice, context)[1] for t in step.transitions]
+    assert twice_told == once_told
+
+
+@settings(max_examples=100, deadline=None)
+@given(IN_ORDER)
+def test_backlog_says_nothing(sights: list[Seen]) -> None:
+    """What stood before the first start changes the group and is never told."""
+    context = Context("prod", info_live=False, offsets_enabled=True, backlog=True)
+    group, steps = run(sights, context)
+
+    assert steps == [Step()] * len(steps)
+    assert group.rebalances == {}

@@ -19,11 +19,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from coordinator_model.hashing import shard_of
@@ -35,7 +33,7 @@ from coordinator_model.observations import (
     Undecodable,
 )
 from coordinator_model.records import (
-    OFFSET_COMMIT,
+    LEGACY_OFFSET_COMMIT,
     CommitValue,
     Recorded,
     kind_of,
@@ -44,10 +42,9 @@ from coordinator_model.records import (
     read_commit_value,
 )
 from coordinator_model.wire import DecodeError, Fault
+from streaming.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoded import Decoded
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from streaming.plain_commits import KeyLayout, key_layout, read_plain_values
 
 ORIGIN = "offsets"
 FOLD_MS = 1_000
@@ -55,67 +52,7 @@ FOLD_MS = 1_000
 _SAMPLE_BYTES_MAX = 110
 """Of key and value each: as hex in one JSON object they stay below 512 bytes."""
 
-_KEY_FRAME_SIZE = 10
-"""Record type, two lengths and the partition of a commit's key."""
-
-# The plain layouts of a commit's value, by its version: 2 bytes version, 8 offset, from 3 on 4 leader
-# epoch, then the metadata behind its length, 8 commit time, in version 1 another 8, in version 4 tags.
-_METADATA_AT: Ints = np.array([10, 10, 10, 14, 14])
-_LENGTH_SIZE: Ints = np.array([2, 2, 2, 2, 1])
-_AFTER_METADATA: Ints = np.array([8, 16, 8, 8, 8])
-_NEWEST_VERSION = 4
-_NO_TAGS_SIZE = 1
-_TOPIC_ID_TAG = 0x01_00_10
-"""One tagged field, number 0, 16 bytes long."""
-_TOPIC_ID_SIZE = 19
-
 _shard_of = lru_cache(maxsize=65_536)(shard_of)
-
-
-class _Bytes:
-    """One binary column as numpy sees it: every value's place in one buffer."""
-
-    def __init__(self, column: pa.Array) -> None:
-        self.column = column
-        _, offsets, data = column.buffers()
-        wide = pa.types.is_large_binary(column.type)
-        ends = (
-            np.frombuffer(offsets, dtype=np.int64 if wide else np.int32) if offsets else np.zeros(1, np.int64)
-        )
-        ends = ends[column.offset : column.offset + len(column) + 1].astype(np.int64)
-        self.start: Ints = ends[:-1]
-        self.length: Ints = np.diff(ends)
-        self.present: Bools = column.is_valid().to_numpy(zero_copy_only=False)
-        raw = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
-        # Reads of 8 bytes are clipped to the buffer, so it must have 8.
-        self.data = raw if len(raw) >= 8 else np.pad(raw, (0, 8 - len(raw)))
-
-    def byte(self, place: Ints) -> Ints:
-        """Return the byte at each place; places outside give some byte, to be masked by the caller."""
-        return self.data[np.clip(place, 0, len(self.data) - 1)].astype(np.int64)
-
-    def number(self, place: Ints, size: int) -> Ints:
-        """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
-        count = len(self.data) - size + 1
-        window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
-        return window[np.clip(place, 0, count - 1)].astype(np.int64)
-
-    def at(self, row: int) -> bytes | None:
-        """Return one value."""
-        value: bytes | None = self.column[row].as_py()
-        return value
-
-    def is_ascii(self, start: Ints, length: Ints) -> Bools:
-        """Say of each stretch whether it is ASCII, and so valid UTF-8; stretches lie in the buffer."""
-        ascii_only = np.ones(len(start), np.bool_)
-        # Clients write metadata of few lengths (most none at all), so this loop is short.
-        for size in np.unique(length[length > 0]).tolist():
-            rows = np.flatnonzero(length == size)
-            windows: npt.NDArray[np.uint8] = np.ndarray(
-                (len(self.data) - size + 1, size), dtype=np.uint8, buffer=self.data, strides=(1, 1)
-            )
-            ascii_only[rows] = windows[start[rows]].max(axis=1) < 0x80
-        return ascii_only
 
 
 @dataclass
@@ -125,8 +62,8 @@ class _Rows:
     partition: int
     offset: Ints
     timestamp_ms: Ints
-    key: _Bytes
-    value: _Bytes
+    key: BinaryColumn
+    value: BinaryColumn
     backlog: Bools
 
     def seen(self, row: int, what: Recorded) -> Seen:
@@ -230,8 +167,8 @@ def _by_partition(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Ite
             partition=partition,
             offset=offset,
             timestamp_ms=part.column("timestamp_ms").to_numpy(zero_copy_only=False),
-            key=_Bytes(part.column("key")),
-            value=_Bytes(part.column("value")),
+            key=BinaryColumn(part.column("key")),
+            value=BinaryColumn(part.column("value")),
             backlog=offset < backlog_ends.get(partition, 0),
         )
 
@@ -239,7 +176,7 @@ def _by_partition(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Ite
 # --- everything but commits, row by row ---------------------------------------------------------------
 
 
-def _looks_like_commit(key: _Bytes) -> Bools:
+def _looks_like_commit(key: BinaryColumn) -> Bools:
     """Say of each row whether its key announces record type 0 or 1."""
     return np.asarray(key.present & (key.length >= 2) & (key.number(key.start, 2) & ~1 == 0))
 
@@ -270,7 +207,8 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
     """Return the readable ones of the commit rows ``row``, and count those and the others."""
     row, code, keys = _read_keys(rows, row, faults)
     tombstone = ~rows.value.present[row]
-    offset, committed_at_ms, plain = _read_plain_values(rows, row)
+    legacy = rows.key.byte(rows.key.start[row] + 1) == LEGACY_OFFSET_COMMIT
+    offset, committed_at_ms, plain = read_plain_values(rows.value, row, legacy=legacy)
     committed_at_ms = np.where(tombstone, rows.timestamp_ms[row], committed_at_ms)
     good = plain | tombstone
     for index in np.flatnonzero(~good).tolist():
@@ -289,11 +227,10 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     encoded = column.dictionary_encode()
     code = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     raw = encoded.dictionary.to_pylist()
-    key = _Bytes(encoded.dictionary)
-    group_end, topic_end, plain = _key_layout(key)
+    layout = key_layout(BinaryColumn(encoded.dictionary))
     legible = np.ones(len(raw), np.bool_)
     first, count = _first_and_count(code)
-    for number in np.flatnonzero(~plain).tolist():
+    for number in np.flatnonzero(~layout.plain).tolist():
         try:
             read_commit_key(raw[number])
         except DecodeError as error:
@@ -301,8 +238,7 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
             raw[number] = bytes(4)
             faults.add(rows, int(row[first[number]]), error, int(count[number]))
     keep = legible[code]
-    partition: list[int] = key.number(key.start + key.length - 4, 4).tolist()
-    return row[keep], code[keep], _texts(raw, group_end.tolist(), topic_end.tolist(), partition)
+    return row[keep], code[keep], _parts(raw, layout)
 
 
 def _first_and_count(code: Ints) -> tuple[Ints, Ints]:
@@ -314,57 +250,16 @@ def _first_and_count(code: Ints) -> tuple[Ints, Ints]:
     return first, count
 
 
-def _key_layout(key: _Bytes) -> tuple[Ints, Ints, Bools]:
-    """Return where group and topic end within each commit key, and whether it is surely a whole one."""
-    group = key.number(key.start + 2, 2)
-    topic = key.number(key.start + 4 + np.maximum(group, 0), 2)
-    fits = (group >= 0) & (topic >= 0) & (group + topic + _KEY_FRAME_SIZE == key.length)
-    plain = fits & key.is_ascii(key.start, np.where(fits, key.length - 4, 0))
-    return 4 + group, 6 + group + topic, plain
-
-
-def _texts(raw: list[bytes], group_end: list[int], topic_end: list[int], partition: list[int]) -> _Keys:
+def _parts(raw: list[bytes], layout: KeyLayout) -> _Keys:
     """Return the parts of keys that are known to be readable, or to have no rows."""
+    group_end, topic_end = layout.group_end.tolist(), layout.topic_end.tolist()
     return _Keys(
         group=[key[4:end].decode() for key, end in zip(raw, group_end, strict=True)],
         topic=[
             key[start + 2 : end].decode() for key, start, end in zip(raw, group_end, topic_end, strict=True)
         ],
-        partition=partition,
+        partition=layout.partition.tolist(),
     )
-
-
-def _read_plain_values(rows: _Rows, row: Ints) -> tuple[Ints, Ints, Bools]:
-    """Return each row's offset, commit time, and whether its value has exactly a known plain layout.
-
-    The first two mean nothing where the third is false.  A sum of all parts that equals the value's
-    length proves that every read below was within the value.
-    """
-    value = rows.value
-    start, length = value.start[row], value.length[row]
-    version = value.number(start, 2)
-    newest = np.where(rows.key.byte(rows.key.start[row] + 1) == OFFSET_COMMIT, _NEWEST_VERSION, 0)
-    known = value.present[row] & (version >= 0) & (version <= newest)
-    version = np.where(known, version, 0)
-    length_at = start + _METADATA_AT[version]
-    metadata_at = length_at + _LENGTH_SIZE[version]
-    compact = version == _NEWEST_VERSION
-    announced = value.byte(length_at)
-    # A compact length of 128 and more takes a second byte: not plain.
-    metadata = np.where(compact, np.where(announced < 0x80, announced - 1, -1), value.number(length_at, 2))
-    time_at = metadata_at + metadata
-    tail = np.where(compact, _tags_size(value, time_at + 8), 0)
-    fits = (metadata >= 0) & (time_at + _AFTER_METADATA[version] + tail == start + length)
-    plain = known & fits & (tail >= 0)
-    plain &= value.is_ascii(metadata_at, np.where(plain, metadata, 0))
-    return value.number(start + 2, 8), value.number(time_at, 8), plain
-
-
-def _tags_size(value: _Bytes, place: Ints) -> Ints:
-    """Return the size of a tagged section without tags or with the topic id alone, else -1."""
-    none = value.byte(place) == 0
-    topic_id = value.number(place - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
-    return np.where(none, _NO_TAGS_SIZE, np.where(topic_id, _TOPIC_ID_SIZE, -1))
 
 
 def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | None:

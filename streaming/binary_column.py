@@ -1,0 +1,56 @@
+"""One binary Arrow column, read with numpy straight out of its buffers."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class BinaryColumn:
+    """A binary or large_binary column as numpy sees it: every value's place in one buffer."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self.column = column
+        _, offsets, data = column.buffers()
+        wide = pa.types.is_large_binary(column.type)
+        ends = (
+            np.frombuffer(offsets, dtype=np.int64 if wide else np.int32) if offsets else np.zeros(1, np.int64)
+        )
+        ends = ends[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        self.start: Ints = ends[:-1]
+        self.length: Ints = np.diff(ends)
+        self.present: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+        raw = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
+        # Reads of 8 bytes are clipped to the buffer, so it must have 8.
+        self.data = raw if len(raw) >= 8 else np.pad(raw, (0, 8 - len(raw)))
+
+    def byte(self, place: Ints) -> Ints:
+        """Return the byte at each place; places outside give some byte, to be masked by the caller."""
+        return self.data[np.clip(place, 0, len(self.data) - 1)].astype(np.int64)
+
+    def number(self, place: Ints, size: int) -> Ints:
+        """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
+        count = len(self.data) - size + 1
+        window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
+        return window[np.clip(place, 0, count - 1)].astype(np.int64)
+
+    def at(self, row: int) -> bytes | None:
+        """Return one value."""
+        value: bytes | None = self.column[row].as_py()
+        return value
+
+    def is_ascii(self, start: Ints, length: Ints) -> Bools:
+        """Say of each stretch whether it is ASCII, and so valid UTF-8; stretches lie in the buffer."""
+        ascii_only = np.ones(len(start), np.bool_)
+        # Clients write metadata of few lengths (most none at all), so this loop is short.
+        for size in np.unique(length[length > 0]).tolist():
+            rows = np.flatnonzero(length == size)
+            windows: npt.NDArray[np.uint8] = np.ndarray(
+                (len(self.data) - size + 1, size), dtype=np.uint8, buffer=self.data, strides=(1, 1)
+            )
+            ascii_only[rows] = windows[start[rows]].max(axis=1) < 0x80
+        return ascii_only

@@ -287,3 +287,18 @@ def _ivy_jar() -> Path:
     if not jars:
         raise JarError("pyspark and the ivy jar in its jars folder were not found: run make setup.")
     return jars[-1]
+
+
+def main() -> None:
+    """Fetches every jar that groupwatch uses, for ``make setup``."""
+    kinds: tuple[Kind, ...] = ("broker", "connector")
+    try:
+        for kind in kinds:
+            ensure_jars(kind)
+    except JarError as error:
+        tell_stderr(str(error))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

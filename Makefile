@@ -1,0 +1,56 @@
+# Everything a contributor runs; `make` alone lists it.
+# A Python may be chosen: make setup PYTHON=/usr/bin/python3.12
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench format lock
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed ## make .venv from the locks and fetch the jars; quick and offline the second time
+	@$(BIN)/python -m streaming.embedded.jars
+
+# pyspark is published as source and built here, with the builders of our own lock.
+$(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
+	@$(PYTHON) .ci/preflight.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing what requirements.lock names (pyspark is 450 MB: minutes on the first run)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-build.lock \
+	  && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock \
+	  && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . \
+	  || { echo "make setup: pip could not install the locked packages; above it says why (network? mirror? see pip config)." >&2; exit 1; }
+	@touch $@
+
+demo: | $(BIN)/groupwatch ## real Kafka, real consumers that misbehave, and the job that tells on them
+	$(BIN)/groupwatch demo $(ARGS)
+
+test: | $(BIN)/groupwatch ## all tests, live ones included (TESTS=tests/unit for a part)
+	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+check: | $(BIN)/groupwatch ## lint, format, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: | $(BIN)/groupwatch ## put the code into its one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: | $(BIN)/groupwatch ## the measurements of the README (ARGS=--help for the parts)
+	$(BIN)/groupwatch bench $(ARGS)
+
+lock: ## make both locks again from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+	printf 'hatchling\neditables\nsetuptools\nwheel\n' | uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --upgrade --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-build.lock
+
+$(BIN)/groupwatch:
+	@echo "There is no $(VENV) yet: run make setup first." >&2; exit 1

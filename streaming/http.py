@@ -1,0 +1,222 @@
+"""The HTTP server: metrics, health, the API and the page.
+
+One uvicorn in a thread of the driver.  Reads only; nothing here changes anything, so there is nothing
+to log in for.  Group names come from outside and can hold any character: in paths they are
+percent-encoded, and only the encoded path tells a slash in a name from one between names.
+"""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import msgspec
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from alerts.alert import AlertStatus
+from coordinator_model.states import GroupState
+from streaming.api import Problem, schema
+from streaming.config import HttpConfig
+from streaming.view import View
+
+_LOGGER = logging.getLogger("groupwatch.http")
+
+_PAGE_MAX = 1_000
+_PAGE_DEFAULT = 100
+_START_TIMEOUT_S = 10.0
+_PAGE_HEADERS = {
+    # The page needs nothing from anywhere, so nothing that a group's name smuggles in can load.
+    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class Health(Protocol):
+    """What the server asks of whoever runs the job."""
+
+    def clusters(self) -> Sequence[Mapping[str, Any]]:
+        """Return for each cluster ``cluster`` (its name), ``ready`` (bool) and whatever explains it."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """Return what is broken in this process: dead threads, stuck batches.  Not Kafka's outages."""
+        ...
+
+
+class BadRequestError(ValueError):
+    """A query that makes no sense; the text is for the caller."""
+
+
+def application(view: View, health: Health, registry: CollectorRegistry) -> Starlette:
+    """Return the ASGI application."""
+    published = msgspec.json.encode(schema())
+    page = (files("streaming") / "page" / "index.html").read_bytes()
+
+    def metrics(_: Request) -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    def ready(_: Request) -> Response:
+        clusters = list(health.clusters())
+        is_ready = bool(clusters) and all(cluster["ready"] for cluster in clusters)
+        return _json({"ready": is_ready, "clusters": clusters}, 200 if is_ready else 503)
+
+    def healthz(_: Request) -> Response:
+        problems = list(health.problems())
+        return _json({"healthy": not problems, "problems": problems}, 503 if problems else 200)
+
+    def groups(request: Request) -> Response:
+        query = request.query_params
+        offset, limit = _paging(query)
+        state = _one_of(query, "state", [str(state) for state in GroupState])
+        return _json(
+            view.groups(
+                cluster=query.get("cluster", ""),
+                state=state,
+                text=query.get("q", ""),
+                offset=offset,
+                limit=limit,
+            )
+        )
+
+    def group(request: Request) -> Response:
+        cluster, name = _names_in(request)
+        found = view.group(cluster, name)
+        if found is None:
+            return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+        return _json(found)
+
+    def alerts(request: Request) -> Response:
+        query = request.query_params
+        offset, limit = _paging(query)
+        status = _one_of(query, "status", [*(str(status) for status in AlertStatus), "all"], "firing")
+        return _json(
+            view.alerts(
+                status="" if status == "all" else status,
+                cluster=query.get("cluster", ""),
+                group=query.get("group"),
+                offset=offset,
+                limit=limit,
+            )
+        )
+
+    routes = [
+        Route("/metrics", _in_thread(metrics)),
+        Route("/healthz", _in_thread(healthz)),
+        Route("/ready", _in_thread(ready)),
+        Route("/api/v1/groups", _in_thread(groups)),
+        Route("/api/v1/groups/{names:path}", _in_thread(group)),
+        Route("/api/v1/alerts", _in_thread(alerts)),
+        Route("/api/v1/undecodable", _in_thread(lambda _: _json(view.undecodable()))),
+        Route("/api/v1/schema", _in_thread(lambda _: Response(published, media_type="application/json"))),
+        Route("/", _in_thread(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
+    ]
+    return Starlette(routes=routes)
+
+
+def _in_thread(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    """Run a handler outside the event loop: /metrics of 10,000 groups must not delay /healthz."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await run_in_threadpool(answer, request)
+        except BadRequestError as error:
+            return _json(Problem(error=str(error)), 400)
+
+    return endpoint
+
+
+def _json(content: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
+
+
+def _paging(query: Mapping[str, str]) -> tuple[int, int]:
+    return _number(query, "offset", 0, 0, 10_000_000), _number(query, "limit", _PAGE_DEFAULT, 1, _PAGE_MAX)
+
+
+def _number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+        raise BadRequestError(f"{name} must be a whole number from {least} to {most}")
+    return int(text)
+
+
+def _one_of(query: Mapping[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
+    value = query.get(name, default)
+    if value and value not in allowed:
+        raise BadRequestError(f"{name} must be one of {', '.join(allowed)}")
+    return value
+
+
+def _names_in(request: Request) -> tuple[str, str]:
+    """Return cluster and group of the encoded path; slashes that were not encoded belong to the group."""
+    raw = request.scope.get("raw_path") or request.url.path.encode()
+    encoded = raw.split(b"?", 1)[0].decode("ascii", "replace").split("/api/v1/groups/", 1)[-1]
+    cluster, _, group = encoded.partition("/")
+    return unquote(cluster), unquote(group)
+
+
+class HttpServer:
+    """The server in its thread."""
+
+    def __init__(self, config: HttpConfig, view: View, health: Health, registry: CollectorRegistry) -> None:
+        self._config = config
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application(view, health, registry),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+            )
+        )
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> int:
+        """Listen, and return the port (of use where the configuration says 0).
+
+        Raises:
+            OSError: the address cannot be had, for instance because another process has it.
+        """
+        family = socket.AF_INET6 if ":" in self._config.host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((self._config.host, self._config.port))
+        except OSError:
+            listening.close()
+            raise
+        listening.listen(128)
+        self._socket = listening
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, name="http", daemon=True
+        )
+        self._thread.start()
+        port = int(listening.getsockname()[1])
+        _LOGGER.info("http on %s port %d", self._config.host, port)
+        return port
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Finish the requests under way and end."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_START_TIMEOUT_S)
+        if self._socket is not None:
+            self._socket.close()

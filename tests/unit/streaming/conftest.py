@@ -1,0 +1,78 @@
+"""Reports and alerts as the state function yields them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from coordinator_model.report import GroupReport, MemberReport
+from coordinator_model.states import GroupState
+
+NOW_MS = 1_700_000_100_000
+Row = tuple[str, str, bytes]
+
+
+class Rows:
+    """Makes the rows of a batch."""
+
+    def report(self, group: str, state: GroupState = GroupState.STABLE, **changes: Any) -> Row:
+        """A group's report."""
+        member = MemberReport(
+            member_id="m-1",
+            client_id="app",
+            client_host="/10.0.0.7",
+            instance_id=None,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=300_000,
+            last_heartbeat_ms=-1,
+            assigned={"orders": (0, 1)},
+        )
+        report = GroupReport(
+            group=group,
+            group_type="classic",
+            state=state,
+            state_since_ms=NOW_MS - 60_000,
+            generation=7,
+            leader_id="m-1",
+            protocol="range",
+            protocol_type="consumer",
+            coordinator=1,
+            members=(member,),
+            pending=0,
+            rebalances={"member_left": 2, "member_joined": 5},
+            last_rebalance=None,
+            commits={},
+            last_commit_ms=-1,
+            last_seen_ms=NOW_MS,
+            at_ms=NOW_MS,
+        )
+        return "report", group, msgspec.json.encode(msgspec.structs.replace(report, **changes))
+
+    def alert(self, group: str = "payments", **changes: Any) -> Row:
+        """An alert."""
+        alert = self.make_alert(group=group, **changes)
+        return "alert", alert.id, msgspec.json.encode(alert)
+
+    def make_alert(self, **changes: Any) -> Alert:
+        """An alert as a value."""
+        base = Alert(
+            id="a1",
+            revision=0,
+            name="RebalanceStorm",
+            cluster="eu",
+            group="payments",
+            status=AlertStatus.FIRING,
+            severity=Severity.WARNING,
+            starts_at_ms=NOW_MS - 10_000,
+            ends_at_ms=None,
+            detected_at_ms=NOW_MS - 1_500,
+            summary="s",
+            cause="c",
+        )
+        return msgspec.structs.replace(base, **changes)
+
+
+@pytest.fixture
+def rows() -> Rows:
+    return Rows()

@@ -1,0 +1,217 @@
+"""The picture that metrics and the API read."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from alerts.alert import AlertStatus, Severity
+from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.states import GroupState
+from streaming.view import View
+
+if TYPE_CHECKING:
+    from tests.unit.streaming.conftest import Rows
+
+NOW_MS = 1_700_000_100_000
+
+
+@pytest.fixture
+def view() -> View:
+    return View(["eu"], clock_ms=lambda: NOW_MS)
+
+
+def transition(to: GroupState, at_ms: int, **changes: Any) -> tuple[str, str, bytes]:
+    made = Transition(
+        id=f"{to}-{at_ms}",
+        cluster="eu",
+        group="g",
+        group_type="classic",
+        from_state=GroupState.STABLE,
+        to_state=to,
+        generation=1,
+        at_ms=at_ms,
+        recorded_at_ms=at_ms,
+        cause=Cause(kind=CauseKind.MEMBER_LEFT),
+        basis=Basis.OBSERVED,
+        source="coordinator_log",
+    )
+    made = msgspec.structs.replace(made, **changes)
+    return "transition", made.group, msgspec.json.encode(made)
+
+
+def test_a_report_is_shown_and_replaced_by_the_next(view: View, rows: "Rows") -> None:
+    """The last word about a group counts."""
+    view.apply("eu", [rows.report("g"), rows.report("g", GroupState.EMPTY, generation=8)])
+    (group,) = view.groups().groups
+    assert (group.state, group.generation, group.members, group.rebalances) == ("Empty", 8, 1, 7)
+
+
+def test_a_removed_group_is_gone_at_once(view: View, rows: "Rows") -> None:
+    """Deleted, denied, forgotten: no series, no row."""
+    view.apply("eu", [rows.report("g"), transition(GroupState.STABLE, 1), rows.report("g", removed=True)])
+    assert view.groups().total == 0
+    assert view.group_samples(10) == []
+    assert view.group("eu", "g") is None
+
+
+def test_the_troubled_come_first(view: View, rows: "Rows") -> None:
+    """Loud alerts, then other alerts, then those on their way, then Empty, then Stable; by name within."""
+    view.apply(
+        "eu",
+        [
+            rows.report("a-stable"),
+            rows.report("b-stable"),
+            rows.report("c-empty", GroupState.EMPTY),
+            rows.report("d-preparing", GroupState.PREPARING_REBALANCE),
+            rows.report("e-warning"),
+            rows.report("f-critical"),
+            rows.alert("e-warning", id="w"),
+            rows.alert("f-critical", id="c", severity=Severity.CRITICAL),
+        ],
+    )
+    expected = ["f-critical", "e-warning", "d-preparing", "c-empty", "a-stable", "b-stable"]
+    assert [group.group for group in view.groups().groups] == expected
+    assert [sample.group for sample in view.group_samples(2)] == expected[:2]
+
+
+def test_an_alert_opens_gains_revisions_and_ends(view: View, rows: "Rows") -> None:
+    """Old revisions change nothing, whenever they come."""
+    view.apply("eu", [rows.alert(revision=1, severity=Severity.CRITICAL), rows.alert()])
+    assert [alert.severity for alert in view.alerts().alerts] == ["critical"]
+    assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
+    view.apply("eu", [rows.alert(revision=2, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS), rows.alert()])
+    assert view.alerts().total == 0
+    assert view.firing(10) == []
+    assert [alert.revision for alert in view.alerts(status="resolved").alerts] == [2]
+    assert view.groups().groups == []
+
+
+def test_alerts_remembered_from_the_topic_do_not_undo_newer_ones(view: View, rows: "Rows") -> None:
+    """Reading the topic at start and the first batches may overlap."""
+    view.apply("eu", [rows.alert(revision=1, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS)])
+    view.remember(rows.make_alert())
+    view.remember(rows.make_alert(id="a2", name="SessionTimeout"))
+    assert [alert.id for alert in view.alerts().alerts] == ["a2"]
+
+
+def test_filters_and_pages(view: View, rows: "Rows") -> None:
+    """Filters are combined; total counts the matches, not the page."""
+    view.apply("eu", [rows.report(f"App-{n}") for n in range(5)])
+    view.apply("us", [rows.report("app-9", GroupState.EMPTY)])
+    assert view.groups(text="app").total == 6
+    assert view.groups(text="APP-1").total == 1
+    assert view.groups(cluster="us").total == 1
+    assert view.groups(cluster="us", state="Stable").total == 0
+    page = view.groups(cluster="eu", offset=3, limit=10)
+    assert (page.total, [group.group for group in page.groups]) == (5, ["App-3", "App-4"])
+
+
+def test_a_group_in_detail_has_its_report_lag_alerts_and_history(view: View, rows: "Rows") -> None:
+    """Everything known of one group in one answer."""
+    view.apply(
+        "eu",
+        [
+            rows.report("g", commits={"t": {0: (90, NOW_MS)}}),
+            rows.alert("g"),
+            transition(GroupState.PREPARING_REBALANCE, 1),
+        ],
+    )
+    view.set_end_offsets("eu", {"t": {0: (100, NOW_MS)}})
+    detail = view.group("eu", "g")
+    assert detail is not None
+    assert detail.report.members[0].client_id == "app"
+    assert [(lag.topic, lag.records) for lag in detail.lag] == [("t", 10)]
+    assert [alert.id for alert in detail.alerts] == ["a1"]
+    assert [one.to_state for one in detail.transitions] == ["PreparingRebalance"]
+    assert view.group("eu", "other") is None
+    assert view.group("other", "g") is None
+
+
+def test_a_replaced_transition_does_not_stay_beside_the_right_one(view: View, rows: "Rows") -> None:
+    """An inference found wrong is gone from the history."""
+    guess = transition(GroupState.PREPARING_REBALANCE, 1, id="guess", basis=Basis.INFERRED)
+    right = transition(GroupState.EMPTY, 2, id="right", replaces="guess")
+    view.apply("eu", [rows.report("g"), guess, right, right])
+    detail = view.group("eu", "g")
+    assert detail is not None
+    assert [one.id for one in detail.transitions] == ["right"]
+
+
+def test_a_rebalance_is_timed_from_its_start_to_its_end() -> None:
+    """From the first unsettled state to Stable, once, whatever comes in between."""
+    seconds: list[tuple[str, float]] = []
+    view = View(clock_ms=lambda: NOW_MS, rebalanced=lambda *told: seconds.append(told))
+    story = [
+        transition(GroupState.PREPARING_REBALANCE, 1_000),
+        transition(GroupState.COMPLETING_REBALANCE, 3_000),
+        transition(GroupState.PREPARING_REBALANCE, 4_000),
+        transition(GroupState.COMPLETING_REBALANCE, 5_000),
+        transition(GroupState.STABLE, 6_500),
+    ]
+    view.apply("eu", story)
+    view.apply("eu", story)
+    assert seconds == [("eu", 5.5)]
+
+
+def test_detection_is_timed_once_for_each_alert(rows: "Rows") -> None:
+    """From when the condition held to here; revisions and repeats do not count."""
+    seconds: list[float] = []
+    view = View(clock_ms=lambda: NOW_MS, detected=seconds.append)
+    view.apply("eu", [rows.alert(), rows.alert(), rows.alert(revision=1)])
+    assert seconds == [1.5]
+
+
+def test_the_clusters_own_report_feeds_the_totals(view: View) -> None:
+    """Counts of the cluster's shard and divergences counted here come together."""
+    report = {
+        "events": [["offsets", "commit", 5]],
+        "undecodable": [["events", "truncated", 2]],
+        "samples": [
+            {"at_ms": 1, "source": "events", "reason": "truncated", "detail": "d", "sample": "AA=="},
+            {"at_ms": 2, "source": "events", "reason": "truncated", "detail": "d", "sample": "AQ=="},
+        ],
+        "divergences": {"log_line_missing": 3},
+        "newest_ms": {"offsets": NOW_MS},
+        "something_newer": 1,
+    }
+    view.apply(
+        "eu",
+        [
+            ("cluster", "", msgspec.json.encode(report)),
+            ("contradiction", "g", b'{"broker": 1, "lost": "coordinator_log", "group": "g"}'),
+            ("divergence", "g", b'{"kind": "inferred_wrong", "group": "g"}'),
+            ("reported", "3", b"{}"),
+        ],
+    )
+    (sample,) = view.cluster_samples()
+    assert sample.events == {("offsets", "commit"): 5}
+    assert sample.undecodable == {("events", "truncated"): 2}
+    assert sample.divergences == {"log_line_missing": 3, "inferred_wrong": 1}
+    assert sample.newest_ms == {"offsets": NOW_MS}
+    assert [one.at_ms for one in view.undecodable().samples] == [2, 1]
+    assert view.undecodable().counts[0].count == 2
+
+
+def test_a_row_that_cannot_be_read_spoils_no_other(
+    view: View, rows: "Rows", caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in one report is logged, and the batch goes on."""
+    with caplog.at_level(logging.ERROR, "groupwatch.view"):
+        view.apply("eu", [("report", "x", b"{"), rows.report("g")])
+    assert view.groups().total == 1
+    assert "cannot be read" in caplog.text
+
+
+def test_topics_worth_asking_for(view: View, rows: "Rows") -> None:
+    """The union of what all groups commit to."""
+    view.apply(
+        "eu",
+        [
+            rows.report("a", commits={"t": {0: (1, 1)}}),
+            rows.report("b", commits={"t": {2: (1, 1)}, "u": {0: (1, 1)}}),
+        ],
+    )
+    assert view.committed_topics("eu") == {"t": {0, 2}, "u": {0}}
+    assert view.committed_topics("nowhere") == {}

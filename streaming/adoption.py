@@ -1,11 +1,13 @@
 """What the executors are told when a job starts: the settings, and alerts left open by an earlier job."""
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 
+from alerts.alert import Alert, AlertStatus
 from streaming.beginning import Beginning
 from streaming.decoding_control import AdoptRecord, SettingsRecord, encode_record
 from streaming.kafka_io import consumer
@@ -17,58 +19,61 @@ _ADOPT_BATCH = 200
 """Alerts in one control record, so that it stays far below the largest record Kafka takes."""
 
 
-class _Open(msgspec.Struct):
-    """What must be known of an alert to say whether it is still open."""
-
-    cluster: str
-    status: str
-    revision: int = 0
-
-
-def announce(plan: ClusterPlan, beginning: Beginning, producer: KafkaProducer, *, adopt: bool) -> None:
-    """Write the settings, and with ``adopt`` the open alerts of a job whose checkpoint is gone.
+def announce(
+    plan: ClusterPlan, beginning: Beginning, producer: KafkaProducer, *, adopt: Sequence[Alert]
+) -> None:
+    """Write the settings, and the open alerts of a job whose checkpoint is gone.
 
     Raises:
-        kafka.errors.KafkaError: the control topic did not acknowledge, or the alerts cannot be read.
+        kafka.errors.KafkaError: the control topic did not acknowledge.
     """
-    now_ms = time.time_ns() // 1_000_000
-    settings = msgspec.json.decode(plan.settings)
-    records: list[SettingsRecord | AdoptRecord] = [
-        SettingsRecord(at_ms=now_ms, run=beginning.run, settings=settings)
-    ]
-    if adopt:
-        alerts = open_alerts(plan)
-        records += [
-            AdoptRecord(at_ms=now_ms, run=beginning.run, alerts=[msgspec.Raw(one) for one in part])
-            for part in (alerts[n : n + _ADOPT_BATCH] for n in range(0, len(alerts), _ADOPT_BATCH))
-        ]
-    for record in records:
+    for record in records(plan, beginning, adopt, time.time_ns() // 1_000_000):
         producer.send(plan.control_topic, value=encode_record(record), partition=0).get(timeout=_ANSWER_S)
 
 
-def open_alerts(plan: ClusterPlan) -> list[bytes]:
+def records(
+    plan: ClusterPlan, beginning: Beginning, adopt: Sequence[Alert], now_ms: int
+) -> Iterator[SettingsRecord | AdoptRecord]:
+    """Yield the control records with which a start begins."""
+    settings = msgspec.json.decode(plan.settings)
+    yield SettingsRecord(at_ms=now_ms, run=beginning.run, settings=settings)
+    for first in range(0, len(adopt), _ADOPT_BATCH):
+        part = [msgspec.Raw(msgspec.json.encode(alert)) for alert in adopt[first : first + _ADOPT_BATCH]]
+        yield AdoptRecord(at_ms=now_ms, run=beginning.run, alerts=part)
+
+
+def open_alerts(plan: ClusterPlan) -> list[Alert]:
     """Return the newest revision of each alert of this cluster that is firing, from the alerts topic.
 
     Raises:
         TimeoutError: the topic could not be read to its end.
         kafka.errors.KafkaError: Kafka does not answer.
     """
-    newest: dict[bytes, bytes | None] = {}
     reader = consumer(plan.output)
     try:
-        for key, value in _read_whole(reader, plan.alerts_topic):
-            newest[key] = value
+        found = _read_whole(reader, plan.alerts_topic)
     finally:
         reader.close()
-    return [value for value in newest.values() if value is not None and _is_open(value, plan.cluster)]
+    return still_open(found, plan.cluster)
 
 
-def _is_open(value: bytes, cluster: str) -> bool:
-    try:
-        alert = msgspec.json.decode(value, type=_Open)
-    except msgspec.MsgspecError:
-        return False  # anybody may write into a topic
-    return alert.cluster == cluster and alert.status == "firing"
+def still_open(found: Iterable[tuple[bytes, bytes | None]], cluster: str) -> list[Alert]:
+    """Return the alerts of ``cluster`` whose newest revision among ``found`` (key, value) is firing.
+
+    Records that are no alerts are passed over: anybody may write into a topic.
+    """
+    newest: dict[str, Alert] = {}
+    for key, value in found:
+        try:
+            alert = msgspec.json.decode(value or b"", type=Alert)
+        except msgspec.MsgspecError:
+            if value is None:
+                newest.pop(key.decode(errors="replace"), None)
+            continue
+        known = newest.get(alert.id)
+        if known is None or alert.revision >= known.revision:
+            newest[alert.id] = alert
+    return [a for a in newest.values() if a.cluster == cluster and a.status is AlertStatus.FIRING]
 
 
 def _read_whole(reader: KafkaConsumer, topic: str) -> list[tuple[bytes, bytes | None]]:

@@ -1,200 +1,157 @@
-"""The long-running job: a query for each cluster, kept alive until somebody stops it."""
+"""The long-running job: every cluster's query, the notifier, the server and the supervisor, together."""
 
 import logging
+import signal
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from prometheus_client import CollectorRegistry
 
-from streaming import beginning, query, topics
-from streaming.adoption import announce
-from streaming.beginning import Beginning, CheckpointRefusedError
-from streaming.clock import Clock
-from streaming.kafka_io import ClientPropertyError, admin_client, producer
-from streaming.plan import ClusterPlan
-from streaming.progress import Progress, positions_in
-from streaming.sinks import Apply, BatchSink
-from streaming.topics import TopicsRefusedError
+from alerts.alert import Alert
+from alerts.exporter import PictureCollector
+from alerts.metrics import OwnMetrics
+from alerts.notifier import Notifier, wall_clock_ms
+from streaming import session
+from streaming.cluster_job import ClusterJob
+from streaming.config import ClusterConfig, Config
+from streaming.http import HttpServer
+from streaming.notifying import make_notifier
+from streaming.plan import ClusterPlan, plan_of
+from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_of
+from streaming.view import View
 
-_WATCH_S = 0.25
-_PARTITIONS_LOOK_S = 30.0
-_BACKOFF_MAX_S = 60.0
-_STEADY_S = 120.0
-"""A query that ran this long has earned a quick restart."""
-_STOP_WAIT_S = 30.0
-_ASK_EVERY_S = 3.0
-_REFRESH_EVERY_S = 2.0
+_log = logging.getLogger("groupwatch.job")
 
-_log = logging.getLogger(__name__)
+MakeNotifier = Callable[[Config, OwnMetrics, Callable[[str], bool | None]], Notifier]
 
 
-class PartitionsChangedError(RuntimeError):
-    """A topic got more partitions; the query must start anew to read them."""
-
-
-class Asking:
-    """Whom each clock record asks for a report: those that owe one, later one shard after another.
-
-    A report of all groups of all shards at once would be a burst of hundreds of megabytes on a large
-    cluster, so after the start the shards take turns.
-    """
+class Health:
+    """What ``/ready`` and ``/healthz`` say."""
 
     def __init__(
-        self, shard_count: int, progress: Progress, now: Callable[[], float] = time.monotonic
+        self,
+        jobs: Mapping[str, ClusterJob],
+        dead: Callable[[], Sequence[str]],
+        limits: Limits,
     ) -> None:
-        self._shards = list(range(-1, shard_count))
-        self._progress = progress
-        self._now = now
-        self._turn = 0
-        self._asked_at = float("-inf")
+        self._jobs = jobs
+        self._dead = dead
+        self._limits = limits
 
-    def __call__(self) -> bool | list[int]:
-        """Return whom to ask in the record that is written now."""
-        owing = self._progress.unreported
-        pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
-        if self._now() - self._asked_at < pause_s:
-            return False
-        self._asked_at = self._now()
-        if owing:
-            return owing
-        self._turn = (self._turn + 1) % len(self._shards)
-        return [self._shards[self._turn]]
+    def clusters(self) -> list[Mapping[str, Any]]:
+        """Return how each cluster's job is doing."""
+        return [job.progress.describe() for job in self._jobs.values()]
+
+    def problems(self) -> list[str]:
+        """Return what is broken in this process; an outage of Kafka is not."""
+        found = [f"thread {name} is dead" for name in self._dead()]
+        for job in self._jobs.values():
+            found += [f"thread {name} is dead" for name in job.dead_threads()]
+            progress = job.progress
+            stuck_s = progress.seconds_stuck()
+            if stuck_s > self._limits.stalled_s and progress.seconds_since_kafka() <= ANSWERING_S:
+                why = f": {progress.trouble}" if progress.trouble else ""
+                found.append(f"{progress.cluster}: no batch has ended for {stuck_s:.0f} s{why}")
+        return found
 
 
-class ClusterJob:
-    """One cluster's query with its clock, started again from the checkpoint whenever it dies."""
+class Monitor:
+    """All parts of one process, started and stopped in order."""
 
-    def __init__(self, spark: SparkSession, plan: ClusterPlan, apply: Apply) -> None:
-        self.plan = plan
-        self.progress = Progress(plan.cluster)
-        self._spark = spark
-        self._apply = apply
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
-        self._clock: Clock | None = None
+    def __init__(self, config: Config, make_notifier: MakeNotifier | None) -> None:
+        """Put the parts together; ``make_notifier`` None leaves delivery to another process."""
+        names = [cluster.name for cluster in config.clusters]
+        registry = CollectorRegistry()
+        receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
+        own = OwnMetrics(registry, clusters=names, receivers=receivers)
+        self._view = View(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced, detected=own.detected)
+        registry.register(
+            PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
+        )
+        self._spark = session.start(config.spark, checkpoint=config.checkpoint)
+        self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
+        self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
+        limits = _limits(config)
+        self._supervisor = Supervisor(
+            [Watched(job.progress, limits, self._deliver) for job in self.jobs.values()]
+        )
+        self._server = HttpServer(
+            config.http, self._view, Health(self.jobs, self._dead_threads, limits), registry
+        )
 
-    def start(self) -> None:
-        """Begin to run in a thread of its own."""
-        self._thread.start()
+    def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
+        plan: ClusterPlan = plan_of(config, cluster)
+        return ClusterJob(
+            self._spark,
+            plan,
+            self._view.apply,
+            topics=lambda: self._view.committed_topics(plan.cluster),
+            found=lambda ends: self._view.set_end_offsets(plan.cluster, ends),
+            remember=self._view.remember,
+        )
+
+    def _deliver(self, alert: Alert) -> None:
+        self._view.remember(alert)
+        if self._notifier is not None:
+            self._notifier.direct(alert)
+
+    def _caught_up(self, cluster: str) -> bool | None:
+        job = self.jobs.get(cluster)
+        return None if job is None else job.progress.is_ready
+
+    def _dead_threads(self) -> list[str]:
+        dead = [] if self._notifier is None else self._notifier.dead_threads()
+        if not self._supervisor.is_alive:
+            dead.append("supervisor")
+        return dead
+
+    def start(self) -> int:
+        """Start everything; returns the port of the server.
+
+        Raises:
+            OSError: the server's address cannot be had.
+        """
+        port = self._server.start()
+        if self._notifier is not None:
+            self._notifier.start()
+        self._supervisor.start()
+        for job in self.jobs.values():
+            job.start()
+        return port
 
     def stop(self) -> None:
-        """Let the running batch finish, then stop."""
-        self._stopping.set()
-        self._thread.join()
-
-    @property
-    def is_alive(self) -> bool:
-        """False if the job's thread, or its clock's while a query runs, has ended."""
-        clock = self._clock
-        return self._thread.is_alive() and (clock is None or clock.is_alive)
-
-    def _keep_running(self) -> None:
-        failures = 0
-        while not self._stopping.is_set():
-            began = time.monotonic()
-            try:
-                self._run_once()
-                return
-            except PartitionsChangedError as change:
-                _log.info("%s: %s; starting again", self.plan.cluster, change)
-                continue
-            except (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError) as error:
-                self.progress.refused = str(error)
-                _log.error("%s: %s", self.plan.cluster, error)
-            except Exception as error:
-                self.progress.query_error = f"{type(error).__name__}: {error}"[:500]
-                _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
-            failures = 1 if time.monotonic() - began > _STEADY_S else failures + 1
-            self.progress.restarts += 1
-            self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
-
-    def _run_once(self) -> None:
-        topics.ensure(self.plan)
-        began, is_first = beginning.load_or_capture(self._spark, self.plan)
-        admin = admin_client(self.plan.kafka)
-        out = producer(self.plan.output)
-        events_out = producer(self.plan.kafka) if self.plan.has_own_output else out
-        try:
-            self.progress.refused = ""
-            self._run_query(began, is_first, admin, out, events_out)
-        finally:
-            admin.close()
-            for one in {out, events_out}:
-                one.close(timeout=5)
-
-    def _run_query(
-        self,
-        began: Beginning,
-        is_first: bool,
-        admin: KafkaAdminClient,
-        out: KafkaProducer,
-        events_out: KafkaProducer,
-    ) -> None:
-        self.progress.begin(began.shard_count, self._targets(admin))
-        announce(self.plan, began, out, adopt=is_first)
-        events_partitions = beginning.partition_count(admin, self.plan.events_topic or "")
-        clock = Clock(
-            self.plan,
-            run=began.run,
-            shard_count=began.shard_count,
-            events_partitions=events_partitions,
-            producer=out,
-            events_producer=events_out,
-            ask=Asking(began.shard_count, self.progress),
-            progress=self.progress,
-        )
-        sink = BatchSink(self.plan, began.run, out, self._apply, self.progress.batch_done)
-        running = query.start(self._spark, self.plan, began, events_partitions, sink)
-        self._clock = clock
-        clock.start()
-        try:
-            self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
-        finally:
-            _stop_gently(running)
-            self._clock = None
-            clock.stop()
-
-    def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
-        inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]
-        return {topic: beginning.ends_of(admin, topic) for topic in inputs}
-
-    def _watch(self, running: StreamingQuery, check: Callable[[], None]) -> None:
-        """Follow the query until we are stopped; raises what it died of."""
-        last_batch = -1
-        checked_at = time.monotonic()
-        while not self._stopping.is_set():
-            running.awaitTermination(_WATCH_S)  # raises the query's own failure
-            if not running.isActive:
-                raise RuntimeError("the query ended by itself")
-            told: Any = running.lastProgress
-            if told is not None and told["batchId"] != last_batch:
-                last_batch = told["batchId"]
-                self.progress.reached(positions_in(told))
-            if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
-                checked_at = time.monotonic()
-                check()
-
-    def _check_partitions(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
-        try:
-            events = beginning.partition_count(admin, self.plan.events_topic or "")
-            shards = beginning.count_shards(admin, self.plan)
-        except Exception as error:
-            _log.debug("looking for new partitions: %r", error)
-            return
-        if self.plan.offsets_topic and shards != began.shard_count:
-            raise PartitionsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
-        if events > events_partitions:
-            raise PartitionsChangedError(f"{self.plan.events_topic} has {events} partitions now")
+        """Stop: the queries after their running batch, then what they feed."""
+        self._supervisor.stop()
+        for job in self.jobs.values():
+            job.ask_to_stop()
+        for job in self.jobs.values():
+            job.stop()
+        if self._notifier is not None:
+            self._notifier.stop()
+        self._server.stop()
+        self._spark.stop()
 
 
-def _stop_gently(running: StreamingQuery) -> None:
-    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay."""
-    deadline = time.monotonic() + _STOP_WAIT_S
-    while running.isActive and running.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.02)
-    running.stop()
+def _limits(config: Config) -> Limits:
+    rules = {name: config.rule(name) for name in ("cluster_unreachable", "monitor_stalled")}
+    return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
+
+
+def run(config: Config, *, notify: bool = True) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code.
+
+    Raises:
+        OSError: the server's address cannot be had.
+        streaming.embedded.jars.JarError: the Kafka connector is not to be had.
+    """
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    monitor = Monitor(config, make_notifier if notify else None)
+    monitor.start()
+    while not stopping.wait(1.0):
+        pass
+    _log.info("stopping after the running batches")
+    monitor.stop()
+    return 0

@@ -1,0 +1,244 @@
+"""One cluster's query with its clock and probes, kept alive until somebody stops it."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from alerts.alert import Alert
+from streaming import beginning, query, topics
+from streaming.adoption import announce, open_alerts
+from streaming.beginning import Beginning, CheckpointRefusedError
+from streaming.clock import Clock
+from streaming.kafka_io import ClientPropertyError, admin_client, producer
+from streaming.plan import ClusterPlan
+from streaming.probes import Ends, Probe
+from streaming.progress import Progress, positions_in
+from streaming.sinks import Apply, BatchSink
+from streaming.topics import TopicsRefusedError
+
+_WATCH_S = 0.25
+_PARTITIONS_LOOK_S = 30.0
+_BACKOFF_MAX_S = 60.0
+_STEADY_S = 120.0
+"""A query that ran this long has earned a quick restart."""
+_STOP_WAIT_S = 30.0
+_ASK_EVERY_S = 3.0
+_REFRESH_EVERY_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class PartitionsChangedError(RuntimeError):
+    """A topic got more partitions; the query must start anew to read them."""
+
+
+class Asking:
+    """Whom each clock record asks for a report: those that owe one, later one shard after another.
+
+    A report of all groups of all shards at once would be a burst of hundreds of megabytes on a large
+    cluster, so after the start the shards take turns.
+    """
+
+    def __init__(
+        self, shard_count: int, progress: Progress, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._shards = list(range(-1, shard_count))
+        self._progress = progress
+        self._now = now
+        self._turn = 0
+        self._asked_at = float("-inf")
+
+    def __call__(self) -> bool | list[int]:
+        """Return whom to ask in the record that is written now."""
+        owing = self._progress.unreported
+        pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
+        if self._now() - self._asked_at < pause_s:
+            return False
+        self._asked_at = self._now()
+        if owing:
+            return owing
+        self._turn = (self._turn + 1) % len(self._shards)
+        return [self._shards[self._turn]]
+
+
+class ClusterJob:
+    """One cluster's query with its clock, started again from the checkpoint whenever it dies."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: ClusterPlan,
+        apply: Apply,
+        *,
+        topics: Callable[[], Iterable[str]] = tuple,
+        found: Callable[[Ends], None] = lambda _ends: None,
+        remember: Callable[[Alert], None] = lambda _alert: None,
+    ) -> None:
+        """Prepare; ``start`` opens connections.
+
+        Args:
+            spark: the session.
+            plan: the cluster.
+            apply: takes a batch's rows into the view.
+            topics: which topics' ends to ask for.
+            found: takes their ends.
+            remember: takes the alerts that are open at the start.
+        """
+        self.plan = plan
+        self.progress = Progress(plan.cluster)
+        self._probe = Probe(plan.kafka, self.progress, topics=topics, found=found)
+        self._spark = spark
+        self._apply = apply
+        self._remember = remember
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
+        self._clock: Clock | None = None
+
+    def start(self) -> None:
+        """Begin to run in threads of its own."""
+        self._probe.start()
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Say that it is to stop; ``stop`` waits for it."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Let the running batch finish, then stop."""
+        self._stopping.set()
+        self._thread.join()
+        self._probe.stop()
+
+    def dead_threads(self) -> list[str]:
+        """Return the names of threads that should run and do not."""
+        clock = self._clock
+        alive = {
+            self._thread.name: self._thread.is_alive(),
+            f"probe-{self.plan.cluster}": self._probe.is_alive,
+            f"clock-{self.plan.cluster}": clock is None or clock.is_alive,
+        }
+        return [name for name, is_alive in alive.items() if not is_alive]
+
+    def _keep_running(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                self._run_once()
+                return
+            except PartitionsChangedError as change:
+                _log.info("%s: %s; starting again", self.plan.cluster, change)
+                continue
+            except (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError) as error:
+                self.progress.refused = str(error)
+                _log.error("%s: %s", self.plan.cluster, error)
+            except Exception as error:
+                self.progress.query_error = f"{type(error).__name__}: {error}"[:500]
+                _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
+            failures = 1 if time.monotonic() - began > _STEADY_S else failures + 1
+            self.progress.restarts += 1
+            self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
+
+    def _run_once(self) -> None:
+        topics.ensure(self.plan)
+        began, is_first = beginning.load_or_capture(self._spark, self.plan)
+        admin = admin_client(self.plan.kafka)
+        out = producer(self.plan.output)
+        events_out = producer(self.plan.kafka) if self.plan.has_own_output else out
+        try:
+            self.progress.refused = ""
+            self._run_query(began, is_first, admin, out, events_out)
+        finally:
+            admin.close()
+            for one in {out, events_out}:
+                one.close(timeout=5)
+
+    def _run_query(
+        self,
+        began: Beginning,
+        is_first: bool,
+        admin: KafkaAdminClient,
+        out: KafkaProducer,
+        events_out: KafkaProducer,
+    ) -> None:
+        self.progress.begin(began.shard_count, self._targets(admin))
+        left_open = open_alerts(self.plan)
+        for alert in left_open:
+            self._remember(alert)
+        announce(self.plan, began, out, adopt=left_open if is_first else [])
+        events_partitions = beginning.partition_count(admin, self.plan.events_topic or "")
+        clock = Clock(
+            self.plan,
+            run=began.run,
+            shard_count=began.shard_count,
+            events_partitions=events_partitions,
+            producer=out,
+            events_producer=events_out,
+            ask=Asking(began.shard_count, self.progress),
+            progress=self.progress,
+        )
+        sink = BatchSink(self.plan, began.run, out, self._apply, self.progress.batch_done)
+        running = query.start(self._spark, self.plan, began, events_partitions, sink)
+        self._clock = clock
+        clock.start()
+        try:
+            self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
+        finally:
+            _stop_gently(running)
+            self._clock = None
+            clock.stop()
+
+    def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
+        inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]
+        return {topic: beginning.ends_of(admin, topic) for topic in inputs}
+
+    def _watch(self, running: StreamingQuery, check: Callable[[], None]) -> None:
+        """Follow the query until we are stopped; raises what it died of."""
+        last_batch = -1
+        checked_at = time.monotonic()
+        while not self._stopping.is_set():
+            running.awaitTermination(_WATCH_S)  # raises the query's own failure
+            if not running.isActive:
+                raise RuntimeError("the query ended by itself")
+            told: Any = running.lastProgress
+            if told is not None and told["batchId"] != last_batch:
+                last_batch = told["batchId"]
+                self.progress.reached(positions_in(told))
+            if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
+                checked_at = time.monotonic()
+                check()
+
+    def _check_partitions(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
+        try:
+            events = beginning.partition_count(admin, self.plan.events_topic or "")
+            shards = beginning.count_shards(admin, self.plan)
+        except Exception as error:
+            _log.debug("looking for new partitions: %r", error)
+            return
+        if self.plan.offsets_topic and shards != began.shard_count:
+            raise PartitionsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
+        if events > events_partitions:
+            raise PartitionsChangedError(f"{self.plan.events_topic} has {events} partitions now")
+
+
+def _stop_gently(running: StreamingQuery) -> None:
+    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay."""
+    deadline = time.monotonic() + _STOP_WAIT_S
+    before = _last_batch(running)
+    while running.isActive and running.status["isTriggerActive"] and time.monotonic() < deadline:
+        if _last_batch(running) != before:
+            break  # the batch that ran when we were asked to stop is committed
+        time.sleep(0.02)
+    running.stop()
+
+
+def _last_batch(running: StreamingQuery) -> int:
+    told: Any = running.lastProgress
+    return -1 if told is None else int(told["batchId"])

@@ -1,0 +1,182 @@
+"""Replay: captured files in, the same transitions and alerts out as in the stream."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from alerts.alert import Alert
+from coordinator_model.group import Transition
+from streaming.replay import ReplayError, Skipped, print_replay, replay
+
+CONTEXT = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"
+A = "client-a-5f1d7bd2-0000-4000-8000-000000000001"
+B = "client-b-5f1d7bd2-0000-4000-8000-000000000002"
+
+
+def line(at: str, text: str, *, group: str = "orders", partition: int = 17, broker: int = 1) -> str:
+    prefix = f"[GroupCoordinator id={broker} topic=__consumer_offsets partition={partition}]"
+    return f"[2026-11-20 {at}] INFO {prefix} {text.replace('<G>', group)} {CONTEXT}"
+
+
+STORY = [
+    line(
+        "10:00:00,000",
+        f"Dynamic member with unknown member id joins group <G> in Empty state. "
+        f"Created a new member id {A} and requesting the member to rejoin with this id.",
+    ),
+    line(
+        "10:00:00,500",
+        f"Pending dynamic member with id {A} joins group <G> in Empty state. Adding to the group now.",
+    ),
+    line(
+        "10:00:00,501",
+        "Preparing to rebalance group <G> in state PreparingRebalance with old generation 0 "
+        f"(reason: Adding new member {A} with group instance id null; client reason: "
+        f"need to re-join with the given member-id: {A}).",
+    ),
+    line("10:00:03,510", "Stabilized group <G> generation 1 with 1 members."),
+    line(
+        "10:00:04,300",
+        f"Assignment received from leader {A} for group <G> for generation 1. "
+        "The group has 1 members, 0 of which are static.",
+    ),
+    "[2026-11-20 10:00:05,000] INFO [Broker id=1] something else (kafka.server.KafkaServer)",
+    line(
+        "10:01:00,000",
+        "Preparing to rebalance group <G> in state PreparingRebalance with old generation 1 "
+        f"(reason: Adding new member {B} with group instance id null; client reason: not provided).",
+    ),
+]
+STUCK = [*STORY, "[2026-11-20 10:04:00,000] INFO [Broker id=1] still here (kafka.server.KafkaServer)"]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def moves(happened: list[Transition | Alert]) -> list[tuple[str, str, int]]:
+    return [
+        (str(one.from_state), str(one.to_state), one.generation)
+        for one in happened
+        if isinstance(one, Transition)
+    ]
+
+
+def run(*paths: Path, timezone: str = "UTC", skipped: Skipped | None = None) -> list[Transition | Alert]:
+    return list(replay(paths, config_rules=None, timezone=timezone, skipped=skipped, strict=True))
+
+
+def test_server_log_alone_tells_every_move(tmp_path: Path) -> None:
+    """A coordinator's INFO log without the topic gives all transitions, Stable at the leader's assignment."""
+    happened = run(write(tmp_path / "server.log", STORY))
+
+    assert moves(happened) == [
+        ("Dead", "Empty", 0),
+        ("Empty", "PreparingRebalance", 0),
+        ("PreparingRebalance", "CompletingRebalance", 1),
+        ("CompletingRebalance", "Stable", 1),
+        ("Stable", "PreparingRebalance", 1),
+    ]
+
+
+def test_times_are_read_in_the_zone_given(tmp_path: Path) -> None:
+    """A line's local time counts in --timezone."""
+    happened = run(write(tmp_path / "server.log", STORY), timezone="Europe/Paris")
+
+    assert isinstance(happened[0], Transition)
+    assert happened[0].at_ms == 1_795_165_200_000  # 09:00 UTC
+
+
+def test_gz_and_plain_files_of_two_brokers_are_merged(tmp_path: Path) -> None:
+    """Compressed files are read as they are, and each broker's groups are told in the order of time."""
+    other = [
+        text.replace("id=1 ", "id=2 ").replace("partition=17", "partition=25").replace("orders", "payments")
+        for text in STORY
+    ]
+    packed = tmp_path / "server.log.2"
+    packed.write_bytes(gzip.compress("\n".join(other).encode()))
+
+    happened = run(write(tmp_path / "server.log", STORY), packed)
+
+    assert moves([one for one in happened if one.group == "payments"]) == moves(
+        [one for one in happened if one.group == "orders"]
+    )
+    assert [one.at_ms for one in happened if isinstance(one, Transition)] == sorted(
+        one.at_ms for one in happened if isinstance(one, Transition)
+    )
+
+
+def test_a_stuck_group_is_firing_at_the_last_line(tmp_path: Path) -> None:
+    """Replay ends at the last line; what is firing by then stays firing."""
+    happened = run(write(tmp_path / "server.log", STUCK))
+
+    alerts = [(one.name, str(one.status), one.group) for one in happened if isinstance(one, Alert)]
+    assert alerts == [("StuckPreparingRebalance", "firing", "orders")]
+
+
+def test_captured_rows_are_read(tmp_path: Path) -> None:
+    """JSON Lines of captured rows give the same as the lines in them, and a clock row passes time."""
+    rows = [
+        json.dumps(
+            {
+                "source": "log",
+                "broker": 1,
+                "timestamp_ms": 1_000_000_000_000 + n * 1000,
+                "text": text.partition(" INFO ")[2],
+            }
+        )
+        for n, text in enumerate(STORY)
+    ]
+    rows.append("not a row")
+    rows.append(json.dumps({"source": "clock", "timestamp_ms": 1_000_000_200_000}))
+    skipped = Skipped()
+
+    happened = run(write(tmp_path / "captured.jsonl", rows), skipped=skipped)
+
+    assert moves(happened)[-1] == ("Stable", "PreparingRebalance", 1)
+    assert [one.name for one in happened if isinstance(one, Alert)] == ["StuckPreparingRebalance"]
+    assert skipped.counts == {"not_a_captured_row": 1}
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """A file that is not there ends the replay with a sentence that names it."""
+    with pytest.raises(ReplayError, match=r"gone\.log: No such file"):
+        run(tmp_path / "gone.log")
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    """A truncated .gz ends the replay with a sentence that names it."""
+    path = tmp_path / "server.log.gz"
+    path.write_bytes(gzip.compress(("\n".join(STORY) * 50).encode())[:-30])
+
+    with pytest.raises(ReplayError, match=r"server\.log\.gz"):
+        run(path)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    """Files with no line in them are a mistake, not a calm cluster."""
+    with pytest.raises(ReplayError, match="nothing to replay"):
+        run(write(tmp_path / "server.log", []))
+
+
+def test_json_lines_are_the_topics_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints one JSON object a line, with the field names of the topics."""
+    count = print_replay(run(write(tmp_path / "server.log", STUCK)), as_json=True, alerts=True)
+
+    printed = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert count == len(printed) == 6
+    assert printed[1]["from"] == "Empty"
+    assert printed[1]["to"] == "PreparingRebalance"
+    assert printed[1]["cause"]["kind"] == "member_joined"
+    assert printed[-1]["name"] == "StuckPreparingRebalance"
+
+
+def test_alerts_are_printed_only_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --alerts the table holds transitions alone."""
+    count = print_replay(run(write(tmp_path / "server.log", STUCK)), as_json=False, alerts=False)
+
+    assert count == 5
+    assert "Stuck" not in capsys.readouterr().out

@@ -48,6 +48,10 @@ class Line(NamedTuple):
 
 _LEVEL = r"TRACE|DEBUG|INFO|WARN|ERROR|FATAL"
 _DATED = re.compile(rf"\[(\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[,.](\d{{3}})\] ({_LEVEL}) (.*)", re.DOTALL)
+_REQUEST = re.compile(
+    rf"(?:\[(\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[,.](\d{{3}})\] )?(?:({_LEVEL}) )?(?=Completed request:)"
+)
+_REQUEST_LOGGER = "kafka.request.logger"
 _LEVELLED = re.compile(rf"({_LEVEL}) (.*)", re.DOTALL)
 _LOGGER = re.compile(r"(.*) \(([\w.$-]+)\)\s*", re.DOTALL)
 _LOGGER_OURS = re.compile(r"(.*) \(((?:kafka|org\.apache\.kafka)\.[\w.$-]+)\)\s*", re.DOTALL)
@@ -112,6 +116,14 @@ def open_line(text: str, *, broker: int = -1, timestamp_ms: int = -1, timezone: 
         timezone: of the line's own time.
     """
     text = text.rstrip("\r\n")
+    request = _REQUEST.match(text)
+    if request:
+        # Nearly all lines: no search through a long text for what can only stand at its end.
+        own_ms = -1 if request[1] is None else local_ms(request[1], int(request[2]), timezone, timestamp_ms)
+        message = text[request.end() :]
+        bare = message.removesuffix(f" ({_REQUEST_LOGGER})")
+        logger = None if bare is message else _REQUEST_LOGGER
+        return Line(broker, own_ms if own_ms >= 0 else timestamp_ms, request[3], logger, bare)
     dated = _DATED.match(text)
     if dated:
         message, logger = _split_logger(dated[4], _LOGGER)
@@ -199,7 +211,7 @@ def _open_envelope(value: bytes | str, broker: int, timestamp_ms: int, timezone:
         raise EnvelopeError("envelope_invalid", str(error)[:200]) from None
     if not isinstance(fields, dict):
         raise EnvelopeError("envelope_invalid", "not an object")
-    message = _first(fields, _MESSAGES, lambda found: isinstance(found, str) and found != "")
+    message = _message(fields)
     if message is None:
         raise EnvelopeError("envelope_without_message")
     event_ms = _event_ms(fields, timezone)
@@ -216,6 +228,14 @@ def _open_envelope(value: bytes | str, broker: int, timestamp_ms: int, timezone:
         line.logger or _text(fields, _LOGGERS),
         line.message,
     )
+
+
+def _message(fields: _Fields) -> str | None:
+    for name in _MESSAGES:
+        found = fields.get(name)
+        if found and isinstance(found, str):
+            return str(found)
+    return None
 
 
 def _first(fields: _Fields, names: tuple[str, ...], wanted: Callable[[Any], bool]) -> Any:

@@ -49,7 +49,10 @@ LINE = re.compile(
 )
 """A whole line. Groups: the second and its milliseconds (both or neither), client id, what identifies
 the member and its answer, connection, principal, software."""
-SECOND, MILLISECONDS, IDENTITY = 1, 2, 4
+IDENTITY = 4
+WANTED = (1, 2, IDENTITY)
+"""The groups that differ between lines: the second, its milliseconds, and the identity."""
+CLIENT = (3, 5, 6, 7)
 
 
 class Beat(NamedTuple):
@@ -88,14 +91,16 @@ def _client(client_id: bytes, connection: bytes, principal: bytes, software: byt
     )
 
 
-def heartbeats(line: re.Match[bytes], times: tuple[int, ...], shard_count: int) -> tuple[int, Heartbeats]:
+def heartbeats(
+    line: re.Match[bytes], identity: bytes, times: tuple[int, ...], shard_count: int
+) -> tuple[int, Heartbeats]:
     """Return the shard and the observation of a run of heartbeats of which ``line`` is the last.
 
     Raises:
         UnicodeDecodeError: a text in the line is not UTF-8.
     """
-    beat = _beat(line[IDENTITY], shard_count)
-    client = _client(*line.group(3, 5, 6, 7))
+    beat = _beat(identity, shard_count)
+    client = _client(*line.group(*CLIENT))
     return beat.shard, Heartbeats(
         group=beat.group,
         member_id=beat.member_id,

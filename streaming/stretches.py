@@ -1,0 +1,103 @@
+"""What one broker said in one partition of the events topic between two copies of the clock.
+
+Only within such a stretch may observations be folded: a run's last offset stands for all of it.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from coordinator_model import observations as on
+from streaming import heartbeat_lines
+
+Folded = on.Heartbeats | on.CommitsAnswered
+FoldKey = tuple[type[object], str, str, int, int]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a row stands."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    backlog: bool
+
+    def seen(
+        self, at_ms: int, source: on.Source, broker: int, what: on.AnyObservation, index: int = 0
+    ) -> on.Seen:
+        """Return ``what`` as seen here."""
+        return on.Seen(
+            at_ms=at_ms,
+            source=source,
+            partition=self.partition,
+            offset=self.offset,
+            index=index,
+            broker=broker,
+            recorded_at_ms=self.timestamp_ms,
+            backlog=self.backlog,
+            what=what,
+        )
+
+
+class Fold:
+    """Heartbeats or commits of one member with one answer."""
+
+    __slots__ = ("last", "place", "times")
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self.last: Folded | None = None
+        self.place: Place | None = None
+
+
+class Stretch:
+    """What one broker said in one partition between two copies of the clock."""
+
+    __slots__ = ("backlog", "broker", "folds", "heard", "partition", "places", "request_seconds", "runs")
+
+    def __init__(self, partition: int, backlog: bool, broker: int) -> None:
+        self.partition = partition
+        self.backlog = backlog
+        self.broker = broker
+        self.runs: dict[bytes, tuple[list[int], list[tuple[re.Match[bytes], int, int]]]] = {}
+        """Identity -> times, and the last line with its offset and timestamp."""
+        self.folds: dict[FoldKey, Fold] = {}
+        self.request_seconds: set[int] = set()
+        self.heard: dict[on.Source, set[int]] = {}
+        self.places: dict[on.Source, Place] = {}
+        """Where each source was heard last."""
+
+    def hear(self, source: on.Source, second: int, place: Place) -> None:
+        """Note that the broker spoke in this second."""
+        self.heard.setdefault(source, set()).add(second)
+        known = self.places.get(source)
+        if known is None or place.offset >= known.offset:
+            self.places[source] = place
+
+    def beat(self, line: re.Match[bytes], at_ms: int, offset: int, stamp: int) -> None:
+        """Note a heartbeat by its bytes; it is read when the batch is complete."""
+        self.request_seconds.add(at_ms // 1000)
+        identity = line[heartbeat_lines.IDENTITY]
+        run = self.runs.get(identity)
+        if run is None:
+            self.runs[identity] = ([at_ms], [(line, offset, stamp)])
+        else:
+            run[0].append(at_ms)
+            run[1][0] = (line, offset, stamp)
+
+    def fold(self, what: Folded, place: Place) -> None:
+        """Add to the run of the same member with the same answer."""
+        key = (type(what), what.group, what.member_id, what.generation, what.error_code)
+        fold = self.folds.setdefault(key, Fold())
+        fold.times.extend(what.times)
+        fold.last, fold.place = what, place
+
+
+def heard_in(stretch: Stretch) -> Iterator[on.Seen]:
+    """Yield, for each source, in which seconds the broker spoke."""
+    for source, heard in stretch.heard.items():
+        seconds = tuple(sorted(heard))
+        what = on.BrokerHeard(broker=stretch.broker, heard=source, seconds=seconds)
+        place = stretch.places[source]
+        yield place.seen(seconds[-1] * 1000 + 999, on.Source.CONTROL, stretch.broker, what, index=-1)

@@ -68,7 +68,8 @@ class EventRule:
         )
         for departure in news:
             memory.count += 1
-            memory.last_ms = max(memory.last_ms, departure.at_ms)
+            # What is learned late is news all the same, so the quiet time begins now.
+            memory.last_ms = max(memory.last_ms, departure.at_ms, situation.now_ms)
             told = Occurrence(
                 culprit=culprit(departure, share=1, basis=departure.basis),
                 sentence=f"{clock(departure.at_ms)}: {self._sentence(situation, departure)}",

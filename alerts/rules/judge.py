@@ -13,8 +13,6 @@ import msgspec
 
 from alerts.alert import Alert
 from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
-from alerts.rules import cluster_unreachable as unreachable
-from alerts.rules import monitor_stalled as stalled
 from alerts.rules import (
     poll_interval_exceeded,
     rebalance_storm,
@@ -24,6 +22,8 @@ from alerts.rules import (
     stuck_completing_rebalance,
     stuck_preparing_rebalance,
 )
+from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
+from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
 from alerts.rules.order import RULES, GroupRule
 from alerts.rules.situation import GroupMemory, Situation, Verdict
 from alerts.rules.source_silent import ClusterMemory
@@ -46,7 +46,7 @@ _WATCH: Final = 1
 _WATCHED = frozenset(
     {stuck_completing_rebalance.NAME, stuck_preparing_rebalance.NAME, session_timeout_imminent.NAME}
 )
-_OF_THE_SUPERVISOR = frozenset({unreachable.NAME, stalled.NAME})
+_OF_THE_SUPERVISOR = frozenset({CLUSTER_UNREACHABLE, MONITOR_STALLED})
 _TIMELESS = frozenset({rebalance_storm.NAME, session_timeout.NAME, poll_interval_exceeded.NAME})
 """Rules whose due times depend on their memory alone; the others' follow from the group."""
 

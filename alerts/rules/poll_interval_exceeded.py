@@ -1,18 +1,25 @@
 """PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
 
 from alerts.rules.events import EventRule
-from alerts.rules.situation import Situation, Verdict, rebalance_timeout_ms
+from alerts.rules.situation import Situation, Verdict
 from alerts.wording import span, who_is
-from coordinator_model.group import CauseKind, Departure
+from coordinator_model.group import Basis, CauseKind, Departure
 
 NAME = "PollIntervalExceeded"
 
 
-def _sentence(situation: Situation, departure: Departure) -> str:
-    # A client sends max.poll.interval.ms as its rebalance timeout; the one that went took its own along.
-    timeout_ms = rebalance_timeout_ms(situation.group)
-    limit = f"; the group's largest is {span(timeout_ms)}" if timeout_ms >= 0 else ""
-    return f"{who_is(departure)}: no poll() within its max.poll.interval.ms{limit}."
+def _sentence(_: Situation, departure: Departure) -> str:
+    # A client sends max.poll.interval.ms as its rebalance timeout.
+    timeout_ms = departure.rebalance_timeout_ms
+    limit = f" of {span(timeout_ms)}" if timeout_ms >= 0 else ""
+    sure = "" if departure.basis is Basis.OBSERVED else " (inferred: it came back over the same connection)"
+    return f"{who_is(departure)}: no poll() within its max.poll.interval.ms{limit}{_idle(departure)}{sure}."
+
+
+def _idle(departure: Departure) -> str:
+    if departure.progressed_at_ms < 0:
+        return ""
+    return f", nothing of its own heard for {span(departure.at_ms - departure.progressed_at_ms)}"
 
 
 _RULE = EventRule(

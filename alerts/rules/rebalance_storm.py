@@ -120,14 +120,16 @@ def _dominant(counted: list[Trigger]) -> CauseKind:
 
 def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...]:
     """Return who made the counted rebalances begin, by client and host, the largest share first."""
-    share: Counter[int] = Counter(trigger.actor for trigger in counted if trigger.actor >= 0)
-    guessed = {trigger.actor for trigger in counted if not trigger.observed}
+    same = _same_client(memory)
+    share: Counter[int] = Counter(same[trigger.actor] for trigger in counted if trigger.actor >= 0)
+    guessed = {same[trigger.actor] for trigger in counted if trigger.actor >= 0 and not trigger.observed}
+    newest = {same[trigger.actor]: trigger.actor for trigger in counted if trigger.actor >= 0}
     found = []
     for index, count in share.most_common(_CULPRITS_TOLD):
         actor = memory.actors[index]
         found.append(
             Culprit(
-                member_id=actor.member_id,
+                member_id=memory.actors[newest[index]].member_id,
                 client_id=actor.client_id,
                 client_host=actor.client_host,
                 instance_id=actor.instance_id,
@@ -136,6 +138,19 @@ def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...
             )
         )
     return tuple(found)
+
+
+def _same_client(memory: StormMemory) -> dict[int, int]:
+    """Return for each actor whom to blame: if it went before its host was known, its client's only host."""
+    by_client: dict[str, list[int]] = {}
+    for index, actor in enumerate(memory.actors):
+        if actor.client_id and actor.client_host:
+            by_client.setdefault(actor.client_id, []).append(index)
+    same = {}
+    for index, actor in enumerate(memory.actors):
+        known = by_client.get(actor.client_id, [])
+        same[index] = known[0] if len(known) == 1 else index
+    return same
 
 
 def _name(one: Culprit) -> str:

@@ -33,7 +33,7 @@ class Trigger(msgspec.Struct, array_like=True, kw_only=True):
     actor: int = -1
     """Index in ``StormMemory.actors``; -1 where no source tells who it was."""
     member: int = 0
-    """CRC-32 of the member id; 0 unknown."""
+    """CRC-32 of the member id (of a replaced static member: of its instance id); 0 unknown."""
     fresh: bool = False
     """An arrival into a group that was empty or unknown when the window opened."""
     gone: bool = False

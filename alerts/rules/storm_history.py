@@ -11,6 +11,7 @@ A rebalance is counted unless one of these explains it:
 Departures by a timeout always count, and so does who comes and goes within the window.
 """
 
+import re
 import zlib
 from collections.abc import Iterable
 from enum import IntEnum
@@ -34,6 +35,9 @@ SAME_MOMENT_MS = 1_000
 
 _REVOKED = "need to revoke partitions"
 _COOPERATIVE = ("cooperative", "stream")
+_INSTANCE = re.compile(
+    r"static member .* with instance id (.+?)(?: joined with change of protocol|; client reason: |$)"
+)
 _REJOINS = {CauseKind.SUBSCRIPTION_CHANGED, CauseKind.LEADER_REJOINED, CauseKind.MEMBER_JOINED}
 _VOLUNTARY = {CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN}
 """UNKNOWN: the topic alone does not tell how a member went, and most go by themselves."""
@@ -64,6 +68,7 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
         if transition.to_state is GroupState.PREPARING_REBALANCE:
             _note_start(memory, group, step, transition, window_ms)
             began = True
+    _learn_actors(memory, group, step)
     memory.triggers = memory.triggers[-limit:]
     memory.leaves = memory.leaves[-limit:]
     return began
@@ -95,8 +100,8 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
                 trigger.fresh or _takes_place(places, trigger.at_ms - window_ms)
             )
         else:
-            explained = trigger.role == Role.REPLACEMENT and trigger.actor not in replaced
-            replaced.add(trigger.actor)
+            explained = trigger.role == Role.REPLACEMENT and trigger.member not in replaced
+            replaced.add(trigger.member)
         if not explained:
             found.append(trigger)
     return found
@@ -127,11 +132,18 @@ def _takes_place(places: list[int], after_ms: int) -> bool:
 
 def _note_departure(memory: StormMemory, departure: Departure) -> None:
     member = checksum(departure.member_id)
-    for trigger in memory.triggers:
-        if trigger.role == Role.ARRIVAL and trigger.member == member:
-            trigger.gone = True
-    if departure.how in _VOLUNTARY and all(leave.member != member for leave in memory.leaves):
+    # A departure may be told twice: what looked voluntary is found to have been a timeout.
+    memory.leaves = [leave for leave in memory.leaves if leave.member != member]
+    is_voluntary = departure.how in _VOLUNTARY
+    if is_voluntary:
         memory.leaves.append(Leave(at_ms=departure.at_ms, joined_at_ms=departure.joined_at_ms, member=member))
+    for trigger in memory.triggers:
+        if trigger.member != member:
+            continue
+        if trigger.role == Role.ARRIVAL:
+            trigger.gone = True
+        elif trigger.role == Role.DEPARTURE and not is_voluntary:
+            trigger.role, trigger.kind = Role.PLAIN, departure.how
 
 
 def _note_end(memory: StormMemory, transition: Transition) -> None:
@@ -162,7 +174,7 @@ def _note_start(
             kind=kind,
             role=role,
             actor=_actor(memory, group, step, transition, member_id),
-            member=checksum(member_id),
+            member=checksum(_instance(transition) if role is Role.REPLACEMENT else member_id),
             fresh=role is Role.ARRIVAL and _was_empty(memory, initial, transition.at_ms - window_ms),
             initial=initial,
             observed=transition.basis is Basis.OBSERVED,
@@ -234,35 +246,68 @@ def _actor(memory: StormMemory, group: Group, step: Step, transition: Transition
     """Return the index of whoever made the rebalance begin, -1 if no source tells."""
     if not member_id:
         return -1
-    known = _known(group, step, member_id)
-    client_id = transition.cause.client_id or known.client_id
-    client_host = transition.cause.client_host or known.client_host
+    found = _known(group, step, member_id, _instance(transition))
+    found.client_id = transition.cause.client_id or found.client_id
+    found.client_host = transition.cause.client_host or found.client_host
     for index, actor in enumerate(memory.actors):
-        same_member = actor.member_id == member_id
-        if same_member or (client_id and (actor.client_id, actor.client_host) == (client_id, client_host)):
+        if actor.member_id == member_id or _is_same_client(actor, found):
             actor.member_id = member_id
-            actor.client_id, actor.client_host = (
-                client_id or actor.client_id,
-                client_host or actor.client_host,
-            )
-            actor.instance_id = known.instance_id or actor.instance_id
+            actor.instance_id = found.instance_id or actor.instance_id
             return index
-    known.client_id, known.client_host = client_id, client_host
-    memory.actors.append(known)
+    memory.actors.append(found)
     return len(memory.actors) - 1
 
 
-def _known(group: Group, step: Step, member_id: str) -> Actor:
-    """Return what the group knows of a member that is here or has gone lately."""
+def _is_same_client(actor: Actor, other: Actor) -> bool:
+    """Say whether two are one client on one host; who is not known in both tells nothing."""
+    client = (actor.client_id, actor.client_host)
+    return all(client) and client == (other.client_id, other.client_host)
+
+
+def _instance(transition: Transition) -> str:
+    """Return the static member's instance id that the coordinator's reason names, or ""."""
+    found = _INSTANCE.search(transition.cause.detail)
+    return found[1] if found else ""
+
+
+def _known(group: Group, step: Step, member_id: str, instance_id: str | None) -> Actor:
+    """Return what the group knows of a member that is here or has gone lately.
+
+    A replaced static member is found by its instance: its new id is not known yet.
+    """
     here = group.members.get(member_id)
+    if here is None and instance_id:
+        here = next((one for one in group.members.values() if one.instance_id == instance_id), None)
     gone: Iterable[Departure] = (*step.departures, *reversed(group.departures))
     member = here or next((one for one in gone if one.member_id == member_id), None)
     return Actor(
         client_id=member.client_id if member else "",
         client_host=member.client_host if member else "",
         member_id=member_id,
-        instance_id=member.instance_id if member else None,
+        instance_id=(member.instance_id if member else None) or instance_id or None,
     )
+
+
+def _learn_actors(memory: StormMemory, group: Group, step: Step) -> None:
+    """Fill in clients and hosts, which the log does not tell of a new member, and unite who is the same."""
+    for index, actor in enumerate(memory.actors):
+        if actor.client_id and actor.client_host:
+            continue
+        known = _known(group, step, actor.member_id, actor.instance_id)
+        actor.client_id = actor.client_id or known.client_id
+        actor.client_host = actor.client_host or known.client_host
+        actor.instance_id = actor.instance_id or known.instance_id
+        for other_index, other in enumerate(memory.actors):
+            if other_index != index and _is_same_client(other, actor):
+                other.member_id = actor.member_id
+                _reassign(memory, index, other_index)
+                break
+
+
+def _reassign(memory: StormMemory, old: int, new: int) -> None:
+    for trigger in memory.triggers:
+        if trigger.actor == old:
+            trigger.actor = new
 
 
 def _drop_unused_actors(memory: StormMemory) -> None:

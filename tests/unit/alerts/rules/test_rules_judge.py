@@ -1,0 +1,316 @@
+"""RuleJudge: what it remembers, when it wants to be called, and how alerts end by other means."""
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.rules import RULES, RuleJudge
+from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
+from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
+from alerts.thresholds import RULE_KEYS
+from coordinator_model.group import Basis
+from coordinator_model.judging import Judge
+
+if TYPE_CHECKING:
+    from tests.unit.alerts.rules.conftest import NewStage, Stage
+
+T0 = 1_700_000_000_000
+MINUTE = 60_000
+
+
+def stuck(stage: "Stage") -> None:
+    """Leave the group in CompletingRebalance with its alert firing."""
+    stage.start(3)
+    stage.wait(10 * MINUTE)
+    stage.leave("m2")
+    stage.wait(500)
+    stage.end_join_phase()
+    stage.wait(31_000)
+    assert stage.names() == {"StuckCompletingRebalance"}
+
+
+def left_open(name: str, **changes: object) -> Alert:
+    """Return an alert as a job of the past left it."""
+    alert = Alert(
+        id="0" * 32,
+        revision=4,
+        name=name,
+        cluster="eu",
+        group="orders",
+        status=AlertStatus.FIRING,
+        severity=Severity.WARNING,
+        starts_at_ms=T0 - 5 * MINUTE,
+        ends_at_ms=None,
+        detected_at_ms=T0 - 4 * MINUTE,
+        summary="…",
+        cause="…",
+        culprits=(Culprit(member_id="m1"),),
+    )
+    return msgspec.structs.replace(alert, **changes)
+
+
+def adopt(stage: "Stage", alert: Alert) -> None:
+    stage.memory = stage.judge.adopt(alert=msgspec.json.encode(alert), memory=stage.memory)
+
+
+def test_it_is_a_judge() -> None:
+    """Shards accept it."""
+    judge: Judge = RuleJudge()
+
+    assert callable(judge.judge_cluster)
+
+
+def test_every_built_rule_has_its_place() -> None:
+    """The order lists each rule about groups once; the others are about clusters."""
+    of_clusters = {"SourceSilent", "ClusterUnreachable", "MonitorStalled"}
+
+    assert {rule.name for rule in RULES} == RULE_KEYS.keys() - of_clusters
+    assert len(RULES) == len({rule.name for rule in RULES})
+
+
+def test_a_healthy_group_costs_nothing(new_stage: "NewStage") -> None:
+    """No memory and no wish to be called: a Stable group without heartbeats sleeps for ever."""
+    stage = new_stage()
+    stage.group.state_since_ms = T0
+    judgement_alerts = stage.ask()
+
+    assert (judgement_alerts, stage.memory, stage.due_ms) == ([], None, None)
+
+
+def test_a_group_forgets_its_rebalances_when_something_next_happens(new_stage: "NewStage") -> None:
+    """What the window has left is dropped; nobody is woken for that."""
+    stage = new_stage()
+    stage.start(3)
+    assert stage.memory is not None
+    assert stage.due_ms is None
+    stage.wait(60 * MINUTE)
+    stage.leave("m2")
+    stage.rebalance()
+    small = len(stage.memory)
+
+    assert small < 200
+
+
+def test_a_heartbeat_that_changes_nothing_passes_the_memory_through(new_stage: "NewStage") -> None:
+    """The very same bytes object comes back, and the deadline moves on."""
+    stage = new_stage(requests=True)
+    stage.start(3)
+    stage.beat("m0")
+    memory, due_ms = stage.memory, stage.due_ms
+    stage.wait(3_000)
+    stage.beat("m0")
+
+    assert stage.memory is memory
+    assert due_ms is not None
+    assert stage.due_ms == due_ms + 3_000
+
+
+def test_heartbeats_do_not_wake_the_rules(new_stage: "NewStage") -> None:
+    """As long as all beat, the rules are called for the beats and never in between."""
+    stage = new_stage(requests=True)
+    stage.start(2)
+    stage.beat("m0")
+    stage.beat("m1")
+    before = stage.judged
+    for _ in range(100):
+        stage.wait(3_000)
+        stage.beat("m0")
+        stage.beat("m1")
+
+    assert stage.judged - before == 200
+
+
+def test_a_removed_group_resolves_everything(new_stage: "NewStage") -> None:
+    """Deleted, denied or forgotten: nothing stays open, and nothing is remembered."""
+    stage = new_stage()
+    stuck(stage)
+    stage.time_out("m1")
+    stage.ask(removed=True)
+    last = {alert.name: alert for alert in stage.alerts}
+
+    assert {alert.status for alert in last.values()} == {AlertStatus.RESOLVED}
+    assert last.keys() == {"StuckCompletingRebalance", "SessionTimeout"}
+    assert stage.memory is None
+    assert stage.due_ms is None
+
+
+def test_a_disabled_rule_resolves_its_alert(new_stage: "NewStage") -> None:
+    """At the next judgement after the settings changed."""
+    stage = new_stage()
+    stuck(stage)
+    stage.judge.configure(json.dumps({"rules": {"stuck_completing_rebalance": {"enabled": False}}}).encode())
+    stage.ask()
+    stage.wait(60 * MINUTE)
+
+    assert [alert.status for alert in stage.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert "switched off" in stage.alerts[-1].summary
+
+
+def test_settings_that_cannot_be_read_leave_the_rules_in_force(new_stage: "NewStage") -> None:
+    """A foreign record in the control topic must not stop the stream."""
+    stage = new_stage({"stuck_completing_rebalance": {"after_ms": 31_000}})
+    stage.judge.configure(b"{")
+    stuck(stage)
+
+    assert stage.alerts[0].detected_at_ms - stage.alerts[0].starts_at_ms == 31_000
+
+
+def test_the_runbook_lies_under_the_configured_base(new_stage: "NewStage") -> None:
+    """A company's wiki in place of our folder."""
+    stage = new_stage(runbook_base="https://runbooks.example/kafka/")
+    stuck(stage)
+
+    assert stage.alerts[0].runbook == "https://runbooks.example/kafka/StuckCompletingRebalance.md"
+
+
+def test_an_adopted_alert_goes_on_if_its_condition_holds(new_stage: "NewStage") -> None:
+    """Same id, next revision at the next news, and its own end."""
+    stage = new_stage()
+    stage.start(3)
+    stage.wait(10 * MINUTE)
+    stage.leave("m2")
+    stage.end_join_phase()
+    stage.wait(10_000)
+    adopt(stage, left_open("StuckCompletingRebalance"))
+    stage.ask()
+    stage.wait(10_000)
+    stage.assign()
+
+    assert [(alert.id, alert.revision, alert.status) for alert in stage.alerts] == [
+        ("0" * 32, 5, AlertStatus.FIRING),
+        ("0" * 32, 6, AlertStatus.RESOLVED),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["StuckCompletingRebalance", "StuckPreparingRebalance", "SessionTimeoutImminent"]
+)
+def test_an_adopted_alert_about_a_state_ends_at_the_first_judgement(new_stage: "NewStage", name: str) -> None:
+    """The group is well: the alert of the past is over."""
+    stage = new_stage()
+    stage.start(2)
+    stage.wait(30 * MINUTE)
+    adopt(stage, left_open(name))
+    stage.ask()
+
+    assert [(alert.id, alert.revision, alert.status) for alert in stage.alerts] == [
+        ("0" * 32, 5, AlertStatus.RESOLVED)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "quiet_ms"),
+    [("SessionTimeout", 10 * MINUTE), ("PollIntervalExceeded", 10 * MINUTE), ("RebalanceStorm", 5 * MINUTE)],
+)
+def test_an_adopted_alert_without_history_gets_its_quiet_time(
+    new_stage: "NewStage", name: str, quiet_ms: int
+) -> None:
+    """What happened before is not known, so the quiet time begins with the adoption."""
+    stage = new_stage()
+    stage.start(2)
+    stage.wait(30 * MINUTE)
+    adopt(stage, left_open(name))
+    adopted_ms = stage.now_ms
+    stage.ask()
+    assert stage.alerts == []
+    stage.wait(60 * MINUTE)
+
+    assert [(alert.revision, alert.ends_at_ms) for alert in stage.alerts] == [(5, T0 + adopted_ms + quiet_ms)]
+
+
+def test_an_adopted_alert_takes_up_what_happens_next(new_stage: "NewStage") -> None:
+    """Another timeout within the quiet time belongs to it."""
+    stage = new_stage()
+    stage.start(4)
+    stage.wait(30 * MINUTE)
+    adopt(stage, left_open("SessionTimeout"))
+    stage.ask()
+    stage.wait(MINUTE)
+    stage.time_out("m3")
+
+    assert [(alert.id, alert.revision) for alert in stage.alerts] == [("0" * 32, 5)]
+    assert [c.member_id for c in stage.alerts[0].culprits] == ["m3"]
+
+
+def test_of_two_open_alerts_of_one_name_one_is_resolved(new_stage: "NewStage") -> None:
+    """One open alert for each cluster, group and name."""
+    stage = new_stage()
+    stuck(stage)
+    adopt(stage, left_open("StuckCompletingRebalance"))
+    stage.ask()
+
+    assert (stage.alerts[-1].id, stage.alerts[-1].revision) == ("0" * 32, 5)
+    assert stage.alerts[-1].status is AlertStatus.RESOLVED
+
+
+def test_an_adopted_alert_with_the_id_of_ours_goes_on_after_its_revision(new_stage: "NewStage") -> None:
+    """What the topic holds under an id is never written again with another content."""
+    stage = new_stage()
+    stuck(stage)
+    adopt(stage, msgspec.structs.replace(stage.alerts[0], revision=7))
+    stage.assign()
+
+    assert [alert.revision for alert in stage.alerts] == [0, 8]
+
+
+def test_an_adopted_alert_of_an_unknown_rule_is_resolved(new_stage: "NewStage") -> None:
+    """A rule that this version does not have cannot end its alerts otherwise."""
+    stage = new_stage()
+    adopt(stage, left_open("LagGrowing"))
+    stage.ask()
+
+    assert [alert.status for alert in stage.alerts] == [AlertStatus.RESOLVED]
+
+
+def test_the_supervisors_alerts_are_not_adopted(new_stage: "NewStage") -> None:
+    """The supervisor ends them itself."""
+    stage = new_stage()
+    adopt(stage, left_open("ClusterUnreachable", group=""))
+
+    assert stage.memory is None
+
+
+def test_memory_of_another_version_is_begun_anew(new_stage: "NewStage") -> None:
+    """It cannot be read, and it must not stop the stream."""
+    stage = new_stage()
+    stage.memory = b"\xff" + bytes(20)
+    stage.ask()
+
+    assert stage.alerts == []
+
+
+def test_the_supervisors_alerts_have_a_beginning_and_an_end() -> None:
+    """Built from what the supervisor knows, resolved under the same id."""
+    for name, alert, over in (
+        ("ClusterUnreachable", cluster_unreachable("eu", T0, T0 + MINUTE, "timed out"), cluster_reachable),
+        ("MonitorStalled", monitor_stalled("eu", T0, T0 + MINUTE, "batch 7 runs"), monitor_running),
+    ):
+        last = over(alert, T0 + 3 * MINUTE)
+
+        assert (alert.name, alert.cluster, alert.group, alert.severity) == (name, "eu", "", Severity.CRITICAL)
+        assert (alert.starts_at_ms, alert.detected_at_ms) == (T0, T0 + MINUTE)
+        assert (last.id, last.revision, last.ends_at_ms) == (alert.id, 1, T0 + 3 * MINUTE)
+        assert "3 min" in last.summary
+
+
+def test_a_culprit_of_an_inferred_rebalance_is_inferred(new_stage: "NewStage") -> None:
+    """Without the INFO log a storm is still seen, and says that it is concluded."""
+    stage = new_stage(requests=True, info=False)
+    stage.start(12)
+    for _ in range(5):
+        for name in list(stage.members):
+            stage.beat(name)
+        gone = list(stage.members)[-1]
+        for _ in range(16):
+            stage.wait(3_000)
+            for name in list(stage.members):
+                if name != gone:
+                    stage.beat(name)
+        stage.members.pop(gone)
+        stage.rebalance()
+    storms = [alert for alert in stage.alerts if alert.name == "RebalanceStorm"]
+
+    assert {c.basis for alert in storms for c in alert.culprits} == {Basis.INFERRED}

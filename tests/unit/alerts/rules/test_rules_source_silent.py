@@ -1,0 +1,199 @@
+"""SourceSilent: what proves that a log is being lost, and what does not."""
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.rules import RuleJudge
+from coordinator_model.cluster import ClusterState, Contradiction, Move
+from coordinator_model.observations import Source
+
+T0 = 1_700_000_000_000
+MINUTE = 60_000
+REQUESTS, LOG = int(Source.REQUEST_LOG), int(Source.COORDINATOR_LOG)
+
+
+class Watchtower:
+    """A cluster whose sources speak as told, judged every second and when asked for."""
+
+    def __init__(self, settings: bytes = b"{}") -> None:
+        self.judge = RuleJudge(settings)
+        self.state = ClusterState()
+        self.memory: bytes | None = None
+        self.now_ms = 0
+        self.alerts: list[Alert] = []
+        self.speaking: set[tuple[int, int]] = set()
+        self.commits = False
+
+    def run(self, duration_ms: int, *, every_ms: int = 1_000) -> None:
+        """Let time pass."""
+        end_ms = self.now_ms + duration_ms
+        while self.now_ms < end_ms:
+            self.now_ms += every_ms
+            for key in self.speaking:
+                self.state.heard[key] = T0 + self.now_ms
+            if self.commits:
+                self.state.newest_ms["offsets"] = T0 + self.now_ms
+            self.ask()
+
+    def ask(self) -> None:
+        """Ask the rules now."""
+        judgement = self.judge.judge_cluster(
+            cluster="eu", state=self.state, memory=self.memory, now_ms=T0 + self.now_ms
+        )
+        self.memory = judgement.memory
+        self.alerts += judgement.alerts
+
+    def contradict(self, broker: int, lost: Source = Source.COORDINATOR_LOG) -> None:
+        """The topic told what the broker's log should have told."""
+        one = Contradiction(at_ms=T0 + self.now_ms, broker=broker, lost=lost, group="orders")
+        self.state.contradictions.append(one)
+        self.ask()
+
+
+@pytest.fixture
+def tower() -> Watchtower:
+    """Return a cluster of two brokers with both logs, and commits."""
+    tower = Watchtower()
+    tower.speaking = {(1, REQUESTS), (2, REQUESTS), (1, LOG), (2, LOG)}
+    tower.commits = True
+    return tower
+
+
+def test_a_request_log_that_falls_silent_is_told(tower: Watchtower) -> None:
+    """A minute after its last line, while the other broker goes on."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    last_ms = tower.now_ms
+    tower.run(59_000)
+    assert tower.alerts == []
+    tower.run(2_000)
+    (fired,) = tower.alerts
+
+    assert (fired.name, fired.group, fired.severity) == ("SourceSilent", "", Severity.WARNING)
+    assert (fired.starts_at_ms, fired.detected_at_ms) == (T0 + last_ms, T0 + last_ms + MINUTE)
+    assert fired.summary == "The request log of broker 1 cannot be relied on: lines are missing."
+    assert fired.culprits == ()
+
+
+def test_it_resolves_when_the_log_is_heard_again(tower: Watchtower) -> None:
+    """With the first line."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.run(5 * MINUTE)
+    tower.speaking.add((1, REQUESTS))
+    tower.run(1_000)
+
+    assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert tower.alerts[-1].ends_at_ms == T0 + tower.now_ms
+
+
+def test_a_second_broker_is_another_revision(tower: Watchtower) -> None:
+    """One open alert for the cluster."""
+    tower.run(10 * MINUTE)
+    tower.speaking = {(1, LOG), (2, LOG)}
+    tower.run(MINUTE)
+    tower.contradict(2)
+
+    assert [(alert.id, alert.revision) for alert in tower.alerts] == [
+        (tower.alerts[0].id, 0),
+        (tower.alerts[0].id, 1),
+    ]
+
+
+def test_an_idle_cluster_is_silent_and_well(tower: Watchtower) -> None:
+    """No client, no requests: nothing else goes on either."""
+    tower.run(10 * MINUTE)
+    tower.speaking.clear()
+    tower.commits = False
+    tower.run(120 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_in_quiet_mode_silence_is_never_loss() -> None:
+    """INFO logs say nothing for hours, while commits go on."""
+    tower = Watchtower()
+    tower.speaking = {(1, LOG)}
+    tower.commits = True
+    tower.run(10 * MINUTE)
+    tower.speaking.clear()
+    tower.run(120 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_a_log_that_never_spoke_regularly_is_not_missed(tower: Watchtower) -> None:
+    """Someone turned DEBUG on for a moment."""
+    tower.run(MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.run(30 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_a_broker_that_lost_its_shards_may_be_silent(tower: Watchtower) -> None:
+    """Coordinators moved: its groups talk to another broker now."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.state.moves.append(Move(at_ms=T0 + tower.now_ms, broker=1, kind="unloaded"))
+    tower.run(30 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_an_hour_of_silence_is_taken_for_intent(tower: Watchtower) -> None:
+    """Somebody set the level back to INFO; the alert does not stay for ever."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    last_ms = tower.now_ms
+    tower.run(90 * MINUTE)
+
+    assert [alert.ends_at_ms for alert in tower.alerts] == [None, T0 + last_ms + 60 * MINUTE]
+
+
+def test_a_contradiction_proves_loss(tower: Watchtower) -> None:
+    """A generation in the topic whose lines never came, from a broker whose log was heard."""
+    tower.run(10 * MINUTE)
+    tower.contradict(1)
+    at_ms = tower.now_ms
+    tower.run(30 * MINUTE)
+
+    assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert tower.alerts[0].detected_at_ms == T0 + at_ms
+    assert "INFO log of broker 1" in tower.alerts[0].summary
+    assert tower.alerts[1].ends_at_ms == T0 + at_ms + 10 * MINUTE
+
+
+def test_a_contradiction_of_a_log_never_heard_proves_nothing() -> None:
+    """Whoever reads the topic alone loses no log."""
+    tower = Watchtower()
+    tower.commits = True
+    tower.run(10 * MINUTE)
+    tower.contradict(1)
+
+    assert tower.alerts == []
+
+
+def test_a_disabled_rule_resolves_and_sleeps(tower: Watchtower) -> None:
+    """Configuration wins."""
+    tower.run(10 * MINUTE)
+    tower.contradict(1)
+    tower.judge.configure(b'{"rules":{"source_silent":{"enabled":false}}}')
+    tower.run(2_000)
+
+    assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+
+
+def test_an_adopted_alert_about_the_cluster_ends(tower: Watchtower) -> None:
+    """The sources are well now."""
+    tower.run(10 * MINUTE)
+    tower.contradict(1)
+    left_open = msgspec.structs.replace(tower.alerts[0], id="0" * 32, revision=3)
+    later = Watchtower()
+    later.memory = later.judge.adopt(alert=msgspec.json.encode(left_open), memory=None)
+    later.run(1_000)
+
+    assert [(alert.id, alert.revision, alert.status) for alert in later.alerts] == [
+        ("0" * 32, 4, AlertStatus.RESOLVED)
+    ]

@@ -24,6 +24,8 @@ from coordinator_model.transitions import Context, Turn, turn_of
 __all__ = ["Context", "apply", "due_at", "new_group", "pass_time"]
 
 _HANDLERS = {**by_log.HANDLERS, **by_records.HANDLERS, **by_requests.HANDLERS}
+_NOT_IN_CHARGE = frozenset({14, 15, 16})
+"""Errors of a broker that is not, or not yet, the group's coordinator."""
 _TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 
 
@@ -39,7 +41,7 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
     """
     step = Step()
     if held.must_wait(group, seen, context) and held.hold(group, seen):
-        _noticed(group, seen)
+        _noticed(group, seen, context)
     else:
         _apply(group, seen, context, step)
     held.release(group, context, step, _apply)
@@ -66,14 +68,20 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     handler = _HANDLERS.get(type(seen.what))
     if _is_void(group, seen):
         return
-    _noticed(group, seen)
+    _noticed(group, seen, context)
     if handler is not None:
         handler(turn_of(group, seen, context, step), seen.what)
 
 
-def _noticed(group: Group, seen: Seen) -> None:
+def _noticed(group: Group, seen: Seen, context: Context) -> None:
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-    if seen.source is Source.COORDINATOR_LOG and seen.broker >= 0:
+    if seen.broker < 0 or seen.broker == group.coordinator:
+        return
+    if seen.source is Source.COORDINATOR_LOG or (
+        seen.source is Source.REQUEST_LOG
+        and (group.coordinator < 0 or not context.info_live)
+        and getattr(seen.what, "error_code", 0) not in _NOT_IN_CHARGE
+    ):
         group.coordinator = seen.broker
 
 

@@ -57,7 +57,7 @@ class ClusterShard:
             self._ask(held.order_ms, judge, outputs)
         elif isinstance(what, on.Adopted):
             if judge is not None:
-                header.cluster_memory = judge.adopt(alert=what.alert, memory=header.cluster_memory)
+                self._adopt(what.alert, held.order_ms, judge, outputs)
             self._ask(held.order_ms, judge, outputs)
         elif self.state.apply(held.seen):
             self._ask(held.order_ms, judge, outputs)
@@ -91,10 +91,21 @@ class ClusterShard:
         except Exception as error:
             if self.strict:
                 raise
-            text = f"{type(error).__name__}: {error}"[:500]
-            outputs.divergences.append(
-                Divergence(kind="internal_error", group="", broker=-1, at_ms=at_ms, detail=text)
-            )
-            divergences = self.state.divergences
-            divergences["internal_error"] = divergences.get("internal_error", 0) + 1
+            self._failed(error, at_ms, outputs)
             return None
+
+    def _adopt(self, alert: bytes, at_ms: int, judge: Judge, outputs: Outputs) -> None:
+        try:
+            self.header.cluster_memory = judge.adopt(alert=alert, memory=self.header.cluster_memory)
+        except Exception as error:
+            if self.strict:
+                raise
+            self._failed(error, at_ms, outputs)
+
+    def _failed(self, error: Exception, at_ms: int, outputs: Outputs) -> None:
+        """Count a failure of our own code; the query goes on."""
+        text = f"{type(error).__name__}: {error}"[:500]
+        one = Divergence(kind="internal_error", group="", broker=-1, at_ms=at_ms, detail=text)
+        outputs.divergences.append(one)
+        divergences = self.state.divergences
+        divergences["internal_error"] = divergences.get("internal_error", 0) + 1

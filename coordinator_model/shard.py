@@ -345,11 +345,10 @@ class Shard:
         return None
 
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
-        if self._judge is None:
-            return
         known = what.group in self.slots
         live = self._wake(what.group)
-        live.slot.memory = self._judge.adopt(alert=what.alert, memory=live.slot.memory)
+        if not self._timeline.adopt(live, what.alert, at_ms):
+            return
         if known:
             self._judge_anew(live, at_ms)
         else:

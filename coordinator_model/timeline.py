@@ -353,6 +353,19 @@ class Timeline:
             live.visible = True
             self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
 
+    def adopt(self, live: Live, alert: bytes, at_ms: int) -> bool:
+        """Hand the rules an alert that an earlier job left open; False: nobody takes it."""
+        if self.judge is None:
+            return False
+        try:
+            live.slot.memory = self.judge.adopt(alert=alert, memory=live.slot.memory)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, at_ms, error)
+            return False
+        return True
+
     def _evidence(self, live: Live, at_ms: int) -> Evidence:
         header, broker = self.header, self._broker(live)
         heard_ms = evidence.requests_heard_ms(header, broker, at_ms)

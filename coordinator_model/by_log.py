@@ -7,7 +7,7 @@ members stand before the line about the rebalance they cause.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.causes import emptied, start_of_rebalance
+from coordinator_model.causes import emptied, start_before_emptiness, start_of_rebalance
 from coordinator_model.endings import create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import add, depart, everybody_left, resume_members, wait_for
@@ -94,10 +94,16 @@ def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
     how = _REMOVED_BY.get(kind)
     for member_id in what.reason.member_ids:
         if how is not None and member_id in turn.group.members:
-            depart(turn, member_id, how)
+            depart(turn, member_id, how, reason=_client_reason_of_leave(what, how))
         elif kind is CauseKind.MEMBER_JOINED:
             turn.group.pending.pop(member_id, None)
             add(turn, member_id, instance_id=what.reason.instance_id)
+
+
+def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
+    """Return why a client left, where the coordinator (3.x) says it only in the rebalance's reason."""
+    is_leave = how in {CauseKind.MEMBER_LEFT, CauseKind.POLL_TIMEOUT}
+    return (what.reason.client_reason or "") if is_leave else ""
 
 
 def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
@@ -134,7 +140,14 @@ def _emptied(turn: Turn, what: GroupEmptied) -> None:
     why = emptied(turn.group, turn.at_ms)
     if place(GroupState.EMPTY, what.generation) > place_of(turn.group):
         everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
-    reach(turn, Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why))
+    empty = Target(
+        to=GroupState.EMPTY,
+        generation=what.generation,
+        at_ms=turn.at_ms,
+        cause=why,
+        start=start_before_emptiness(why),
+    )
+    reach(turn, empty)
 
 
 def _kicked(turn: Turn, what: MembersKicked) -> None:

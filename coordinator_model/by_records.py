@@ -7,7 +7,13 @@ not in it, so what no other source told is filled in as inferred.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.causes import emptied, gone_for_good, start_by_emptiness, start_by_record
+from coordinator_model.causes import (
+    emptied,
+    gone_for_good,
+    start_before_emptiness,
+    start_by_emptiness,
+    start_by_record,
+)
 from coordinator_model.endings import create, end
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import adopt_members, everybody_left, update_members
@@ -18,6 +24,7 @@ from coordinator_model.observations import (
     ModernRecord,
     OffsetsCommitted,
 )
+from coordinator_model.rebalances import unburn
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
@@ -102,10 +109,13 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
     is_new = place(GroupState.EMPTY, what.generation) > place_of(group)
     start = start_by_emptiness(group, turn.at_ms)
     why = cause(CauseKind.GROUP_CREATED) if what.generation == 0 else emptied(group, turn.at_ms)
-    if start.kind is CauseKind.SYNC_TIMEOUT:
+    how = start.kind
+    if how is CauseKind.SYNC_TIMEOUT:
         why = start
+    else:
+        start = start_before_emptiness(why)
     if is_new:
-        everybody_left(turn, start.kind, Basis.INFERRED, turn.at_ms)
+        everybody_left(turn, how, Basis.INFERRED, turn.at_ms)
     reach(
         turn,
         Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why, start=start),
@@ -131,6 +141,7 @@ def _behind(turn: Turn, what: GroupRecorded) -> None:
     elif what.generation == group.generation:
         _remember(turn, what)
         update_members(group, what.members)
+        unburn(group, what.generation, what.state_since_ms)
         confirmed = cause(CauseKind.ASSIGNMENT_STORED)
         reach(
             turn,
@@ -168,8 +179,13 @@ def _commit(group: Group, commit: Commit) -> None:
 
 
 def _modern(turn: Turn, what: ModernRecord) -> None:
-    if not what.tombstone:
-        turn.group.group_type = what.group_type
+    group = turn.group
+    if what.tombstone:
+        return
+    if group.group_type == "classic" and group.stored_generation < 0 and not group.members:
+        # Commits that stood before the group's own records made it look like a simple group.
+        group.state = GroupState.DEAD
+    group.group_type = what.group_type
 
 
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {

@@ -17,6 +17,7 @@ from coordinator_model.members import (
     add,
     depart,
     departure_of,
+    forget_pending,
     heard,
     learn_client,
     member_of_instance,
@@ -74,6 +75,7 @@ def members_gone(turn: Turn, at_ms: int, why: Cause) -> None:
         return
     if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
         prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
+    forget_pending(group, at_ms)
     if group.state is GroupState.PREPARING_REBALANCE and not group.members and not group.pending:
         kind = CauseKind.ALL_MEMBERS_LEFT if why.kind is CauseKind.MEMBER_LEFT else why.kind
         emptied = Cause(

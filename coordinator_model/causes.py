@@ -1,5 +1,7 @@
 """Why a group moved, said as exactly as all that is known allows."""
 
+import msgspec
+
 from coordinator_model.group import Cause, CauseKind, Departure, Group
 from coordinator_model.members import client_id_in, client_of, departure_of
 from coordinator_model.observations import GroupRecorded, Reason
@@ -62,6 +64,14 @@ def emptied(group: Group, at_ms: int) -> Cause:
     if running is not None and running.cause.kind in _TIMEOUTS:
         return running.cause
     return Cause(kind=CauseKind.ALL_MEMBERS_LEFT)
+
+
+def start_before_emptiness(why: Cause) -> Cause:
+    """Return what began the rebalance that ended with nobody, if its own line is lost."""
+    if why.kind is not CauseKind.ALL_MEMBERS_LEFT:
+        return why
+    kind = CauseKind.MEMBER_LEFT if why.member_id else CauseKind.UNKNOWN
+    return msgspec.structs.replace(why, kind=kind)
 
 
 def start_by_emptiness(group: Group, at_ms: int) -> Cause:

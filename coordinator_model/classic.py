@@ -93,8 +93,10 @@ def _is_void(group: Group, seen: Seen) -> bool:
     """
     if group.state is GroupState.DEAD and seen.at_ms < group.state_since_ms:
         return True
-    if seen.source is not Source.COORDINATOR_LOG or isinstance(seen.what, GroupLoaded):
+    if seen.source is not Source.COORDINATOR_LOG:
         return False
+    if isinstance(seen.what, GroupLoaded):  # told twice
+        return seen.broker == group.coordinator and seen.at_ms < group.state_since_ms
     is_foreign = group.coordinator >= 0 and seen.broker >= 0 and seen.broker != group.coordinator
     if isinstance(seen.what, GroupUnloaded):
         return is_foreign

@@ -10,7 +10,7 @@ DELETION_TOLD_LATE_MS = 5_000
 
 def create(turn: Turn, *, basis: Basis = Basis.OBSERVED, at_ms: int | None = None) -> None:
     """Begin a group that the coordinator did not have before; does nothing to one that lives."""
-    if turn.group.state is not GroupState.DEAD:
+    if turn.group.state is not GroupState.DEAD or turn.group.group_type != "classic":
         return
     now = turn.at_ms if at_ms is None else at_ms
     created = cause(CauseKind.GROUP_CREATED)

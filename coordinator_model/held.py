@@ -12,6 +12,7 @@ import msgspec
 from coordinator_model.by_records import is_ahead_of_log
 from coordinator_model.group import Group, Step
 from coordinator_model.observations import GroupRecorded, JoinAnswered, Seen, pack, unpack
+from coordinator_model.states import GroupState
 from coordinator_model.transitions import Context
 
 GRACE_MS = 5_000
@@ -74,7 +75,8 @@ def give_up(group: Group, now_ms: int, context: Context, step: Step, apply: Appl
     while group.held_record is not None and group.held_until_ms <= now_ms:
         first, *rest = _waiting(group)
         _keep(group, rest)
-        if context.info_live and "log_line_missing" not in step.divergences:
+        # Of a group that nobody knew, any record is the first; its lines may be older than we are.
+        if context.info_live and group.state is not GroupState.DEAD and not step.contradicted:
             step.contradicted = True
             step.divergences.append("log_line_missing")
         apply(group, first, blind, step)

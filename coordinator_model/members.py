@@ -13,6 +13,8 @@ MEMBERS_MAX = 5_000
 """More members than any group that Kafka's protocol can still rebalance; the oldest are let go."""
 PENDING_MAX = 5_000
 """A client that never comes back with its id (KAFKA-7610) leaks one per attempt; the oldest go first."""
+PENDING_MS = 60_000
+"""A pending id lives for its client's session timeout, which nobody has told yet; clients default to 45 s."""
 DEPARTURES_MAX = 32
 REASON_MAX = 255
 """KIP-800 cuts a client's reason to this many characters; a broker need not."""
@@ -64,6 +66,11 @@ def wait_for(group: Group, member_id: str, at_ms: int) -> None:
     group.pending.setdefault(member_id, at_ms)
     if len(group.pending) > PENDING_MAX:
         del group.pending[next(iter(group.pending))]
+
+
+def forget_pending(group: Group, now_ms: int) -> None:
+    """Drop ids so old that the coordinator's timer for them has run out, seen or not."""
+    group.pending = {name: at_ms for name, at_ms in group.pending.items() if now_ms - at_ms < PENDING_MS}
 
 
 def add(
@@ -118,7 +125,9 @@ def depart(
     told = departure_of(group, member_id)
     if not member_id or (told is not None and member_id not in group.members):
         if told is not None:
-            _complete(group, told, how=how, basis=basis, reason=reason, client=client)
+            better = _complete(group, told, how=how, basis=basis, reason=reason, client=client)
+            if better.how is not told.how:
+                turn.step.departures.append(better)
         return
     member = group.members.get(member_id) or Member(member_id=member_id)
     if client is not None:
@@ -260,9 +269,10 @@ def resume_members(turn: Turn) -> None:
 
 def _complete(
     group: Group, gone: Departure, *, how: CauseKind, basis: Basis, reason: str, client: Client | None
-) -> None:
+) -> Departure:
     better = gone
-    if basis is Basis.OBSERVED and gone.basis is Basis.INFERRED:
+    is_reason_late = gone.how is CauseKind.MEMBER_LEFT and how is CauseKind.POLL_TIMEOUT
+    if basis is Basis.OBSERVED and (gone.basis is Basis.INFERRED or is_reason_late):
         better = msgspec.structs.replace(better, how=how, basis=basis)
     if client is not None:
         better = msgspec.structs.replace(
@@ -273,6 +283,7 @@ def _complete(
         )
     better = msgspec.structs.replace(better, reason=better.reason or reason[:REASON_MAX])
     _replace(group, gone, better)
+    return better
 
 
 def _replace(group: Group, old: Departure, new: Departure) -> None:

@@ -43,6 +43,23 @@ def _start(group: Group, came_from: GroupState, at_ms: int, cause: Cause) -> Non
         member.heartbeats_refused = 0
 
 
+def unburn(group: Group, generation: int, joined_at_ms: int) -> None:
+    """Take back a burned generation whose record is read after the group has moved on.
+
+    Args:
+        group: the group, in the join phase that followed.
+        generation: whose assignment was stored after all.
+        joined_at_ms: when its join phase had ended, as its record says.
+    """
+    running = group.rebalance
+    if running is None or group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    if running.old_generation != generation or running.burned == 0:
+        return
+    if not _is_start_up(running.cause, running.started_at_ms - joined_at_ms):
+        running.burned -= 1
+
+
 def _goes_on(last: Rebalance, came_from: GroupState, at_ms: int) -> bool:
     """Say whether a rebalance goes on with the trouble of the last one."""
     if came_from is GroupState.COMPLETING_REBALANCE:
@@ -58,8 +75,11 @@ def _burned_now(last: Rebalance, came_from: GroupState, at_ms: int, cause: Cause
     """Return 1 if the generation that ends here finished its join phase for nothing."""
     if came_from is not GroupState.COMPLETING_REBALANCE:
         return 0
-    is_start_up = cause.kind is CauseKind.MEMBER_JOINED and at_ms - last.joined_at_ms <= NEWCOMER_MS
-    return 0 if is_start_up else 1
+    return 0 if _is_start_up(cause, at_ms - last.joined_at_ms) else 1
+
+
+def _is_start_up(cause: Cause, lasted_ms: int) -> bool:
+    return cause.kind is CauseKind.MEMBER_JOINED and lasted_ms <= NEWCOMER_MS
 
 
 def _join_phase_ended(group: Group, at_ms: int) -> None:

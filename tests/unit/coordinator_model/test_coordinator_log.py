@@ -369,9 +369,10 @@ def test_group_that_imitates_the_line(group: str) -> None:
     assert parse(line).observation == started(group, 9, "member_joined", reason, member_ids=(A,))
 
 
-def test_client_reason_that_imitates_the_line() -> None:
-    """A client reason that contains the coordinator's own words is not taken for the group."""
-    client = "x in state PreparingRebalance with old generation 1 (reason: removing member"
+@pytest.mark.parametrize(("tail", "shard_count"), [("removing member x", SHARDS), ("because", None)])
+def test_client_reason_that_imitates_the_line(tail: str, shard_count: int | None) -> None:
+    """A client reason with the coordinator's words is not taken for the group."""
+    client = f"x in state PreparingRebalance with old generation 1 (reason: {tail}"
     reason = f"Adding new member {A} with group instance id null; client reason: {client}"
     partition = shard_of("g", SHARDS)
     line = (
@@ -380,7 +381,7 @@ def test_client_reason_that_imitates_the_line() -> None:
         f"in state PreparingRebalance with old generation 9 (reason: {reason})."
     )
 
-    assert parse(line, shard_count=SHARDS).observation == started(
+    assert parse(line, shard_count=shard_count).observation == started(
         "g", 9, "member_joined", reason, member_ids=(A,), client_reason=client
     )
 

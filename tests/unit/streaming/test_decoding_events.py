@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,17 @@ def beats(times: tuple[int, ...], **fields: Any) -> on.Heartbeats:
     return on.Heartbeats(times=times, **{**usual, **fields})
 
 
-def test_heartbeats_are_folded() -> None:
+def enveloped(line: str) -> str:
+    """Return a line as a shipper may wrap it."""
+    return json.dumps({"message": line})
+
+
+@pytest.mark.parametrize("wrap", [str, enveloped])
+def test_heartbeats_are_folded(wrap: Callable[[str], str]) -> None:
     """Heartbeats of one member with one answer become one observation, at its last time and offset."""
-    rows = [row(heartbeat(AT + ms), offset, AT + ms + 7) for offset, ms in ((10, 0), (11, 2000), (12, 1000))]
+    rows = [
+        row(wrap(heartbeat(AT + ms)), offset, AT + ms + 7) for offset, ms in ((10, 0), (11, 2000), (12, 1000))
+    ]
     result = decoded(*rows)
 
     cell = result.cells[shard_of("g1", SHARDS)]
@@ -127,10 +136,12 @@ def test_different_heartbeats_stay_apart(other: dict[str, Any]) -> None:
 
 def test_no_fold_across_a_clock() -> None:
     """What stands before a copy of the clock is not folded with what stands behind it."""
-    result = decoded(row(heartbeat(AT), 1), clock(2, AT + 50), row(heartbeat(AT + 100), 3))
+    result = decoded(
+        row(heartbeat(AT), 1), clock(2, AT + 50), row(heartbeat(AT + 100), 3), clock(4, AT + 150)
+    )
 
-    tick = on.EventsClock(sequence=AT + 50, skew_ms={1: 20})
-    assert said(result, shard_of("g1", SHARDS)) == [beats((AT,)), tick, beats((AT + 100,))]
+    ticks = [on.EventsClock(sequence=AT + ms, skew_ms={1: 20}) for ms in (50, 150)]
+    assert said(result, shard_of("g1", SHARDS)) == [beats((AT,)), ticks[0], beats((AT + 100,)), ticks[1]]
     heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, on.BrokerHeard)]
     assert heard == [1, 3]
 
@@ -148,17 +159,25 @@ def test_clock_reaches_every_shard() -> None:
 def test_broker_heard() -> None:
     """Every shard hears in which seconds which log of a broker spoke."""
     result = decoded(
-        row(heartbeat(AT), 1), row(heartbeat(AT + 2000), 2), row(f"{PREFIX}Startup complete.", 3, AT + 2500)
+        row(heartbeat(AT), 1),
+        row(heartbeat(AT + 2000), 2),
+        row(f"{PREFIX}Starting up.", 3, AT + 2500),
+        row(f"{PREFIX}Startup complete.", 4, AT + 2600),
     )
 
     seconds = AT // 1000
     for shard in range(on.CLUSTER_SHARD, SHARDS):
         heard = [
-            (seen.what, seen.at_ms) for seen in result.cells[shard] if isinstance(seen.what, on.BrokerHeard)
+            (seen.what, seen.at_ms, seen.offset)
+            for seen in result.cells[shard]
+            if isinstance(seen.what, on.BrokerHeard)
         ]
         requests = on.BrokerHeard(broker=1, heard=on.Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
         coordinator = on.BrokerHeard(broker=1, heard=on.Source.COORDINATOR_LOG, seconds=(seconds + 3,))
-        assert heard == [(requests, seconds * 1000 + 2999), (coordinator, (seconds + 3) * 1000 + 999)]
+        assert heard == [
+            (requests, seconds * 1000 + 2999, 2),
+            (coordinator, (seconds + 3) * 1000 + 999, 4),
+        ]
 
 
 def test_backlog() -> None:
@@ -220,8 +239,8 @@ def test_time_of_a_bare_message() -> None:
     assert said(decoded(row(bare, stamp=AT + 5)), shard_of("g1", SHARDS)) == [beats((AT + 5,))]
 
 
-@pytest.mark.parametrize("wrap", [str, lambda line: json.dumps({"message": line})])
-def test_a_clock_that_is_ahead(wrap: Any) -> None:
+@pytest.mark.parametrize("wrap", [str, enveloped])
+def test_a_clock_that_is_ahead(wrap: Callable[[str], str]) -> None:
     """A line dated long after its record has the record's time, so that it cannot drag the shard's now."""
     stamp = AT - AHEAD_MAX_MS - 1
 
@@ -237,8 +256,9 @@ def test_repeated_hour(stamp: int, hours: int) -> None:
     stamp = stamp - AT + late
 
     for text in (line, line.replace("DEBUG", "TRACE")):
-        (run,) = said(decoded(row(text, stamp=stamp), timezone="Europe/Berlin"), shard_of("g1", SHARDS))
-        assert run.times == (late - hours * 3_600_000,)
+        rows = (row(text, 1, stamp), row(text, 2, stamp))
+        (run,) = said(decoded(*rows, timezone="Europe/Berlin"), shard_of("g1", SHARDS))
+        assert run.times == (late - hours * 3_600_000,) * 2
 
 
 def test_coordinator_line_goes_to_its_partition() -> None:

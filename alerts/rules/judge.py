@@ -37,9 +37,11 @@ _LOG = logging.getLogger(__name__)
 
 MEMORY_VERSION: Final = 1
 
-_HEADER = Layout("<BBq")
+_HEADER = Layout("<BBqq")
+"""Version, flags, when the memory itself wants a judgement, and a bound for large groups (0: none)."""
 _NEVER: Final = 2**62
-_SLOW: Final = -1
+_LARGE: Final = 16
+"""Members above which the deadlines of all are not computed anew at each heartbeat."""
 _WATCH: Final = 1
 """Flag: an alert is open whose end or culprits any observation may change."""
 
@@ -55,7 +57,7 @@ _CLUSTER_DECODER = msgspec.msgpack.Decoder(ClusterMemory)
 _ENCODER = msgspec.msgpack.Encoder()
 _ALERT_DECODER = msgspec.json.Decoder(Alert)
 
-_GONE = Step()
+_NO_GROUP_MEMORY = _ENCODER.encode(GroupMemory())
 
 
 class RuleJudge:
@@ -91,9 +93,9 @@ class RuleJudge:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed`` resolves everything."""
         thresholds = self._settings.of_group(group.group)
         if not (step.transitions or step.departures or removed):
-            due_ms = _quick_due_ms(group, thresholds, memory, now_ms)
-            if due_ms != _SLOW:
-                return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == _NEVER else due_ms)
+            answer = _quick(group, thresholds, memory, now_ms)
+            if answer is not None:
+                return answer
         situation = Situation(
             group=group,
             step=step,
@@ -214,24 +216,44 @@ class _Pages:
         self.alerts.append(resolve(opened.alert, closing))
 
 
-def _quick_due_ms(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> int:
-    """Return when to judge again if nothing needs judging now; ``_SLOW`` if something does."""
-    due_ms = _NEVER
+def _quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> Judgement | None:
+    """Return the answer if nothing needs judging now, None if something does."""
+    due_ms, bound_ms = _NEVER, 0
     if memory is not None:
-        version, flags, due_ms = _HEADER.unpack_from(memory)
+        version, flags, due_ms, bound_ms = _HEADER.unpack_from(memory)
         if version != MEMORY_VERSION or flags & _WATCH or due_ms <= now_ms:
-            return _SLOW
-    if group.state is GroupState.STABLE:
-        found = (
-            session_timeout_imminent.due_ms(group, thresholds, now_ms)
-            if thresholds.session_timeout_imminent.enabled
-            else None
-        )
-    else:
+            return None
+    if group.state is not GroupState.STABLE:
         found = _stuck_due_ms(group, thresholds, now_ms)
+    elif bound_ms > now_ms:
+        found = bound_ms
+    else:
+        found, memory = _silence_due_ms(group, thresholds, memory, now_ms)
     if found is None:
-        return due_ms
-    return _SLOW if found <= now_ms else min(found, due_ms)
+        return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == _NEVER else due_ms)
+    if found <= now_ms:
+        return None
+    return Judgement(memory=memory, alerts=[], due_ms=found if found < due_ms else due_ms)
+
+
+def _silence_due_ms(
+    group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int
+) -> tuple[int | None, bytes | None]:
+    """Return when a member of a Stable group may be silent for too long, and the memory.
+
+    For a large group that is a bound, and remembered: heartbeats only move deadlines away, and a
+    member heard for the first time has at least the shortest one.
+    """
+    if not thresholds.session_timeout_imminent.enabled:
+        return None, memory
+    found = session_timeout_imminent.due_ms(group, thresholds, now_ms)
+    if found is None or found <= now_ms or len(group.members) <= _LARGE:
+        return found, memory
+    bound_ms = min(found, now_ms + session_timeout_imminent.shortest_silence_ms(group, thresholds))
+    if memory is None:
+        return bound_ms, _HEADER.pack(MEMORY_VERSION, 0, _NEVER, bound_ms) + _NO_GROUP_MEMORY
+    version, flags, due_ms, _ = _HEADER.unpack_from(memory)
+    return bound_ms, _HEADER.pack(version, flags, due_ms, bound_ms) + memory[_HEADER.size :]
 
 
 def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
@@ -295,7 +317,7 @@ def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
     if not (memory.open or memory.used or memory.surplus or memory.storm or memory.events):
         return None
     flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
-    return _HEADER.pack(MEMORY_VERSION, flags, due_ms) + _ENCODER.encode(memory)
+    return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)
 
 
 def _load_cluster(memory: bytes | None) -> ClusterMemory:
@@ -307,4 +329,4 @@ def _load_cluster(memory: bytes | None) -> ClusterMemory:
 def _save_cluster(memory: ClusterMemory) -> bytes | None:
     if not (memory.open or memory.used or memory.surplus or memory.watches):
         return None
-    return _HEADER.pack(MEMORY_VERSION, 0, _NEVER) + _ENCODER.encode(memory)
+    return _HEADER.pack(MEMORY_VERSION, 0, _NEVER, 0) + _ENCODER.encode(memory)

@@ -64,6 +64,13 @@ def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     return found
 
 
+def shortest_silence_ms(group: Group, thresholds: Thresholds) -> int:
+    """Return the shortest silence that is too long for any member, heard or not; 0 if none is known."""
+    at = thresholds.session_timeout_imminent.at
+    known = [member.session_timeout_ms for member in group.members.values() if member.session_timeout_ms > 0]
+    return round(at * min(known, default=0))
+
+
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     opened = situation.opened(NAME)

@@ -123,6 +123,41 @@ def test_heartbeats_do_not_wake_the_rules(new_stage: "NewStage") -> None:
     assert stage.judged - before == 200
 
 
+def test_a_large_group_is_not_looked_through_at_each_heartbeat(new_stage: "NewStage") -> None:
+    """Most heartbeats leave the remembered bound as it is, and no forecast comes late for that."""
+    stage = new_stage(requests=True)
+    names = stage.start(40)
+    for name in names:
+        stage.beat(name)
+    last_ms, memories = stage.now_ms, set()
+    for _ in range(14):
+        stage.wait(2_500)
+        memories.add(stage.memory)
+        for name in names:
+            if name != "m7":
+                stage.beat(name)
+
+    assert len(memories) < 5
+    assert [alert.detected_at_ms for alert in stage.alerts] == [T0 + last_ms + 31_500]
+
+
+def test_a_large_group_with_a_short_session_is_watched_from_its_first_heartbeat(
+    new_stage: "NewStage",
+) -> None:
+    """A member that is heard for the first time may be the first to be missed."""
+    stage = new_stage(requests=True)
+    stage.join("short", session_ms=6_000)
+    names = stage.start(40)
+    for name in names:
+        stage.beat(name)
+    stage.wait(3_000)
+    stage.beat("short")
+    last_ms = stage.now_ms
+    stage.wait(5_000)
+
+    assert [alert.detected_at_ms for alert in stage.alerts] == [T0 + last_ms + 4_200]
+
+
 def test_a_removed_group_resolves_everything(new_stage: "NewStage") -> None:
     """Deleted, denied or forgotten: nothing stays open, and nothing is remembered."""
     stage = new_stage()

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from alerts.alert import Severity
-from streaming.config_rules import RULES, Rules, alert_name, rules_settings
+from streaming.config_rules import RULES, Rules, rules_settings
 from streaming.config_source import Mistake, Path, Source, parse, path_text
 from streaming.config_types import (
     Addresses,
@@ -221,9 +221,7 @@ def notes(config: Config) -> list[str]:
     """Return what is legal but perhaps not meant: rules that do not exist yet, routes that go nowhere."""
     given = config.rules.model_fields_set  # type: ignore[attr-defined]
     unbuilt = [name for name in RULES if name in given and not RULES[name].built]
-    found = [
-        f"rules.{name}: {alert_name(name)} is not built yet; its options have no effect" for name in unbuilt
-    ]
+    found = [f"rules: not built yet, and without effect: {', '.join(unbuilt)}"] if unbuilt else []
     if not config.receivers:
         found.append("receivers: none, so alerts are only in the topic, the API and /metrics")
     return found

@@ -66,7 +66,12 @@ def _address(value: str) -> str:
     return value
 
 
-def _timezone(value: str) -> str:
+def parse_timezone(value: str) -> str:
+    """Return the name of a time zone that exists.
+
+    Raises:
+        ValueError: if it does not.
+    """
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -99,7 +104,7 @@ Address = Annotated[str, AfterValidator(_address)]
 """``host:port``."""
 Addresses = Annotated[list[Address], BeforeValidator(_split)]
 """A list, or one text with commas as Kafka's own tools take it."""
-Timezone = Annotated[str, AfterValidator(_timezone)]
+Timezone = Annotated[str, AfterValidator(parse_timezone)]
 Many = Annotated[list[str], BeforeValidator(one_or_many)]
 """A list of texts, or one text."""
 Patterns = Annotated[list[Pattern], BeforeValidator(one_or_many)]

@@ -195,9 +195,10 @@ class HttpServer:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((self._config.host, self._config.port))
-        except OSError:
+        except OSError as error:
             listening.close()
-            raise
+            where = f"{self._config.host} port {self._config.port}"
+            raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
         listening.listen(128)
         self._socket = listening
         self._thread = threading.Thread(

@@ -1,0 +1,356 @@
+"""``groupwatch``: the commands.
+
+Each command imports what it needs when it runs, so that ``check-config``, ``decode`` and ``replay``
+start without Spark.  A failure is one clear sentence on stderr and an exit code: 1 failed, 2 bad usage
+or configuration; ``--debug`` adds the traceback.
+"""
+
+# ruff: noqa: PLC0415 - late imports are this module's purpose, see above
+
+import functools
+import importlib
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from streaming.config import Config
+
+FAILED = 1
+BAD_USAGE = 2
+
+_QUIET_LOGGERS = ("kafka", "httpx", "httpcore", "py4j", "pyspark", "uvicorn", "asyncio")
+_DEBUG_VARIABLE = "GROUPWATCH_DEBUG"
+
+_ConfigOption = Annotated[
+    Path, typer.Option("--config", exists=True, dir_okay=False, readable=True, help="The configuration file.")
+]
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message is the sentence for the person."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _is_debug() -> bool:
+    return bool(os.environ.get(_DEBUG_VARIABLE))
+
+
+def _guarded(command: Callable[..., int]) -> Callable[..., None]:
+    """Turn a command's result and failures into exit codes and one sentence."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            code = command(*args, **options)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            code = 130
+        except BrokenPipeError:
+            # The reader of our output went away (``| head``); Python would complain once more at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = FAILED
+        except Exception as error:
+            code = _tell(error)
+        raise typer.Exit(code)
+
+    return run
+
+
+def _tell(error: Exception) -> int:
+    """Say what went wrong; return the exit code."""
+    if _is_debug():
+        traceback.print_exc()
+    sentence = str(error) or type(error).__name__
+    known = getattr(error, "code", None) if isinstance(error, CommandError) else None
+    if known is None and not isinstance(error, OSError) and not _is_ours(error):
+        sentence = f"{type(error).__name__}: {sentence} (--debug shows where)"
+    elif isinstance(error, OSError) and error.strerror:
+        sentence = f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
+    print(f"groupwatch: {sentence}", file=sys.stderr)  # noqa: T201 - a command's own words
+    return FAILED if known is None else known
+
+
+def _is_ours(error: Exception) -> bool:
+    """Say whether an exception was written for people."""
+    return type(error).__module__.split(".")[0] in {"streaming", "alerts", "coordinator_model"}
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if _is_debug() else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    for name in _QUIET_LOGGERS:
+        logging.getLogger(name).setLevel(logging.INFO if _is_debug() else logging.WARNING)
+
+
+def _load(path: Path) -> "Config":
+    from streaming.config import ConfigError, load_config, notes
+
+    try:
+        config = load_config(path)
+    except ConfigError as error:
+        lines = "\n".join(f"  {line}" for line in str(error).splitlines())
+        raise CommandError(f"{path} cannot be used:\n{lines}", BAD_USAGE) from error
+    for note in notes(config):
+        logging.getLogger("groupwatch").info("%s", note)
+    return config
+
+
+def run(
+    config: _ConfigOption,
+    no_notify: Annotated[
+        bool, typer.Option("--no-notify", help="Leave delivery to 'groupwatch notify'.")
+    ] = False,
+) -> int:
+    """Watch the clusters until stopped: a query for each, the notifier and the HTTP server."""
+    _log_to_stderr()
+    loaded = _load(config)
+    _refuse_client_properties(loaded)
+    from streaming import job
+
+    return job.run(loaded, notify=not no_notify)
+
+
+def notify(config: _ConfigOption) -> int:
+    """Deliver alerts, apart from 'run --no-notify'."""
+    _log_to_stderr()
+    loaded = _load(config)
+    if not loaded.receivers:
+        raise CommandError(f"{config} has no receivers, so there is nobody to notify", BAD_USAGE)
+    _refuse_client_properties(loaded)
+    from streaming import notifying
+
+    return notifying.run(loaded)
+
+
+def demo(
+    duration: Annotated[int | None, typer.Option(help="Seconds; longer shows more.", min=1)] = None,
+    config_out: Annotated[Path | None, typer.Option(help="Write the configuration used here.")] = None,
+) -> int:
+    """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
+    _log_to_stderr()
+    module = _part("streaming.embedded.demo", "demo")
+    result: int = module.run_demo(duration_s=duration, config_out=config_out)
+    return result
+
+
+def replay(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="server.log, kafka-request.log (plain or .gz), or JSON Lines of captured rows.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="JSON Lines in place of a table.")] = False,
+    alerts: Annotated[bool, typer.Option("--alerts", help="Print alerts as well.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Rules, group filter and time zone of its first cluster."
+        ),
+    ] = None,
+    timezone: Annotated[str | None, typer.Option(help="Of times in log lines; UTC by default.")] = None,
+) -> int:
+    """Run the model over captured material, without Spark or Kafka."""
+    settings, zone = _replay_settings(config, timezone)
+    from streaming import replay as module
+
+    skipped = module.Skipped()
+    happened = module.replay(files, config_rules=settings, timezone=zone, skipped=skipped)
+    module.print_replay(happened, as_json=as_json, alerts=alerts)
+    if skipped.counts:
+        told = ", ".join(f"{count} {reason}" for reason, count in sorted(skipped.counts.items()))
+        print(f"groupwatch: not used: {told}", file=sys.stderr)  # noqa: T201 - a command's own words
+    return 0
+
+
+def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes | None, str]:
+    settings, zone = None, "UTC"
+    if config is not None:
+        from streaming.config import settings_json
+
+        loaded = _load(config)
+        cluster = loaded.clusters[0]
+        settings, zone = settings_json(loaded, cluster), cluster.events.timezone
+    if timezone is not None:
+        from streaming.config_types import parse_timezone
+
+        try:
+            zone = parse_timezone(timezone)
+        except ValueError as error:
+            raise CommandError(f"--timezone: {error}", BAD_USAGE) from error
+    return settings, zone
+
+
+def decode() -> int:
+    """Decode records of __consumer_offsets: JSON Lines {"key": hex, "value": hex or null} on stdin."""
+    decode_lines(sys.stdin.buffer, sys.stdout)
+    return 0
+
+
+def decode_lines(lines: BinaryIO, out: TextIO) -> None:
+    """Write one JSON object for each line; what cannot be read is an ``error``, and the next follows."""
+    from coordinator_model.schemas import describe
+
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            key, value = _captured(line)
+        except ValueError as error:
+            told: Any = {"error": str(error)}
+        else:
+            told = describe(key, value)
+        out.write(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+        out.flush()  # whoever pipes a running source into us waits for the answers
+
+
+def _captured(line: bytes) -> tuple[bytes | None, bytes | None]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(row, dict) or "key" not in row:
+        raise ValueError('expected {"key": hex, "value": hex or null}')
+    return _bytes_of(row, "key"), _bytes_of(row, "value")
+
+
+def _bytes_of(row: dict[str, Any], name: str) -> bytes | None:
+    text = row.get(name)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is neither hex nor null")
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(f"{name} is not hex") from None
+
+
+def check_config(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="The configuration file.")
+    ],
+) -> int:
+    """Print every mistake in a configuration file, with its path in the file."""
+    from streaming.config import ConfigError, load_config, notes
+
+    try:
+        config = load_config(file)
+    except ConfigError as error:
+        typer.echo(str(error))
+        return BAD_USAGE
+    mistakes = _client_mistakes(config)
+    for mistake in mistakes:
+        typer.echo(mistake)
+    if mistakes:
+        return BAD_USAGE
+    for note in notes(config):
+        typer.echo(f"note: {note}")
+    typer.echo(f"{file} is fine: {', '.join(cluster.name for cluster in config.clusters)}")
+    return 0
+
+
+def _client_mistakes(config: "Config") -> list[str]:
+    """Return what is wrong with Kafka client properties, which only the clients' edge can tell."""
+    clients = [
+        (f"clusters[{n}].client", cluster.bootstrap_servers, cluster.client)
+        for n, cluster in enumerate(config.clusters)
+    ]
+    if config.output.bootstrap_servers:
+        clients.append(("output.client", config.output.bootstrap_servers, config.output.client))
+    if not any(client for _, _, client in clients):
+        return []
+    from streaming.kafka_io import KafkaAddress, python_options
+
+    found = []
+    for path, servers, client in clients:
+        try:
+            python_options(KafkaAddress(tuple(servers), client))
+        except (ValueError, OSError) as error:
+            found.append(f"{path}: {error}")
+    return found
+
+
+def _refuse_client_properties(config: "Config") -> None:
+    mistakes = _client_mistakes(config)
+    if mistakes:
+        raise CommandError("; ".join(mistakes), BAD_USAGE)
+
+
+def bench(context: typer.Context) -> int:
+    """Measure throughput, state and latency against a floor in the same run; prints JSON."""
+    module = _part("streaming.bench", "bench")
+    result: int = module.main(list(context.args))
+    return result
+
+
+def _part(name: str, command: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise CommandError(f"'{command}' is not part of this build") from None
+
+
+def _kafka_app(*, wanted: bool) -> typer.Typer:
+    """Return the ``kafka`` commands; only named unless wanted, for they load Kafka's client."""
+    summary = "The embedded KRaft cluster by itself, with both loggers shipped: up, down, status."
+    if not wanted:
+        return typer.Typer(help=summary)
+    module = _part("streaming.embedded.commands", "kafka")
+    made: typer.Typer = module.kafka_app
+    made.info.help = summary
+    return made
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """Return the commands, for these arguments."""
+    app = typer.Typer(
+        name="groupwatch",
+        help="Mirrors Kafka's group coordinator from outside: who broke which group, and why.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def everywhere(
+        debug: Annotated[bool, typer.Option("--debug", help="Show where a failure comes from.")] = False,
+    ) -> None:
+        if debug:
+            os.environ[_DEBUG_VARIABLE] = "1"
+
+    for command in (run, notify, demo, replay, decode, check_config):
+        app.command(command.__name__.replace("_", "-"))(_guarded(command))
+    passing = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))
+    first = next((argument for argument in arguments if not argument.startswith("-")), "")
+    app.add_typer(_kafka_app(wanted=first == "kafka"), name="kafka")
+    return app
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``groupwatch``."""
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:
+        # Accepted anywhere: it is added to the end of a command that just failed.
+        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
+    application(arguments)(arguments)

@@ -1,0 +1,59 @@
+"""The table of alerts and the runbooks keep up with the rules."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from alerts.thresholds import RULE_KEYS
+
+ROOT = Path(__file__).parents[3]
+NAMES = (
+    "RebalanceStorm StuckPreparingRebalance StuckCompletingRebalance SessionTimeout SessionTimeoutImminent "
+    "PollIntervalExceeded ZombieCommit StaticMemberFenced OffsetRewind CommitsStopped CommitsStalled LagGrowing "
+    "GroupIdCollision IdleMembers UnsafeTimeouts AssignmentChurn CoordinatorMoved GroupDeleted OffsetsExpiring "
+    "SourceSilent ClusterUnreachable MonitorStalled"
+).split()
+SECTIONS = [
+    "What it means",
+    "Likely cause",
+    "What it costs",
+    "First action",
+    "Confirm with Kafka's own tools",
+    "Fix",
+    "When it resolves",
+]
+
+
+def rows() -> dict[str, list[str]]:
+    text = (ROOT / "alerts" / "README.md").read_text()
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        name = re.fullmatch(r"`(\w+)`( \(not built yet\))?", cells[0])
+        if name and len(cells) > 2:
+            found[name[1]] = cells
+    return found
+
+
+def test_the_table_has_every_alert_of_the_contract() -> None:
+    """Twenty-two names, with all eight columns filled."""
+    assert sorted(rows()) == sorted(NAMES)
+    assert {len(cells) for cells in rows().values()} == {8}
+    assert all(cell for cells in rows().values() for cell in cells)
+
+
+def test_the_table_says_what_is_not_built() -> None:
+    """Nobody waits for an alert that cannot come."""
+    marked = {name for name, cells in rows().items() if "(not built yet)" in cells[0]}
+
+    assert marked == set(NAMES) - RULE_KEYS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(RULE_KEYS))
+def test_every_built_alert_has_a_runbook(name: str) -> None:
+    """With all its sections, in the order in which they are needed."""
+    text = (ROOT / "deploy" / "runbooks" / f"{name}.md").read_text()
+
+    assert text.startswith(f"# {name}\n")
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS

@@ -10,8 +10,9 @@ A run of a group's commits ends where folding would hide something:
 
 - at any other record of that group (a new generation, a tombstone of the group …);
 - where the backlog ends, since what stood in it may make no outputs;
-- behind the backlog also where a partition's offset goes back or is deleted, and every
-  ``FOLD_MS`` of record time, so that a long catch-up does not look like a long silence.
+- behind the backlog also at each new record time, so that nothing that a rule may say depends on
+  how the rows were cut into batches (the coordinator gives all records of one request one time),
+  and where a partition's offset goes back or is deleted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,8 +48,6 @@ from streaming.decoded import Decoded
 from streaming.plain_commits import KeyLayout, key_layout, read_plain_values
 
 ORIGIN = "offsets"
-FOLD_MS = 1_000
-"""Live commits are folded within one such piece of record time."""
 _SAMPLE_BYTES_MAX = 110
 """Of key and value each: as hex in one JSON object they stay below 512 bytes."""
 
@@ -65,21 +64,6 @@ class _Rows:
     key: BinaryColumn
     value: BinaryColumn
     backlog: Bools
-
-    def seen(self, row: int, what: Recorded) -> Seen:
-        """Return what was learned up to this row, with the row's place."""
-        at_ms = int(self.timestamp_ms[row])
-        return Seen(
-            at_ms=at_ms,
-            source=Source.OFFSETS,
-            partition=self.partition,
-            offset=int(self.offset[row]),
-            index=0,
-            broker=-1,
-            recorded_at_ms=at_ms,
-            backlog=bool(self.backlog[row]),
-            what=what,
-        )
 
 
 @dataclass
@@ -150,10 +134,31 @@ def decode_offsets(batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Map
         _read_others(rows, np.flatnonzero(~like_commit), found, decoded, faults)
         commits = _read_commits(rows, np.flatnonzero(like_commit), decoded, faults)
         found.extend(_fold(rows, commits, [(row, what.group) for row, what in found]))
-        for row, what in sorted(found, key=itemgetter(0)):
-            decoded.add(_shard_of(what.group, shard_count), rows.seen(row, what))
+        for group, seen in _in_place(rows, sorted(found, key=itemgetter(0))):
+            decoded.add(_shard_of(group, shard_count), seen)
     decoded.bad = faults.undecodable()
     return decoded
+
+
+def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[str, Seen]]:
+    """Yield what was learned up to each row with that row's place, and its group."""
+    row = np.array([row for row, _ in found], np.int64)
+    places = (rows.timestamp_ms[row].tolist(), rows.offset[row].tolist(), rows.backlog[row].tolist())
+    for (_, what), at_ms, offset, backlog in zip(found, *places, strict=True):
+        yield (
+            what.group,
+            Seen(
+                at_ms=at_ms,
+                source=Source.OFFSETS,
+                partition=rows.partition,
+                offset=offset,
+                index=0,
+                broker=-1,
+                recorded_at_ms=at_ms,
+                backlog=backlog,
+                what=what,
+            ),
+        )
 
 
 def _by_partition(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
@@ -340,13 +345,13 @@ def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[in
 
 
 def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
-    """Return a number that grows where the backlog ends and with each ``FOLD_MS`` behind it.
+    """Return a number that grows where the backlog ends and with each new record time behind it.
 
-    Timestamps go back when a partition's leader changes; the number does not, or a run's commits
+    Record times go back when a partition's leader changes; the number does not, or a run's commits
     would no longer be neighbours.
     """
-    piece = np.where(live, rows.timestamp_ms[commits.row] // FOLD_MS, -1)
-    return np.cumsum(np.diff(piece, prepend=piece[:1]) != 0)
+    time = np.where(live, rows.timestamp_ms[commits.row], -1)
+    return np.cumsum(np.diff(time, prepend=time[:1]) != 0)
 
 
 def _turning_points(commits: _Commits, live: Bools) -> Ints:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.observations import (
@@ -206,6 +206,7 @@ def test_assignments() -> None:
     assert assigned_partitions(assignment({"a": [0, 2]})[:12]) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_wrong_bytes_stop_nothing(data: bytes) -> None:
     """Whatever a client stores, its group can be read, told and packed."""
@@ -224,6 +225,7 @@ def test_wrong_bytes_stop_nothing(data: bytes) -> None:
     assert unpack(pack([seen])) == [seen]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80), st.none() | st.binary(max_size=80))
 def test_any_bytes_are_observed_or_refused(key: bytes, value: bytes | None) -> None:
     """Nothing but DecodeError comes out."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.schemas import RECORDS, decode_key, decode_value, describe
@@ -219,6 +219,7 @@ def _damaged(row: dict[str, Any], cut: int, flip: int) -> tuple[bytes, bytes]:
     return key, bytes(value[: cut % (len(value) + 1)])
 
 
+@settings(deadline=None)
 @given(st.sampled_from(GOLDEN), st.integers(0, 5_000), st.integers(0, 40_000))
 def test_damage_never_raises_anything_else(row: dict[str, Any], cut: int, flip: int) -> None:
     """A cut or flipped value is described or refused, and the description is JSON."""
@@ -228,6 +229,7 @@ def test_damage_never_raises_anything_else(row: dict[str, Any], cut: int, flip: 
     assert ("error" in described) != ("value" in described)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(GOLDEN), st.data())
 def test_every_cut_is_noticed(row: dict[str, Any], data: st.DataObject) -> None:
     """A record that lost bytes at its end is never taken for a whole one (but for 4.0's shorter layouts)."""
@@ -238,6 +240,7 @@ def test_every_cut_is_noticed(row: dict[str, Any], data: st.DataObject) -> None:
             decode_value(row["type"], value[:cut])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=64), st.none() | st.binary(max_size=64))
 def test_any_bytes_are_described(key: bytes, value: bytes | None) -> None:
     """Describe never raises."""

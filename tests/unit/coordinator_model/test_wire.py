@@ -4,7 +4,7 @@ import base64
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.wire import DecodeError, Fault, Reader, print_uuid
@@ -32,6 +32,7 @@ def test_a_number_needs_all_its_bytes(size: int) -> None:
     assert _fault(Reader(bytes(size)).int64) is Fault.TRUNCATED
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_varints_come_back(value: int) -> None:
     """Whatever was written as a varint is read again."""
@@ -102,6 +103,7 @@ def test_what_is_left_over_is_a_fault() -> None:
     reader.finish()
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=16, max_size=16))
 def test_uuids_are_printed_as_kafka_does(raw: bytes) -> None:
     """22 characters of URL-safe base64, padding left out."""

@@ -25,7 +25,7 @@ from coordinator_model.records import kind_of, observe
 from coordinator_model.schemas import describe
 from coordinator_model.wire import DecodeError
 from streaming.decoded import Decoded
-from streaming.decoding_offsets import FOLD_MS, decode_offsets
+from streaming.decoding_offsets import decode_offsets
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
 
 SHARDS = 7
@@ -84,7 +84,7 @@ def _deleted(partition: int = 0) -> Row:
 def test_a_run_is_folded_by_partition() -> None:
     """The last commit of each partition remains, with how many there were, at the run's last place."""
     rows = [_commit(1), _commit(5, partition=1), _commit(2, at_ms=START_MS + 9)]
-    (seen,) = _seen(_decode(rows))
+    (seen,) = _seen(_decode(rows, backlog=ALL_BACKLOG))
     at_ms = START_MS + 9
     assert seen == Seen(
         at_ms=at_ms,
@@ -94,7 +94,7 @@ def test_a_run_is_folded_by_partition() -> None:
         index=0,
         broker=-1,
         recorded_at_ms=at_ms,
-        backlog=False,
+        backlog=True,
         what=OffsetsCommitted(
             group="g", commits=(Commit("t", 1, 5, START_MS - 2, 1), Commit("t", 0, 2, at_ms - 2, 2))
         ),
@@ -141,17 +141,22 @@ def test_the_backlogs_end_ends_runs() -> None:
     assert [(seen.offset, seen.backlog) for seen in told] == [(1, True), (3, False)]
 
 
-def test_a_live_run_ends_with_its_piece_of_time() -> None:
-    """A catch-up over minutes keeps a commit for each second; a backlog needs only the last."""
-    rows = [_commit(number, at_ms=START_MS + number * FOLD_MS) for number in range(4)]
-    assert len(_told(_decode(rows))) == 4
+def test_a_live_run_has_one_time() -> None:
+    """A catch-up tells each commit at its own time, as if it came alone; a backlog needs only the last."""
+    rows = [
+        _commit(1),
+        _commit(1, partition=1),
+        _commit(2, at_ms=START_MS + 1),
+        _commit(3, at_ms=START_MS + 2),
+    ]
+    told = _seen(_decode(rows))
+    assert [(seen.at_ms - START_MS, seen.offset) for seen in told] == [(0, 1), (1, 2), (2, 3)]
     assert len(_told(_decode(rows, backlog=ALL_BACKLOG))) == 1
 
 
 def test_time_that_goes_back_keeps_the_order() -> None:
     """A new leader's clock may be behind: runs stay in the order of the log, not of the clock."""
-    later = START_MS + 5 * FOLD_MS
-    rows = [_commit(1, at_ms=later), _commit(2, at_ms=START_MS), _commit(3, at_ms=later)]
+    rows = [_commit(1, at_ms=START_MS + 5), _commit(2, at_ms=START_MS), _commit(3, at_ms=START_MS + 5)]
     assert _offsets(_decode(rows)) == [[1], [2], [3]]
 
 
@@ -370,7 +375,7 @@ def _torn(whole: bytes, cut: int, flip: int) -> bytes:
 _DAMAGED = st.builds(
     _torn, _KEYS | _VALUES | _GROUP_KEYS | _GROUP_VALUES, st.integers(0, 2), st.integers(0, 400)
 )
-_AT = st.integers(0, 3).map(lambda second: START_MS + second * 400)
+_AT = st.integers(START_MS, START_MS + 1)
 _ROWS = st.lists(
     st.builds(Row, _KEYS, st.none() | _VALUES, _AT, st.just(3))
     | st.builds(Row, _GROUP_KEYS, st.none() | _GROUP_VALUES, _AT, st.just(3))
@@ -407,7 +412,7 @@ def _apply(told: list[tuple[int, Any]]) -> dict[tuple[str, str, int], tuple[int 
     return kept
 
 
-@settings(max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(_ROWS, st.integers(0, 30), st.integers(0, 5))
 def test_folding_tells_what_one_by_one_tells(rows: list[Row], backlog: int, first_offset: int) -> None:
     """Same counts, faults and other records; between those the same offsets, from as many commits."""
@@ -434,6 +439,7 @@ def _commits_in(told: list[tuple[int, Any]]) -> int:
     )
 
 
+@settings(deadline=None)
 @given(_ROWS, st.integers(0, 30))
 def test_cells_are_in_order_and_travel(rows: list[Row], backlog: int) -> None:
     """A cell ascends by offset, carries the marks of its rows, and survives packing."""
@@ -444,6 +450,28 @@ def test_cells_are_in_order_and_travel(rows: list[Row], backlog: int) -> None:
         assert all(seen.at_ms == rows[seen.offset].at_ms for seen in cell)
         assert {shard_of(_group(seen), SHARDS) for seen in cell} == {shard}
         assert unpack(pack(cell)) == cell
+
+
+@settings(deadline=None)
+@given(_ROWS, st.integers(0, 30), st.integers(0, 25))
+def test_a_live_cut_changes_nothing(rows: list[Row], backlog: int, cut: int) -> None:
+    """Two batches tell, at each time, what one tells: live commits of one time only are ever folded."""
+    cut = min(cut, len(rows))
+    first, second = (
+        _decode(rows[:cut], backlog=backlog),
+        _decode(rows[cut:], backlog=backlog, first_offset=cut),
+    )
+    parts = [seen for part in (first, second) for seen in _seen(part) if not seen.backlog]
+    whole = [seen for seen in _seen(_decode(rows, backlog=backlog)) if not seen.backlog]
+    assert _by_time(parts) == _by_time(whole)
+
+
+def _by_time(told: list[Seen]) -> dict[tuple[str, int], tuple[object, ...]]:
+    """Return what was told of each group at each time, in total."""
+    gathered: dict[tuple[str, int], list[tuple[int, Any]]] = {}
+    for seen in told:
+        gathered.setdefault((_group(seen), seen.at_ms), []).append((seen.offset, seen.what))
+    return {place: (_apply(what), _commits_in(what), what[-1][0]) for place, what in gathered.items()}
 
 
 def _rewinds(told: list[Any]) -> Counter[tuple[str, str, int, int]]:
@@ -460,6 +488,7 @@ def _rewinds(told: list[Any]) -> Counter[tuple[str, str, int, int]]:
     return found
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

@@ -137,13 +137,15 @@ def notify(config: _ConfigOption) -> int:
 
 
 def demo(
-    duration: Annotated[int | None, typer.Option(help="Seconds; longer shows more.", min=1)] = None,
+    duration: Annotated[
+        float | None, typer.Option(help="Seconds to watch; by default until all was told.", min=1)
+    ] = None,
     config_out: Annotated[Path | None, typer.Option(help="Write the configuration used here.")] = None,
 ) -> int:
     """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
     _log_to_stderr()
     module = _part("streaming.embedded.demo", "demo")
-    result: int = module.run_demo(duration_s=duration, config_out=config_out)
+    result: int = module.run_demo(duration, config_out)
     return result
 
 

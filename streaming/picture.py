@@ -1,6 +1,6 @@
 """What the view keeps of each cluster and group, and how much of a report it decodes for that."""
 
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     members: list[msgspec.Raw]
     rebalances: dict[str, int]
+    commits: dict[str, msgspec.Raw] = {}
     removed: bool = False
 
 
@@ -43,6 +44,8 @@ class KeptGroup(msgspec.Struct):
     generation: int
     members: int
     rebalances: dict[str, int]
+    topics: tuple[str, ...]
+    """What it commits to."""
     report: bytes
 
 
@@ -67,6 +70,8 @@ class KeptCluster:
 
     def __init__(self) -> None:
         self.groups: dict[str, KeptGroup] = {}
+        self.topics: Counter[str] = Counter()
+        """Topic → how many groups commit to it."""
         self.firing: dict[str, dict[str, Alert]] = {}
         """Group → alert id → alert."""
         self.report = ClusterReport()
@@ -74,6 +79,16 @@ class KeptCluster:
         self.ends = ClusterEnds()
         self.transitions: dict[str, deque[Transition]] = {}
         self.rebalancing_since_ms: dict[str, int] = {}
+
+    def count_topics(self, *, gone: tuple[str, ...], come: tuple[str, ...]) -> None:
+        """Note which topics a group commits to, and forget the ends of those nobody does any more."""
+        self.topics.subtract(gone)
+        self.topics.update(come)
+        left = {topic for topic in gone if self.topics[topic] <= 0}
+        for topic in left:
+            del self.topics[topic]
+        if left:
+            self.ends.keep_only(set(self.topics))
 
 
 def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:

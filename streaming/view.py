@@ -116,22 +116,21 @@ class View:
         with self._lock:
             self._clusters.setdefault(cluster, KeptCluster()).ends.add(ends)
 
-    def committed_topics(self, cluster: str) -> dict[str, set[int]]:
-        """Return topic → partitions that any group of ``cluster`` commits to, for asking their ends."""
+    def committed_topics(self, cluster: str) -> set[str]:
+        """Return the topics that any group of ``cluster`` commits to, whose ends are worth asking for."""
         with self._lock:
             known = self._clusters.get(cluster)
-            reports = [group.report for group in known.groups.values()] if known else []
-        found: dict[str, set[int]] = {}
-        for report in reports:
-            for topic, partitions in commits_of(report).items():
-                found.setdefault(topic, set()).update(partitions)
-        return found
+            return set(known.topics) if known else set()
 
     def _take_report(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         brief = msgspec.json.decode(value, type=Brief)
+        before = known.groups.pop(brief.group, None)
+        topics = () if brief.removed else tuple(brief.commits)
+        if before is None or before.topics != topics:
+            known.count_topics(gone=before.topics if before else (), come=topics)
         if brief.removed:
-            for memory in (known.groups, known.transitions, known.rebalancing_since_ms):
-                memory.pop(brief.group, None)
+            known.transitions.pop(brief.group, None)
+            known.rebalancing_since_ms.pop(brief.group, None)
             return
         known.groups[brief.group] = KeptGroup(
             group=brief.group,
@@ -141,6 +140,7 @@ class View:
             generation=brief.generation,
             members=len(brief.members),
             rebalances=brief.rebalances,
+            topics=topics,
             report=bytes(value),
         )
 

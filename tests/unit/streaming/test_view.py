@@ -205,13 +205,12 @@ def test_a_row_that_cannot_be_read_spoils_no_other(
 
 
 def test_topics_worth_asking_for(view: View, rows: "Rows") -> None:
-    """The union of what all groups commit to."""
-    view.apply(
-        "eu",
-        [
-            rows.report("a", commits={"t": {0: (1, 1)}}),
-            rows.report("b", commits={"t": {2: (1, 1)}, "u": {0: (1, 1)}}),
-        ],
-    )
-    assert view.committed_topics("eu") == {"t": {0, 2}, "u": {0}}
-    assert view.committed_topics("nowhere") == {}
+    """The union of what all groups commit to, and no longer than they do."""
+    one, two = {"t": {0: (1, 1)}}, {"t": {2: (1, 1)}, "u": {0: (1, 1)}}
+    view.apply("eu", [rows.report("a", commits=one), rows.report("b", commits=two)])
+    assert view.committed_topics("eu") == {"t", "u"}
+    view.apply("eu", [rows.report("b", commits=one)])
+    assert view.committed_topics("eu") == {"t"}
+    view.apply("eu", [rows.report("a", removed=True), rows.report("b", removed=True)])
+    assert view.committed_topics("eu") == set()
+    assert view.committed_topics("nowhere") == set()

@@ -105,7 +105,8 @@ def shard_count_of(homes: Mapping[str, int]) -> int:
     Kafka's default if it fits, else the smallest number that does.
     """
     lowest: int = max(homes.values(), default=0) + 1
-    for count in (SHARDS, *range(lowest, _SHARDS_MAX)):
+    candidates: list[int] = [SHARDS, *range(lowest, _SHARDS_MAX)]
+    for count in candidates:
         if all(shard_of(group, count) == partition for group, partition in homes.items()):
             return count
     return max(SHARDS, lowest)

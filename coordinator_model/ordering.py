@@ -57,9 +57,7 @@ class Run(msgspec.Struct, array_like=True):
     @property
     def times(self) -> tuple[int, ...]:
         """Return the times not applied yet."""
-        what = self.seen.what
-        assert isinstance(what, RUN_TYPES)  # noqa: S101 - only runs are wrapped
-        return what.times
+        return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
 
     def first_ms(self) -> int:
         """Return when its first time takes effect."""

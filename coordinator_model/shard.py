@@ -138,8 +138,10 @@ class Shard:
         self._live_ms = self._first_live_ms(held, every_run)
         self._cursor_ms = self.header.done_ms
         while True:
-            self._cross(self._next_ms(held, index, now_ms))
-            until_ms = self._cut_ms(held, index, now_ms)
+            next_ms = self._next_ms(held, index, now_ms)
+            if self._cross(next_ms):
+                next_ms = self._next_ms(held, index, now_ms)
+            until_ms = self._cut_ms(next_ms, now_ms)
             singles, index, cut = self._collect(held, index, until_ms)
             if cut is not None:
                 until_ms = cut.order_ms
@@ -164,25 +166,27 @@ class Shard:
                 next_ms = min(next_ms, run.first_ms())
         return max(self._cursor_ms, min(now_ms, next_ms))
 
-    def _cross(self, at_ms: int) -> None:
-        """Do what takes effect for the whole shard by ``at_ms``."""
+    def _cross(self, at_ms: int) -> bool:
+        """Do what takes effect for the whole shard by ``at_ms``; True if there was anything."""
         header = self.header
-        if header.info_lost_ms <= at_ms:
+        lost = header.info_lost_ms <= at_ms
+        if lost:
             lost_ms, header.info_lost_ms = header.info_lost_ms, NEVER
             header.info_live = False
             for name in sorted(self.slots):
                 self._timeline.reschedule(self._wake(name), lost_ms)
-        if header.live_since_ms < 0 and self._live_ms <= at_ms:
+        begins = header.live_since_ms < 0 and self._live_ms <= at_ms
+        if begins:
             self._go_live(self._live_ms)
+        return lost or begins
 
-    def _cut_ms(self, held: list[Held], index: int, now_ms: int) -> int:
-        """Return until when the next segment may run at most."""
+    def _cut_ms(self, next_ms: int, now_ms: int) -> int:
+        """Return until when the next segment, in which ``next_ms`` comes first, may run at most."""
         header = self.header
         until_ms = min(now_ms, header.info_lost_ms)
         if header.live_since_ms < 0:
             return min(until_ms, self._live_ms)
         if header.info_live:
-            next_ms = self._next_ms(held, index, now_ms)
             return min(until_ms, (next_ms // SLICE_MS + 1) * SLICE_MS)
         return until_ms
 

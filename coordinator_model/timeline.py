@@ -120,8 +120,7 @@ class Timeline:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = _split(runs, stop_ms)
             if heads and all(self._is_quiet(live.group, head) for head in heads):
-                for head in heads:
-                    self._apply_quietly(live, head)
+                self._apply_folded(live, heads)
             elif heads:
                 heads, tails = _split(runs, limit_ms)
                 self._apply_singly(live, heads)
@@ -130,6 +129,28 @@ class Timeline:
             if stop_ms == limit_ms or not runs:
                 return runs
             self._fire_before(live, min(limit_ms, stop_ms))
+
+    def _apply_folded(self, live: Live, heads: list[Run]) -> None:
+        """Apply quiet runs as they are; they touch one member each, so their order does not matter."""
+        group, backlog, last_ms = live.group, heads[0].seen.backlog, -1
+        context = self._context(live, heads[0].first_ms(), backlog=backlog)
+        for head in heads:
+            seen = head.seen
+            order_ms = max(head.floor_ms, seen.at_ms)
+            last_ms = max(last_ms, order_ms)
+            if seen.backlog is not backlog:
+                backlog = seen.backlog
+                context = self._context(live, order_ms, backlog=backlog)
+            try:
+                step = classic.apply(group, seen, context)
+            except Exception as error:
+                if self.strict:
+                    raise
+                self.poison(group.group, seen, order_ms, error)
+                continue
+            if _says_something(step):
+                self._account(live, step, seen, order_ms, backlog=backlog)
+        self._schedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
         singles = [(max(run.floor_ms, time), _run_key(run), time, run) for run in runs for time in run.times]
@@ -153,7 +174,8 @@ class Timeline:
         if what.error_code or group.state is not GroupState.STABLE or what.generation != group.generation:
             return False
         member = group.members.get(what.member_id)
-        if member is None:
+        # Another broker than before is news of where the group lives.
+        if member is None or run.seen.broker != group.coordinator:
             return False
         if type(what) is on.CommitsAnswered:
             return True
@@ -172,7 +194,7 @@ class Timeline:
         seen = run.seen
         order_ms = max(run.floor_ms, seen.at_ms)
         step = self._step(live, seen, order_ms)
-        if step.transitions or step.arrivals or step.departures or step.divergences or step.contradicted:
+        if _says_something(step):
             self._account(live, step, seen, order_ms, backlog=seen.backlog)
         self._schedule(live, order_ms)
 
@@ -376,6 +398,11 @@ class Timeline:
             requests_heard_ms=heard_ms,
             live_since_ms=header.live_since_ms,
         )
+
+
+def _says_something(step: Step) -> bool:
+    told = step.transitions or step.arrivals or step.departures or step.divergences
+    return bool(told) or step.contradicted
 
 
 def _is_sign_of_life(seen: Seen) -> bool:

@@ -1,0 +1,159 @@
+"""The notifier on a real Kafka: cursors, compaction's memory, and an unclean death."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert_log import GROUP_PREFIX, Cursor, KafkaAlertLog
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.embedded.webhook_probe import WebhookProbe
+from streaming.kafka_io import KafkaAddress, consumer, producer
+
+pytestmark = pytest.mark.kafka
+
+TOPIC = "groupwatch-alerts"
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    try:
+        ensure_jars("broker")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), offsets_partitions=4, heap="384m") as cluster:
+        cluster.create_topic(TOPIC, partitions=1)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def write(kafka: EmbeddedKafka) -> Iterator[Callable[..., None]]:
+    out = producer(kafka.address)
+
+    def one(alert_id: str, revision: int = 0, *, ended: bool = False) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        alert = Alert(
+            id=alert_id,
+            revision=revision,
+            name="RebalanceStorm",
+            cluster="live",
+            group="g",
+            status=AlertStatus.RESOLVED if ended else AlertStatus.FIRING,
+            severity=Severity.WARNING,
+            starts_at_ms=now_ms,
+            ends_at_ms=now_ms if ended else None,
+            detected_at_ms=now_ms,
+            summary="s",
+            cause="c",
+        )
+        out.send(TOPIC, key=alert_id.encode(), value=msgspec.json.encode(alert)).get(timeout=20)
+
+    yield one
+    out.close()
+
+
+@pytest.fixture
+def probe() -> Iterator[WebhookProbe]:
+    with WebhookProbe() as made:
+        yield made
+
+
+def until(condition: Callable[[], bool], complaint: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.05)
+
+
+class Process:
+    """``groupwatch notify`` as operators run it."""
+
+    def __init__(self, kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, receiver: str) -> None:
+        config = folder / f"{receiver}.yaml"
+        config.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "live", "bootstrap_servers": kafka.bootstrap_servers}],
+                    "receivers": [{"name": receiver, "webhook": {"url": probe.url}}],
+                }
+            )
+        )
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "streaming", "notify", "--config", str(config)],
+            stderr=(folder / "notify.log").open("ab"),
+        )
+
+    def end(self, how: signal.Signals) -> int:
+        """Send a signal and return the exit code."""
+        os.kill(self.child.pid, how)
+        return self.child.wait(30)
+
+
+def cursor_of(kafka: EmbeddedKafka, receiver: str) -> Cursor | None:
+    address = KafkaAddress((kafka.bootstrap_servers,))
+    log = KafkaAlertLog(consumer(address, group_id=f"{GROUP_PREFIX}{receiver}"), TOPIC)
+    try:
+        return log.committed().get(0)
+    finally:
+        log.close()
+
+
+def test_the_log_reads_seeks_and_commits_on_a_real_broker(
+    kafka: EmbeddedKafka, write: Callable[..., None]
+) -> None:
+    """Every call of the protocol means the same in Kafka as in the tests' memory."""
+    write("protocol")
+    log = KafkaAlertLog(consumer(kafka.address, group_id=f"{GROUP_PREFIX}protocol"), TOPIC)
+    assert log.committed() == {}
+    log.seek({})
+    end = log.ends()[0]
+    records = []
+    until(lambda: records.extend(log.poll(250)) or log.positions()[0] >= end, log.positions)  # type: ignore[func-returns-value]
+    assert records[-1].key == b"protocol"
+    log.commit({0: Cursor(end, "gw1=")})
+    assert log.committed() == {0: Cursor(end, "gw1=")}
+    log.seek({0: end - 1})
+    again: list[object] = []
+    until(lambda: bool(again.extend(log.poll(250)) or again), lambda: again)  # type: ignore[func-returns-value]
+    assert len(again) == 1
+    log.close()
+
+
+def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
+    kafka: EmbeddedKafka, write: Callable[..., None], probe: WebhookProbe, tmp_path: Path
+) -> None:
+    """Delivered and committed, then SIGKILL; news while it is dead; a clean stop; the end is still told."""
+    first = Process(kafka, probe, tmp_path, "oncall")
+    write("k1")
+    until(lambda: "k1/0" in [told.idempotency_key for told in probe.told], lambda: probe.told)
+    offset = cursor_of(kafka, "protocol")
+    assert offset is not None
+    until(
+        lambda: (cursor_of(kafka, "oncall") or Cursor(0)).offset > offset.offset,
+        lambda: cursor_of(kafka, "oncall"),
+    )
+    first.end(signal.SIGKILL)
+    seen = len(probe.told)
+    write("k2")
+    write("k3")
+    write("k3", 1, ended=True)
+    second = Process(kafka, probe, tmp_path, "oncall")
+    until(lambda: len(probe.told) > seen, lambda: probe.told)
+    write("k1", 1, ended=True)
+    until(lambda: probe.told[-1].idempotency_key == "k1/1", lambda: probe.told)
+    assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1"]
+    assert second.end(signal.SIGTERM) == 0
+    third = Process(kafka, probe, tmp_path, "oncall")
+    write("k4")
+    until(lambda: probe.told[-1].idempotency_key == "k4/0", lambda: probe.told)
+    assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1", "k4/0"]
+    assert third.end(signal.SIGTERM) == 0

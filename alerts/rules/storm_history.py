@@ -38,7 +38,12 @@ _COOPERATIVE = ("cooperative", "stream")
 _INSTANCE = re.compile(
     r"static member .* with instance id (.+?)(?: joined with change of protocol|; client reason: |$)"
 )
-_REJOINS = {CauseKind.SUBSCRIPTION_CHANGED, CauseKind.LEADER_REJOINED, CauseKind.MEMBER_JOINED}
+_REJOINS = {
+    CauseKind.SUBSCRIPTION_CHANGED,
+    CauseKind.LEADER_REJOINED,
+    CauseKind.MEMBER_JOINED,
+    CauseKind.UNKNOWN,
+}
 _VOLUNTARY = {CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN}
 """UNKNOWN: the topic alone does not tell how a member went, and most go by themselves."""
 
@@ -69,7 +74,8 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
             _note_start(memory, group, step, transition, window_ms)
             began = True
     _learn_actors(memory, group, step)
-    memory.triggers = memory.triggers[-limit:]
+    # A transition that is told again, better, may lie before others.
+    memory.triggers = sorted(memory.triggers, key=lambda trigger: trigger.at_ms)[-limit:]
     memory.leaves = memory.leaves[-limit:]
     return began
 
@@ -237,9 +243,12 @@ def _is_second_step(
     since_stable_ms = transition.at_ms - memory.stable_at_ms
     if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _REJOINS:
         return False
+    if not (group.protocol or "").startswith(_COOPERATIVE):
+        return False
+    if kind is CauseKind.UNKNOWN and not member_id:
+        return True  # the topic alone: nobody came or went, so somebody who is here joined again
     member = group.members.get(member_id)
-    is_known = member is not None and 0 <= member.joined_at_ms < memory.stable_at_ms
-    return is_known and (group.protocol or "").startswith(_COOPERATIVE)
+    return member is not None and 0 <= member.joined_at_ms < memory.stable_at_ms
 
 
 def _actor(memory: StormMemory, group: Group, step: Step, transition: Transition, member_id: str) -> int:

@@ -8,12 +8,30 @@ import pytest
 from alerts.thresholds import RULE_KEYS
 
 ROOT = Path(__file__).parents[3]
-NAMES = (
-    "RebalanceStorm StuckPreparingRebalance StuckCompletingRebalance SessionTimeout SessionTimeoutImminent "
-    "PollIntervalExceeded ZombieCommit StaticMemberFenced OffsetRewind CommitsStopped CommitsStalled LagGrowing "
-    "GroupIdCollision IdleMembers UnsafeTimeouts AssignmentChurn CoordinatorMoved GroupDeleted OffsetsExpiring "
-    "SourceSilent ClusterUnreachable MonitorStalled"
-).split()
+NAMES = [
+    "RebalanceStorm",
+    "StuckPreparingRebalance",
+    "StuckCompletingRebalance",
+    "SessionTimeout",
+    "SessionTimeoutImminent",
+    "PollIntervalExceeded",
+    "ZombieCommit",
+    "StaticMemberFenced",
+    "OffsetRewind",
+    "CommitsStopped",
+    "CommitsStalled",
+    "LagGrowing",
+    "GroupIdCollision",
+    "IdleMembers",
+    "UnsafeTimeouts",
+    "AssignmentChurn",
+    "CoordinatorMoved",
+    "GroupDeleted",
+    "OffsetsExpiring",
+    "SourceSilent",
+    "ClusterUnreachable",
+    "MonitorStalled",
+]
 SECTIONS = [
     "What it means",
     "Likely cause",

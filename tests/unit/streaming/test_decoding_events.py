@@ -437,6 +437,30 @@ def test_real_coordinator_log() -> None:
         assert {shard_of(group, SHARDS) for group in groups} <= {shard}
 
 
+def test_real_java_clients() -> None:
+    """The reasons of real Java clients become causes, and a restarted broker's loading is understood."""
+    result = decoded(*golden("kafka-4.3.1-server-java-clients.log"))
+
+    started = [
+        what.reason
+        for what in said(result, shard_of("javagroup", SHARDS))
+        if isinstance(what, on.RebalanceStarted)
+    ]
+    assert [reason.kind for reason in started] == [
+        "member_joined",
+        "member_joined",
+        "partitions_changed",
+        "member_joined",
+        "session_timeout",
+        "member_joined",
+        "member_left",
+    ]
+    assert started[2].client_reason == "cached metadata has changed"
+    assert result.counts["coordinator_log", "group_loaded"] == 6
+    assert [type(what) for what in said(result, on.CLUSTER_SHARD)].count(on.ShardLoaded) == SHARDS
+    assert ("coordinator_log", "unrecognized") not in result.counts
+
+
 def test_real_request_log() -> None:
     """Every line of a real broker's request log is read, heartbeats without escapes by their bytes."""
     rows = golden("kafka-4.3.1-request.log")

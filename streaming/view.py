@@ -204,20 +204,21 @@ class View:
         now_ms = self._clock_ms()
         with self._lock:
             chosen = self._chosen(self._everything(), limit)
-            return [
-                GroupSample(
-                    cluster=name,
-                    group=group.group,
-                    group_type=group.group_type,
-                    state=group.state,
-                    state_since_ms=group.state_since_ms,
-                    members=group.members,
-                    generation=group.generation,
-                    rebalances=group.rebalances,
-                    lags=self._lags(name, group, now_ms),
-                )
-                for name, group in chosen
-            ]
+        # Lag takes by far the longest; the batches must not wait for a whole scrape.
+        return [
+            GroupSample(
+                cluster=name,
+                group=group.group,
+                group_type=group.group_type,
+                state=group.state,
+                state_since_ms=group.state_since_ms,
+                members=group.members,
+                generation=group.generation,
+                rebalances=group.rebalances,
+                lags=self._lags(name, group, now_ms),
+            )
+            for name, group in chosen
+        ]
 
     def firing(self, limit: int) -> list[tuple[str, str, str]]:
         """Return (cluster, group, name) of the open alerts, the loudest first."""
@@ -328,7 +329,7 @@ class View:
             ],
         )
 
-    # -- inside, under the lock ----------------------------------------------------------------
+    # -- inside: under the lock, but for ``_lags``, which takes it -------------------------------
 
     def _everything(self) -> Iterator[tuple[str, KeptGroup]]:
         for name, known in self._clusters.items():
@@ -349,7 +350,9 @@ class View:
         return rank, name, group.group
 
     def _lags(self, cluster: str, group: KeptGroup, now_ms: int) -> Mapping[str, Lag]:
-        return self._clusters[cluster].ends.lags(commits_of(group.report), now_ms)
+        commits = commits_of(group.report)
+        with self._lock:
+            return self._clusters[cluster].ends.lags(commits, now_ms)
 
     def _summary(self, cluster: str, group: KeptGroup, now_ms: int) -> GroupSummary:
         firing = self._clusters[cluster].firing.get(group.group, {})

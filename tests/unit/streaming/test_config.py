@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from alerts.alert import Severity
+from alerts.thresholds import RULE_KEYS, Settings
 from streaming.config import Config, ConfigError, load_config, notes, parse_config, settings_json
 from streaming.config_rules import RULES, alert_name
 from streaming.config_types import parse_duration_ms
@@ -306,3 +307,35 @@ def test_a_rule_that_is_not_built_is_noted() -> None:
         pytest.skip("every rule is built")
     found = notes(parsed(MINIMAL + f"rules: {{{unbuilt}: {{enabled: true}}}}"))
     assert any(unbuilt in note for note in found)
+
+
+def test_the_rules_read_what_the_file_says() -> None:
+    """The defaults of file and rules are the same, and every option arrives, overrides included."""
+    defaults = parsed(MINIMAL)
+    assert Settings(settings_json(defaults, defaults.clusters[0])).defaults == Settings().defaults
+    changed = parsed(
+        MINIMAL
+        + """
+rules:
+  rebalance_storm: {rebalances: 9, window: 1h, severity: critical, overrides: [{groups: b.*, rebalances: 20}]}
+  stuck_preparing_rebalance: {after: 61s, enabled: false}
+  session_timeout_imminent: {at: 0.5, overrides: [{groups: [b.*], enabled: false, severity: info}]}
+runbook_base: https://runbooks.example/
+"""
+    )
+    settings = Settings(settings_json(changed, changed.clusters[0]))
+    plain, batch = settings.of_group("a"), settings.of_group("b-1")
+    assert (plain.rebalance_storm.rebalances, batch.rebalance_storm.rebalances) == (9, 20)
+    assert (batch.rebalance_storm.window_ms, batch.rebalance_storm.severity) == (3_600_000, "critical")
+    assert (plain.stuck_preparing_rebalance.after_ms, plain.stuck_preparing_rebalance.enabled) == (
+        61_000,
+        False,
+    )
+    assert (plain.session_timeout_imminent.at, plain.session_timeout_imminent.enabled) == (0.5, True)
+    assert batch.session_timeout_imminent.enabled is False
+    assert settings.runbook_base == "https://runbooks.example/"
+
+
+def test_the_built_rules_are_those_the_rules_know() -> None:
+    """No rule is accepted as built that does nothing, and none that works is called unbuilt."""
+    assert {rule for rule, spec in RULES.items() if spec.built} == set(RULE_KEYS.values())

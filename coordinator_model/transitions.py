@@ -329,7 +329,8 @@ def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -
         turn.diverged("log_line_missing")
     group = turn.group
     joined_at_ms = target.joined_at_ms if target.joined_at_ms >= 0 else target.at_ms
-    generation, at_ms, why = group.generation, joined_at_ms, cause(CauseKind.GROUP_CREATED)
+    at_ms, why = joined_at_ms, cause(CauseKind.GROUP_CREATED)
+    generation = 0 if group.state is GroupState.DEAD else group.generation  # a new life
     if state is GroupState.PREPARING_REBALANCE:
         at_ms = target.started_at_ms if target.started_at_ms >= 0 else joined_at_ms
         why = target.start

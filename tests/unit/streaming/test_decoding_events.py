@@ -406,6 +406,42 @@ def test_no_rows_raise(values: list[tuple[bytes | None, bytes | None]]) -> None:
         assert on.unpack(on.pack(cell)) == cell
 
 
+_ROWS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["g1", "g2"]), st.sampled_from([0, 27]), st.sampled_from([str, enveloped])),
+        st.none(),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_ROWS, st.integers(0, 12))
+def test_cuts_do_not_matter(steps: list[tuple[str, int, Callable[[str], str]] | None], cut: int) -> None:
+    """Wherever the input is cut, the same heartbeats come out."""
+    rows = [
+        clock(offset, AT + offset)
+        if step is None
+        else row(step[2](heartbeat(AT + offset, step[0], error=step[1])), offset, AT + offset)
+        for offset, step in enumerate(steps)
+    ]
+
+    assert sorted(_beats_in(decoded(*rows[:cut])) + _beats_in(decoded(*rows[cut:]))) == sorted(
+        _beats_in(decoded(*rows))
+    )
+
+
+def _beats_in(result: Decoded) -> list[tuple[str, int, int, int]]:
+    """Return each heartbeat on its own: group, error, time and partition."""
+    return [
+        (seen.what.group, seen.what.error_code, at_ms, seen.partition)
+        for cell in result.cells.values()
+        for seen in cell
+        if isinstance(seen.what, on.Heartbeats)
+        for at_ms in seen.what.times
+    ]
+
+
 # --- what a real broker wrote ------------------------------------------------------------------------
 
 

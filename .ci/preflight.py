@@ -37,7 +37,7 @@ def java_complaint():
     candidate = os.path.join(home, "bin", "java")
     java = candidate if home and os.path.exists(candidate) else shutil.which("java")
     if java is None:
-        return "Java 17 or newer is needed and none was found (Debian: openjdk-17-jre-headless), or set JAVA_HOME."
+        return "Java 17 or newer is needed and none was found: install one (Debian: default-jre-headless)."
     banner = subprocess.run([java, "-version"], stderr=subprocess.PIPE, check=False).stderr.decode()  # noqa: S603
     version = re.search(r'version "(?:1\.)?(\d+)', banner)
     if version is None or int(version.group(1)) < 17:

@@ -1,0 +1,83 @@
+"""What the demo does to whom, and which alerts must come of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CLUSTER = "demo"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One consumer process of the demo; its group is the part of its client id before the dash."""
+
+    client_id: str
+    session_ms: int = 45_000
+    poll_interval_ms: int = 300_000
+    play: str = "member"
+
+    @property
+    def group(self) -> str:
+        """The consumer group, which reads the topic of the same name."""
+        return self.client_id.rsplit("-", 1)[0]
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One alert that must arrive, and the client that must be named first in it."""
+
+    alert: str
+    group: str
+    culprit: str
+    what: str
+
+
+CRASHING = Member("payments-3", session_ms=6_000)
+FROZEN = Member("shipping-2", session_ms=30_000)
+"""Long enough that its 9 s between "imminent" and "over" are noticed on a machine with much else to do."""
+SLOW = Member("search-2", poll_interval_ms=6_000)
+SILENT_LEADER = Member("invoices-1", play="silent-leader")
+FOLLOWERS = (Member("invoices-2"), Member("invoices-3"))
+RESTARTED = (Member("mailer-1"), Member("mailer-2"), Member("mailer-3"))
+
+AT_START = (
+    Member("orders-1"), Member("orders-2"), Member("audit-1"), *RESTARTED,
+    Member("payments-1"), Member("payments-2"), CRASHING,
+    Member("shipping-1"), FROZEN, Member("shipping-3"),
+    Member("search-1"), SLOW,
+)  # fmt: skip
+"""Who runs before the incidents begin; the group ``invoices`` comes with its incident."""
+
+HEALTHY_GROUPS = ("orders", "audit", "mailer")
+"""Nothing may be said of these; all of ``mailer`` is restarted, one member after the other."""
+
+TOPICS = (*HEALTHY_GROUPS, "payments", "shipping", "search", "invoices")
+PARTITIONS = 6
+
+INCIDENTS = (
+    Incident("RebalanceStorm", "payments", CRASHING.client_id, "killed and started again, in a loop"),
+    Incident("SessionTimeout", "payments", CRASHING.client_id, "killed: its session ran out"),
+    Incident("SessionTimeoutImminent", "shipping", FROZEN.client_id, "frozen: it still has its session"),
+    Incident("SessionTimeout", "shipping", FROZEN.client_id, "frozen: its session ran out"),
+    Incident("PollIntervalExceeded", "search", SLOW.client_id, "one record takes longer than it may"),
+    Incident("StuckCompletingRebalance", "invoices", SILENT_LEADER.client_id, "leads, and assigns nothing"),
+)
+
+PERMITTED = {("SessionTimeoutImminent", CRASHING.group)}
+"""Also true, but it depends on the moment of the kill whether there is time to say it."""
+
+
+def demo_config(*, bootstrap_servers: str, http_port: int, webhook_url: str, work: Path) -> dict[str, Any]:
+    """The job's configuration: thresholds low enough that nobody waits ten minutes for the storm."""
+    return {
+        "clusters": [{"name": CLUSTER, "bootstrap_servers": bootstrap_servers.split(",")}],
+        "checkpoint": str(work / "checkpoint"),
+        "trigger_interval": "1s",
+        "http": {"host": "127.0.0.1", "port": http_port},
+        "rules": {
+            "rebalance_storm": {"rebalances": 5, "window": "3m"},
+            "stuck_completing_rebalance": {"after": "10s"},
+        },
+        "receivers": [{"name": "demo", "webhook": {"url": webhook_url}}],
+        "routes": [{"receivers": ["demo"]}],
+    }

@@ -1,0 +1,155 @@
+"""The cluster-wide shard: totals, samples, who was heard, and its judge."""
+
+import json
+from typing import Any
+
+from coordinator_model import observations as on
+from coordinator_model.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
+from coordinator_model.group import Group, Step
+from coordinator_model.judging import Evidence, Judgement
+from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.shard import Shard
+
+
+def seen(at_ms: int, what: Any, source: Source = Source.COORDINATOR_LOG, *, offset: int = 0) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=source,
+        partition=0,
+        offset=offset,
+        index=0,
+        broker=1,
+        recorded_at_ms=at_ms,
+        backlog=False,
+        what=what,
+    )
+
+
+def clock(at_ms: int, *, ask: bool = False) -> Seen:
+    return seen(at_ms, on.Clock(sequence=at_ms, ask=ask), Source.CONTROL, offset=at_ms)
+
+
+class ClusterJudge:
+    """Fires at every judgement, so that each is seen; fails on demand."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+
+    def configure(self, settings: bytes) -> None:
+        """Need nothing."""
+
+    def judge(
+        self,
+        *,
+        cluster: str,
+        group: Group,
+        step: Step,
+        memory: bytes | None,
+        now_ms: int,
+        evidence: Evidence,
+        removed: bool,
+    ) -> Judgement:
+        """Never be asked about a group."""
+        raise AssertionError
+
+    def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
+        """Remember the alert itself."""
+        return alert
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Say when and with what memory it was asked."""
+        if self.fails:
+            raise ValueError("broken rule")
+        return Judgement(memory=memory, alerts=[(now_ms, memory)], due_ms=None)
+
+
+def shard() -> Shard:
+    return Shard.load(None, cluster="c", shard=CLUSTER_SHARD, shard_count=50)
+
+
+def test_counts_add_up_by_source_and_kind() -> None:
+    """Totals grow with every batch and are kept for each source and kind."""
+    state = ClusterState()
+    state.apply(seen(5, on.Counted(counts=(("offsets", "commit", 3), ("events", "heartbeat", 2)))))
+    state.apply(seen(9, on.Counted(counts=(("offsets", "commit", 4),))))
+
+    assert state.events == {("offsets", "commit"): 7, ("events", "heartbeat"): 2}
+    assert state.newest_ms == {"offsets": 9, "events": 5}
+
+
+def test_samples_of_bad_records_are_bounded() -> None:
+    """Every unreadable record is counted; the newest hundred samples are kept, cut to 512 bytes."""
+    state = ClusterState()
+    for n in range(SAMPLES_MAX + 20):
+        bad = on.Undecodable(origin="events", reason="not_utf8", count=2, sample=bytes([n % 256]) * 900)
+        state.apply(seen(n, bad))
+
+    assert state.undecodable == {("events", "not_utf8"): 2 * (SAMPLES_MAX + 20)}
+    assert len(state.samples) == SAMPLES_MAX
+    assert state.samples[-1].sample == bytes([SAMPLES_MAX + 19]) * 512
+
+
+def test_the_newest_second_of_each_log_is_kept() -> None:
+    """A log was last heard in its newest second, whatever order the batches came in."""
+    state = ClusterState()
+    for seconds in ((7, 9), (3,)):
+        state.apply(seen(1, on.BrokerHeard(broker=2, heard=Source.REQUEST_LOG, seconds=seconds)))
+
+    assert state.heard == {(2, int(Source.REQUEST_LOG)): 9_000}
+
+
+def test_contradictions_and_moves_are_news_for_the_rules() -> None:
+    """A log that lost lines, and a partition that moved, are judged at once and remembered."""
+    state = ClusterState()
+    lost = on.Contradicted(broker=2, lost=Source.COORDINATOR_LOG, group="g")
+
+    assert state.apply(seen(5, lost))
+    assert state.apply(seen(6, on.ShardLoading(epoch=3)))
+    assert state.contradictions == [Contradiction(at_ms=5, broker=2, lost=Source.COORDINATOR_LOG, group="g")]
+    assert state.moves == [Move(at_ms=6, broker=1, kind="loading", epoch=3)]
+    assert state.divergences == {"log_line_missing": 1}
+
+
+def test_the_rules_are_asked_every_second_of_now() -> None:
+    """Silence is noticed without news: the judge is called at each full second, at its exact time."""
+    cluster = shard()
+    cluster.step([clock(10_400)], ClusterJudge())
+    outputs = cluster.step([clock(12_500)], ClusterJudge())
+
+    assert [at_ms for at_ms, _ in outputs.alerts] == [10_400, 11_000, 12_000]
+
+
+def test_an_adopted_alert_reaches_the_memory() -> None:
+    """An alert about the whole cluster that an earlier job left open is given to the rules."""
+    cluster = shard()
+    adopted = seen(10_600, on.Adopted(group="", alert=b"{}"), Source.CONTROL, offset=10_500)
+    outputs = cluster.step([clock(10_400), adopted, clock(10_700)], ClusterJudge())
+
+    assert outputs.alerts == [(10_400, None), (10_600, b"{}")]
+
+
+def test_a_broken_rule_stops_nothing() -> None:
+    """A rule that raises is counted as a divergence, and the shard goes on."""
+    outputs = shard().step([clock(10_400), clock(10_401)], ClusterJudge(fails=True))
+
+    assert [(one.kind, one.detail) for one in outputs.divergences] == [
+        ("internal_error", "ValueError: broken rule")
+    ]
+
+
+def test_the_report_is_json_and_answers_an_ask() -> None:
+    """The picture is sent when something changed or a clock asks, and survives saving."""
+    cluster = shard()
+    counted = seen(10_000, on.Counted(counts=(("offsets", "commit", 3),)))
+    bad = seen(10_000, on.Undecodable(origin="events", reason="r", count=1, sample=b"\xff"))
+    cluster.step([counted, bad, clock(10_400)], None)
+    loaded = Shard.load(cluster.save(), cluster="c", shard=CLUSTER_SHARD, shard_count=50)
+    outputs = loaded.step([clock(10_500, ask=True)], None)
+
+    assert outputs.reported
+    assert outputs.cluster_report is not None
+    report = json.loads(outputs.cluster_report)
+    assert report["events"] == [["offsets", "commit", 3]]
+    assert report["samples"][0]["sample"] == "/w=="

@@ -1,0 +1,208 @@
+"""Order times and *now*: from the contents of the partitions alone."""
+
+import pytest
+
+from coordinator_model import observations as on
+from coordinator_model import ordering
+from coordinator_model.observations import Seen, Source
+from coordinator_model.ordering import NEVER, Order, Run, cut
+
+BEAT = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))
+LINE = on.MemberFailed(group="g", member_id="m")
+COMMIT = on.OffsetsCommitted(group="g", commits=(on.Commit("t", 0, 1, 1),))
+
+
+def seen(
+    at_ms: int,
+    what: on.AnyObservation,
+    source: Source = Source.COORDINATOR_LOG,
+    *,
+    partition: int = 0,
+    offset: int = 0,
+    broker: int = 1,
+    recorded_at_ms: int = -1,
+) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=source,
+        partition=partition,
+        offset=offset,
+        index=0,
+        broker=broker,
+        recorded_at_ms=recorded_at_ms,
+        backlog=False,
+        what=what,
+    )
+
+
+def clock(at_ms: int, *, end: int = -1, position: int = -1, feeds: int = 0, skew: int | None = None) -> Seen:
+    what = on.Clock(
+        sequence=at_ms,
+        end_offset=end,
+        position=position,
+        events_partitions=feeds,
+        skew_ms={} if skew is None else {1: skew},
+    )
+    return seen(at_ms, what, Source.CONTROL, offset=at_ms, broker=-1)
+
+
+def copy(at_ms: int, *, partition: int = 0, offset: int = 0, skew: int | None = None) -> Seen:
+    what = on.EventsClock(sequence=at_ms, skew_ms={} if skew is None else {1: skew})
+    return seen(at_ms, what, Source.CONTROL, partition=partition, offset=offset, broker=-1)
+
+
+def released(order: Order) -> list[tuple[int, int]]:
+    """Return (order time, own time) of what is applied now."""
+    order.advance()
+    held, _ = order.release()
+    return [(one.order_ms, one.seen.at_ms) for one in held]
+
+
+def test_nothing_is_applied_before_a_clock_was_seen() -> None:
+    """Without any clock the shard does not know how late it is, so everything waits."""
+    order = Order()
+    order.take([seen(1_000, LINE), seen(500_000, LINE, offset=1)])
+
+    assert released(order) == []
+    assert order.now_ms == -1
+
+
+def test_now_is_the_least_that_any_partition_has_reached() -> None:
+    """One partition of the events topic that is behind holds back the whole shard."""
+    order = Order()
+    order.take([clock(10_000, feeds=2), copy(9_000), copy(4_000, partition=1)])
+
+    assert order.advance() == 4_000 - ordering.SETTLE_MS
+
+
+def test_a_partition_without_a_clock_copy_holds_everything_back() -> None:
+    """A partition of which nothing was read yet may still hold anything."""
+    order = Order()
+    order.take([clock(10_000, feeds=2), copy(9_000)])
+
+    assert order.advance() == -1
+
+
+def test_now_never_goes_back() -> None:
+    """A clock that was corrected backwards changes nothing that has been applied."""
+    order = Order()
+    order.take([clock(10_000)])
+    order.advance()
+    order.take([clock(7_000)])
+
+    assert order.advance() == 10_000
+
+
+def test_the_slowest_brokers_clock_counts() -> None:
+    """Skew delays now, so that no broker's lines are taken for late; it changes no event's time."""
+    order = Order()
+    order.take([clock(10_000, feeds=1, skew=-200), copy(10_000, skew=-200, offset=1), seen(9_450, LINE)])
+
+    assert order.advance() == 10_000 - 200 - ordering.SETTLE_MS
+    assert released(order) == [(9_450, 9_450)]
+
+
+def test_a_clock_far_off_delays_nobody_else() -> None:
+    """A broker whose clock is wrong by minutes costs at most SKEW_MAX_MS."""
+    order = Order()
+    order.take([clock(100_000, skew=-90_000)])
+
+    assert order.advance() == 100_000 - ordering.SKEW_MAX_MS
+
+
+def test_a_late_line_takes_the_time_its_partition_had_reached() -> None:
+    """A line that stands behind a clock copy cannot happen before what that copy proved."""
+    order = Order()
+    order.take([copy(10_000), seen(2_000, LINE, offset=1), clock(20_000, feeds=1), copy(20_000, offset=2)])
+
+    assert released(order) == [(9_700, 2_000)]
+
+
+def test_lines_of_one_broker_keep_their_order() -> None:
+    """A broker's clock that steps back does not turn its lines round."""
+    order = Order()
+    order.take(
+        [seen(5_000, LINE), seen(4_000, LINE, offset=1), clock(20_000, feeds=1), copy(20_000, offset=2)]
+    )
+
+    assert released(order) == [(5_000, 5_000), (5_000, 4_000)]
+
+
+def test_a_line_from_the_future_counts_at_its_records_time() -> None:
+    """A line with a wrong time zone does not wait for hours, nor make others wait."""
+    order = Order()
+    wrong = seen(7_200_000, LINE, recorded_at_ms=3_000)
+    order.take([wrong, seen(4_000, LINE, offset=1), clock(20_000, feeds=1), copy(20_000, offset=2)])
+
+    assert released(order) == [(3_000, 3_000), (4_000, 4_000)]
+
+
+def test_offsets_hold_now_back_until_they_are_read() -> None:
+    """A clock counts for the offsets partition once its end offset has been read."""
+    order = Order()
+    order.take([clock(10_000, end=5, position=3)])
+    assert order.advance() == -1
+    order.take([seen(9_900, COMMIT, Source.OFFSETS, offset=4)])
+
+    assert order.advance() == 10_000
+
+
+def test_a_backlog_is_judged_at_its_own_time() -> None:
+    """While the offsets partition is being caught up, its newest record tells the time."""
+    order = Order()
+    order.take([clock(10_000, end=500, position=0), seen(2_000, COMMIT, Source.OFFSETS, offset=7)])
+
+    assert order.advance() == 2_000
+
+
+@pytest.mark.parametrize("first", ["clock", "record"])
+def test_a_record_behind_a_clocks_end_comes_after_it(first: str) -> None:
+    """A record that stands behind a clock's end comes after that clock, whichever was read first."""
+    order = Order()
+    ticks = [clock(10_000, end=5, position=5)]
+    records = [seen(9_990, COMMIT, Source.OFFSETS, offset=5)]
+    for batch in (ticks, records) if first == "clock" else (records, ticks):
+        order.take(batch)
+        order.advance()
+    order.take([clock(20_000, end=6, position=6)])
+
+    assert released(order) == [(10_000, 9_990)]
+
+
+def test_a_run_is_cut_by_now() -> None:
+    """Of folded heartbeats only those before now are applied; the rest waits."""
+    order = Order()
+    order.take([seen(300, BEAT, Source.REQUEST_LOG), clock(250)])
+    order.advance()
+    _, runs = order.release()
+
+    assert [run.times for run in runs] == [(100, 200)]
+    assert [run.times for run in order.runs] == [(300,)]
+    assert runs[0].seen.at_ms == 200
+
+
+def test_cut_keeps_a_late_run_together() -> None:
+    """The times of a run that came late all count at the time its partition had reached."""
+    late = Run(1_000, seen(300, BEAT, Source.REQUEST_LOG))
+
+    assert cut(late, 1_000) == (None, late)
+    assert cut(late, 1_001) == (late, None)
+
+
+def test_too_many_waiting_are_applied_before_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is bounded: the oldest beyond the limit are applied, and counted."""
+    monkeypatch.setattr(ordering, "HELD_MAX", 2)
+    order = Order()
+    order.take([seen(1_000 * n, LINE, offset=n) for n in range(1, 5)])
+
+    assert released(order) == [(1_000, 1_000), (2_000, 2_000)]
+    assert order.overflowed == 2
+
+
+def test_due_is_the_first_thing_that_waits() -> None:
+    """A shard with nothing waiting is not due; else at its first order time."""
+    order = Order()
+    assert order.due_ms() == NEVER
+    order.take([seen(300, BEAT, Source.REQUEST_LOG), seen(200, LINE, offset=1)])
+
+    assert order.due_ms() == 100

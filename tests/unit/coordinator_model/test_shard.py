@@ -1,0 +1,504 @@
+"""One shard: routing, the end of the backlog, filters, reports, and what a failure of our own code does."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator_model import classic, shard_settings
+from coordinator_model import observations as on
+from coordinator_model.cluster import ClusterState
+from coordinator_model.group import Group, Step
+from coordinator_model.judging import Evidence, Judgement, Outputs
+from coordinator_model.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
+from coordinator_model.shard import Shard, SnapshotError, split_names
+from coordinator_model.snapshot import Slot
+from coordinator_model.states import GroupState
+
+LIVE_MS = 1_000_000
+
+
+class Judge:
+    """Says when it was asked about whom, and is due when told."""
+
+    def __init__(self, *, due_ms: int | None = None) -> None:
+        self.due_ms = due_ms
+        self.settings: list[bytes] = []
+
+    def configure(self, settings: bytes) -> None:
+        """Note the settings."""
+        self.settings.append(settings)
+
+    def judge(
+        self,
+        *,
+        cluster: str,
+        group: Group,
+        step: Step,
+        memory: bytes | None,
+        now_ms: int,
+        evidence: Evidence,
+        removed: bool,
+    ) -> Judgement:
+        """Answer with what was asked."""
+        what = "removed" if removed else str(group.state)
+        due_ms = self.due_ms if self.due_ms is not None and self.due_ms > now_ms else None
+        return Judgement(memory=memory, alerts=[(group.group, now_ms, what)], due_ms=due_ms)
+
+    def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
+        """Remember the alert itself."""
+        return alert
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Never be asked: this is no cluster-wide shard."""
+        raise AssertionError
+
+
+class World:
+    """A shard and the partitions that feed it: what is said is applied at the next ``until``."""
+
+    def __init__(self, judge: Judge | None = None, *, strict: bool = True) -> None:
+        self.shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=strict)
+        self.judge = judge
+        self.waiting: list[Seen] = []
+        self.offset = 0
+
+    def say(self, at_ms: int, what: Any, source: Source, *, broker: int = -1, backlog: bool = False) -> None:
+        """Let something stand in a partition."""
+        self.offset += 1
+        self.waiting.append(
+            Seen(
+                at_ms=at_ms,
+                source=source,
+                partition=0,
+                offset=self.offset,
+                index=0,
+                broker=broker,
+                recorded_at_ms=at_ms,
+                backlog=backlog,
+                what=what,
+            )
+        )
+
+    def record(self, at_ms: int, what: Any, *, backlog: bool = False) -> None:
+        """Let the offsets topic say something."""
+        self.say(at_ms, what, Source.OFFSETS, backlog=backlog)
+
+    def line(self, at_ms: int, what: Any, *, broker: int = 1) -> None:
+        """Let a coordinator's INFO log say something."""
+        self.say(at_ms, what, Source.COORDINATOR_LOG, broker=broker)
+
+    def answer(self, at_ms: int, what: Any, *, broker: int = 1) -> None:
+        """Let a request log say something."""
+        self.say(at_ms, what, Source.REQUEST_LOG, broker=broker)
+
+    def control(self, at_ms: int, what: Any) -> None:
+        """Let the driver say something."""
+        self.say(at_ms, what, Source.CONTROL)
+
+    def until(self, at_ms: int, *, ask: bool = False) -> Outputs:
+        """Let it be ``at_ms``, save the shard and load it again."""
+        self.shard.step(self.waiting, self.judge)
+        self.waiting = []
+        end = self.offset + 1
+        self.control(at_ms, on.Clock(sequence=at_ms, end_offset=end, position=end, ask=ask))
+        outputs = self.shard.step(self.waiting, self.judge)
+        self.waiting = []
+        self.shard = Shard.load(
+            self.shard.save(), cluster="c", shard=0, shard_count=1, strict=self.shard.strict
+        )
+        return outputs
+
+    @property
+    def groups(self) -> list[str]:
+        """Return the names of the groups held."""
+        return sorted(self.shard.slots)
+
+
+def generation(group: str, number: int, *members: str, at_ms: int = 0) -> GroupRecorded:
+    return GroupRecorded(
+        group=group,
+        generation=number,
+        protocol_type="consumer",
+        protocol="range",
+        leader_id=members[0] if members else None,
+        state_since_ms=at_ms,
+        members=tuple(
+            MemberRecord(
+                member_id=member,
+                client_id=f"client-{member}",
+                client_host="/10.0.0.1",
+                session_timeout_ms=45_000,
+                rebalance_timeout_ms=300_000,
+            )
+            for member in members
+        ),
+    )
+
+
+def commit(group: str, offset: int | None = 5, at_ms: int = 0) -> on.OffsetsCommitted:
+    return on.OffsetsCommitted(group=group, commits=(Commit("t", 0, offset, at_ms),))
+
+
+def beats(group: str, member: str, *times: int, error: int = 0) -> on.Heartbeats:
+    return on.Heartbeats(group=group, member_id=member, generation=1, error_code=error, times=times)
+
+
+def rebalance(group: str, number: int = 1) -> on.RebalanceStarted:
+    reason = on.Reason(kind="member_joined", text="Adding new member")
+    return on.RebalanceStarted(group=group, generation=number, reason=reason)
+
+
+def settings(**values: object) -> on.Settings:
+    return on.Settings(settings=msgspec.json.encode(values))
+
+
+@pytest.fixture
+def world() -> World:
+    """Return a shard that holds one Stable group and has left its backlog."""
+    world = World(Judge())
+    world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    return world
+
+
+# --- the backlog ---------------------------------------------------------------------------------------
+
+
+def test_the_backlog_is_silent() -> None:
+    """Records from before the first start set states; the rules first speak when it is over."""
+    world = World(Judge())
+    world.record(800_000, generation("g", 1, "a"), backlog=True)
+    world.record(900_000, generation("g", 2, "a"), backlog=True)
+    outputs = world.until(LIVE_MS)
+
+    assert outputs.transitions == []
+    assert [at_ms for _, at_ms, _ in outputs.alerts] == [LIVE_MS]
+    assert [(one.group, one.generation) for one in outputs.reports] == [("g", 2)]
+
+
+def test_every_group_is_judged_and_reported_when_the_backlog_ends() -> None:
+    """At the first clock the rules see each group as it was found."""
+    world = World(Judge())
+    world.record(900_000, generation("g", 2, "a"), backlog=True)
+    world.record(900_001, commit("simple"), backlog=True)
+    outputs = world.until(LIVE_MS)
+
+    assert outputs.alerts == [("g", LIVE_MS, "Stable"), ("simple", LIVE_MS, "Empty")]
+    assert [(one.group, one.state) for one in outputs.reports] == [
+        ("g", GroupState.STABLE),
+        ("simple", GroupState.EMPTY),
+    ]
+    assert world.shard.header.live_since_ms == LIVE_MS
+
+
+def test_something_seen_live_ends_the_backlog_before_the_first_clock() -> None:
+    """What happened between the captured end offsets and the first clock is judged."""
+    world = World(Judge())
+    world.record(900_000, generation("g", 1, "a"), backlog=True)
+    world.record(950_000, generation("g", 2, "a"))
+    outputs = world.until(LIVE_MS)
+
+    assert world.shard.header.live_since_ms == 950_000
+    assert (outputs.transitions[-1].to_state, outputs.transitions[-1].at_ms) == (GroupState.STABLE, 950_000)
+    assert {at_ms for _, at_ms, _ in outputs.alerts} == {950_000}
+
+
+# --- groups --------------------------------------------------------------------------------------------
+
+
+def test_a_group_moves_by_its_log_lines(world: World) -> None:
+    """A line of a live log makes a transition, an alert of the rules and a report."""
+    world.line(LIVE_MS + 50, rebalance("g"))
+    outputs = world.until(LIVE_MS + 100)
+
+    assert [(one.to_state, one.at_ms, one.source) for one in outputs.transitions] == [
+        (GroupState.PREPARING_REBALANCE, LIVE_MS + 50, "coordinator_log")
+    ]
+    assert outputs.alerts == [("g", LIVE_MS + 50, "PreparingRebalance")]
+    assert [one.state for one in outputs.reports] == [GroupState.PREPARING_REBALANCE]
+
+
+def test_what_comes_at_now_waits(world: World) -> None:
+    """Only what lies before now is applied: more of the same millisecond may still come."""
+    world.line(LIVE_MS + 100, rebalance("g"))
+
+    assert world.until(LIVE_MS + 100).transitions == []
+    assert len(world.until(LIVE_MS + 101).transitions) == 1
+
+
+def test_the_judge_is_asked_when_it_is_due() -> None:
+    """A rule's deadline is met at its exact time, though nothing happens then."""
+    world = World(Judge(due_ms=LIVE_MS + 5_555))
+    world.record(900_000, generation("g", 1, "a"), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    assert world.shard.due_ms == LIVE_MS + 5_555 + 1 + world.shard.header.order.settle_ms
+    outputs = world.until(LIVE_MS + 60_000)
+
+    assert outputs.alerts == [("g", LIVE_MS + 5_555, "Stable")]
+
+
+def test_quiet_heartbeats_do_not_wake_the_rules(world: World) -> None:
+    """Heartbeats in a Stable group only move timers; the first, and one after a long pause, are shown."""
+    world.answer(LIVE_MS + 3_000, beats("g", "a", *range(LIVE_MS + 100, LIVE_MS + 3_000, 100)))
+    first = world.until(LIVE_MS + 4_000)
+    world.answer(LIVE_MS + 40_000, beats("g", "a", LIVE_MS + 5_000, LIVE_MS + 8_000, LIVE_MS + 40_000))
+    later = world.until(LIVE_MS + 50_000)
+
+    assert [at_ms for _, at_ms, _ in first.alerts] == [LIVE_MS + 100]
+    assert [at_ms for _, at_ms, _ in later.alerts] == [LIVE_MS + 40_000]
+
+
+def test_refused_heartbeats_are_shown_one_by_one(world: World) -> None:
+    """A folded run of refused heartbeats is unfolded: each may be the one that a rule waits for."""
+    world.answer(LIVE_MS + 30, beats("g", "a", LIVE_MS + 10, LIVE_MS + 20, LIVE_MS + 30, error=25))
+    outputs = world.until(LIVE_MS + 100)
+
+    assert [at_ms - LIVE_MS for _, at_ms, _ in outputs.alerts] == [10, 20, 30]
+
+
+def test_commits_are_reported_every_five_seconds(world: World) -> None:
+    """A group that only commits is reported at most once in five seconds."""
+    world.judge = None
+    world.record(LIVE_MS + 1_000, commit("g", 7))
+    assert world.until(LIVE_MS + 2_000).reports == []
+    world.record(LIVE_MS + 2_500, commit("g", 8))
+    outputs = world.until(LIVE_MS + 5_000)
+
+    assert [one.commits for one in outputs.reports] == [{"t": {0: (8, 0)}}]
+    assert world.until(LIVE_MS + 20_000).reports == []
+
+
+def test_an_ask_reports_every_group(world: World) -> None:
+    """After a restart a clock asks, and each shard reports all its groups and that it has."""
+    outputs = world.until(LIVE_MS + 100, ask=True)
+
+    assert outputs.reported
+    assert [one.group for one in outputs.reports] == ["g"]
+    assert not world.until(LIVE_MS + 200).reported
+
+
+# --- lines about more than one group -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(
+            on.InstanceFenced(member_id="new", instance_id="i", by_member_id="b", operation="heartbeat"),
+            id="fenced-by-a-member",
+        ),
+        pytest.param(
+            on.InstanceFenced(member_id="a", instance_id="i", by_member_id="gone", operation="heartbeat"),
+            id="a-member-is-fenced",
+        ),
+        pytest.param(on.LeaderReplaced(old_leader_id="a", new_leader_id="b"), id="leader-replaced"),
+    ],
+)
+def test_lines_without_a_group_find_it_by_member(world: World, what: Any) -> None:
+    """A line that names only members goes to the group that has them, found without waking the others."""
+    world.record(LIVE_MS + 10, generation("other", 1, "x"))
+    world.until(LIVE_MS + 20)
+    world.line(LIVE_MS + 50, what)
+    outputs = world.until(LIVE_MS + 100)
+
+    assert [(group, at_ms) for group, at_ms, _ in outputs.alerts] == [("g", LIVE_MS + 50)]
+
+
+def test_deleted_groups_are_told_apart_by_what_is_known() -> None:
+    """The line joins names by a comma that a name may hold as well."""
+    known = {name: Slot(name=name) for name in ("a", "b, c", "d")}
+
+    assert split_names("a, b, c, x, d", known) == ["a", "b, c", "d"]
+    assert split_names("", known) == []
+
+
+def test_a_deleted_group_is_kept_for_a_minute_and_dropped(world: World) -> None:
+    """A dead group goes with everything open about it; its last report says so."""
+    world.record(LIVE_MS + 50, on.GroupTombstone(group="g"))
+    died = world.until(LIVE_MS + 100)
+    gone = world.until(LIVE_MS + 61_000)
+
+    assert [(one.state, one.removed) for one in died.reports] == [(GroupState.DEAD, False)]
+    assert [one.removed for one in gone.reports] == [True]
+    assert gone.alerts == [("g", LIVE_MS + 60_050, "removed")]
+    assert world.groups == []
+
+
+def test_an_end_is_no_beginning(world: World) -> None:
+    """Tombstones of a group that nobody knows do not make one."""
+    world.record(LIVE_MS + 10, on.GroupTombstone(group="h"))
+    world.record(LIVE_MS + 20, commit("h", None))
+    world.until(LIVE_MS + 100)
+
+    assert world.groups == ["g"]
+
+
+# --- coordinators --------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_lost_the_shard_is_not_heard(world: World) -> None:
+    """After another broker has loaded the shard, lines of the old one are counted and ignored."""
+    world.line(LIVE_MS + 10, on.ShardLoading(epoch=3), broker=1)
+    world.line(LIVE_MS + 20, on.ShardLoading(epoch=4), broker=2)
+    world.line(LIVE_MS + 30, rebalance("g"), broker=1)
+    world.answer(LIVE_MS + 60, beats("g", "a", LIVE_MS + 40, LIVE_MS + 60), broker=1)
+    outputs = world.until(LIVE_MS + 100)
+
+    assert outputs.transitions == []
+    assert outputs.alerts == []
+    assert [one.kind for one in outputs.divergences] == ["outdated_coordinator"]
+    assert world.shard.header.coordinator == 2
+
+
+def test_an_older_epoch_does_not_take_the_shard_back(world: World) -> None:
+    """A line about an epoch that has passed changes nothing, however late its time."""
+    world.line(LIVE_MS + 10, on.ShardLoading(epoch=4), broker=2)
+    world.line(LIVE_MS + 20, on.ShardLoaded(epoch=3), broker=1)
+    world.until(LIVE_MS + 100)
+
+    assert world.shard.header.coordinator == 2
+
+
+def test_a_broker_that_leads_again_is_heard_again(world: World) -> None:
+    """Whoever loads the shard at a higher epoch is its coordinator, also one that had lost it."""
+    for n, broker in enumerate((1, 2, 1)):
+        world.line(LIVE_MS + 10 + n, on.ShardLoading(epoch=3 + n), broker=broker)
+    world.line(LIVE_MS + 30, rebalance("g"), broker=1)
+    outputs = world.until(LIVE_MS + 100)
+
+    assert [one.to_state for one in outputs.transitions] == [GroupState.PREPARING_REBALANCE]
+
+
+def test_the_info_log_is_live_from_its_first_line(world: World) -> None:
+    """The first coordinator line makes the log the one that is believed."""
+    assert not world.shard.header.info_live
+    world.line(LIVE_MS + 10, on.LogNoted(kind="tombstones_generated"))
+    world.until(LIVE_MS + 100)
+
+    assert world.shard.header.info_live
+
+
+def test_a_lost_line_is_a_contradiction_and_the_log_is_no_longer_believed(world: World) -> None:
+    """A generation in the topic without its lines says that the broker's log loses lines."""
+    world.line(LIVE_MS + 10, on.LogNoted(kind="tombstones_generated"))
+    world.line(LIVE_MS + 20, on.MemberIdHandedOut(group="g", member_id="c", state="Stable"))
+    world.record(LIVE_MS + 50, generation("g", 2, "a", "b", "c", at_ms=LIVE_MS + 40))
+    before = world.until(LIVE_MS + 4_000)
+    after = world.until(LIVE_MS + 20_000)
+
+    assert before.contradictions == []
+    assert after.contradictions == [(1, "coordinator_log", "g")]
+    assert not world.shard.header.info_live
+    assert [one.to_state for one in after.transitions][-1:] == [GroupState.STABLE]
+
+
+# --- settings ------------------------------------------------------------------------------------------
+
+
+def test_denied_groups_are_dropped_and_not_made_again(world: World) -> None:
+    """Deny wins; what is open about a denied group is resolved, and its commits make no new group."""
+    world.control(LIVE_MS + 50, settings(groups={"allow": [".*"], "deny": ["g"]}))
+    world.record(LIVE_MS + 60, commit("g"))
+    world.record(LIVE_MS + 70, commit("h"))
+    outputs = world.until(LIVE_MS + 100)
+
+    assert ("g", LIVE_MS + 50, "removed") in outputs.alerts
+    assert [one.group for one in outputs.reports if one.removed] == ["g"]
+    assert world.groups == ["h"]
+
+
+@pytest.mark.parametrize(
+    ("name", "watched"),
+    [("orders", True), ("orders-2", False), ("groupwatch-notifier", False), ("secret", False)],
+)
+def test_patterns_match_the_whole_name(name: str, watched: bool) -> None:
+    """A pattern is for the whole name, and groupwatch's own groups are never mirrored."""
+    read = shard_settings.read_settings(
+        b'{"groups":{"allow":["orders","groupwatch-.*","s.*"],"deny":["secret"]}}'
+    )
+
+    assert read.watches(name) is watched
+
+
+def test_new_settings_judge_every_group_again(world: World) -> None:
+    """A rule that was switched off resolves at once; the same settings again change nothing."""
+    world.control(LIVE_MS + 50, settings(rules={}))
+    world.control(LIVE_MS + 60, settings(rules={}))
+    outputs = world.until(LIVE_MS + 100)
+
+    assert outputs.alerts == [("g", LIVE_MS + 50, "Stable")]
+    assert world.judge is not None
+    assert world.judge.settings[-1] == b'{"rules":{}}'
+
+
+def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
+    """After forget_after without a sign the group is dropped, and comes back when it is seen."""
+    world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
+    outputs = world.until(LIVE_MS + 300_000)
+    assert outputs.alerts[-1] == ("g", 1_100_000, "removed")
+    assert world.groups == []
+    world.record(LIVE_MS + 300_001, commit("g"))
+    world.until(LIVE_MS + 300_100)
+
+    assert world.groups == ["g"]
+
+
+def test_an_adopted_alert_is_judged_at_once(world: World) -> None:
+    """An alert left open by a lost job goes to the group's memory; one of an unknown group is resolved."""
+    world.control(LIVE_MS + 50, on.Adopted(group="g", alert=b"left open"))
+    world.control(LIVE_MS + 60, on.Adopted(group="unknown", alert=b"left open"))
+    outputs = world.until(LIVE_MS + 100)
+
+    assert outputs.alerts == [("g", LIVE_MS + 50, "Stable"), ("unknown", LIVE_MS + 60, "removed")]
+    assert world.shard.slots["g"].memory == b"left open"
+    assert world.groups == ["g"]
+
+
+# --- failures ------------------------------------------------------------------------------------------
+
+
+def _break_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    working = classic.apply
+
+    def broken(group: Group, seen: Seen, context: classic.Context) -> Step:
+        if isinstance(seen.what, on.RebalanceStarted):
+            raise ZeroDivisionError("poison")
+        return working(group, seen, context)
+
+    monkeypatch.setattr(classic, "apply", broken)
+
+
+def test_a_poisoned_observation_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure of our own code on one observation is counted and kept for debugging; the rest goes on."""
+    _break_apply(monkeypatch)
+    world = World(Judge(), strict=False)
+    world.line(LIVE_MS + 10, rebalance("g", 0))
+    world.record(LIVE_MS + 20, commit("h"))
+    outputs = world.until(LIVE_MS + 50)
+
+    assert world.groups == ["g", "h"]
+    kept = world.shard.header.poisoned
+    assert [(one.group, one.error) for one in kept] == [("g", "ZeroDivisionError: poison")]
+    assert on.unpack(kept[0].packed)[0].what == rebalance("g", 0)
+    assert "internal_error" in [one.kind for one in outputs.divergences]
+
+
+def test_a_failure_raises_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strict shard does not hide our own mistakes."""
+    _break_apply(monkeypatch)
+    world = World(Judge(), strict=True)
+    world.line(LIVE_MS - 10, rebalance("g", 0))
+
+    with pytest.raises(ZeroDivisionError):
+        world.until(LIVE_MS)
+
+
+def test_a_changed_number_of_shards_is_refused(world: World) -> None:
+    """Groups would lie on other shards, so the checkpoint is refused with the way out."""
+    with pytest.raises(SnapshotError, match="begin a new checkpoint"):
+        Shard.load(world.shard.save(), cluster="c", shard=0, shard_count=2)

@@ -9,8 +9,6 @@ change of.
 import logging
 import time
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from kafka.admin import KafkaAdminClient, OffsetSpec
@@ -28,6 +26,7 @@ DEFAULT_SHARDS = 50
 EVENTS_LOOK_BACK_MS = 600_000
 """How far back the events topic is read at the first start: enough to see running rebalances."""
 
+_FIXED = ("format", "cluster", "shard_count", "own_output", "offsets_topic", "events_topic")
 _CREATION_WAIT_S = 30.0
 _log = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
     text = folder.read(FILE)
     if text is not None:
         beginning = msgspec.json.decode(text, type=Beginning)
-        _check(beginning, plan)
+        check(beginning, _as_now(beginning, plan), plan.checkpoint)
         return beginning, False
     beginning = capture(plan)
     folder.write(FILE, msgspec.json.format(msgspec.json.encode(beginning)))
@@ -169,27 +168,39 @@ def _control_end(address: KafkaAddress, topic: str) -> int:
     return ends[0]
 
 
-def _check(beginning: Beginning, plan: ClusterPlan) -> None:
-    admin = admin_client(plan.kafka)
-    try:
-        count = count_shards(admin, plan)
-    finally:
-        admin.close()
-    now: Mapping[str, Any] = {
-        "format": FORMAT,
-        "cluster": plan.cluster,
-        "shard_count": count if plan.offsets_topic else beginning.shard_count,
-        "own_output": plan.has_own_output,
-        "offsets_topic": plan.offsets_topic,
-        "events_topic": plan.events_topic,
-    }
-    for name, value in now.items():
-        was = getattr(beginning, name)
-        if was != value:
+def _as_now(beginning: Beginning, plan: ClusterPlan) -> Beginning:
+    """Return ``beginning`` with what is fixed as it is now."""
+    shard_count = beginning.shard_count
+    if plan.offsets_topic is not None:
+        admin = admin_client(plan.kafka)
+        try:
+            shard_count = count_shards(admin, plan)
+        finally:
+            admin.close()
+    return msgspec.structs.replace(
+        beginning,
+        format=FORMAT,
+        cluster=plan.cluster,
+        shard_count=shard_count,
+        own_output=plan.has_own_output,
+        offsets_topic=plan.offsets_topic,
+        events_topic=plan.events_topic,
+    )
+
+
+def check(beginning: Beginning, now: Beginning, checkpoint: str) -> None:
+    """See that a checkpoint may go on as things are now.
+
+    Raises:
+        CheckpointRefusedError: it may not; the message says what changed and how to rebuild.
+    """
+    for name in _FIXED:
+        was, is_now = getattr(beginning, name), getattr(now, name)
+        if was != is_now:
             raise CheckpointRefusedError(
-                f"the checkpoint {plan.checkpoint} was begun with {name} = {was!r}, now it is {value!r}. "
-                "Groups would land in other shards or inputs be mixed up. To rebuild, point 'checkpoint' to "
-                "a new folder (or remove this one): the job takes a new snapshot of all groups and adopts "
+                f"the checkpoint {checkpoint} was begun with {name} = {was!r}, now it is {is_now!r}: groups "
+                "would land in other shards, or inputs be mixed up. To rebuild, point 'checkpoint' to a "
+                "new folder (or remove this one): the job takes a new snapshot of all groups and adopts "
                 "the alerts that are still open in the alerts topic"
             )
 

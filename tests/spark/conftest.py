@@ -1,0 +1,192 @@
+"""A real broker for the Spark tests, and the job as a process of its own, as operators run it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Consumer
+from kafka.structs import TopicPartition
+
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import KafkaAddress, admin_client, consumer
+
+PATIENCE_S = 300.0
+"""Spark needs seconds to start on an idle machine, and much longer on a busy one."""
+
+
+def await_that(holds: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Wait until ``holds`` returns something true and return that; fails with ``what``."""
+    deadline = time.monotonic() + patience_s
+    while not (found := holds()):
+        assert time.monotonic() < deadline, f"not within {patience_s:.0f} s: {what}"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """One broker with both loggers shipped; skipped where its jars are not to be had."""
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), rebalance_delay_ms=500, heap="384m") as cluster:
+        cluster.create_topic("orders", partitions=2)
+        yield cluster
+
+
+class Member:
+    """A consumer of topic ``orders`` that polls in a thread until closed."""
+
+    def __init__(self, address: KafkaAddress, group: str, client_id: str) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": ",".join(address.bootstrap_servers),
+                "group.id": group,
+                "client.id": client_id,
+                "session.timeout.ms": 10_000,
+                "heartbeat.interval.ms": 500,
+                "auto.commit.interval.ms": 500,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        self._assigned = threading.Event()
+        self._closing = threading.Event()
+        self._consumer.subscribe(["orders"], on_assign=lambda *_: self._assigned.set())
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._thread.start()
+
+    def _poll(self) -> None:
+        while not self._closing.is_set():
+            self._consumer.poll(0.1)
+        self._consumer.close()
+
+    def await_assignment(self) -> None:
+        """Return when the member has its partitions."""
+        assert self._assigned.wait(PATIENCE_S), "the member got no assignment"
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._closing.set()
+        self._thread.join(PATIENCE_S)
+
+
+class JobProcess:
+    """``groupwatch run`` in a process of its own."""
+
+    def __init__(self, address: KafkaAddress, folder: Path, options: str = "") -> None:
+        self.address = address
+        self.folder = folder
+        self.port = _free_port()
+        self._config = folder / "groupwatch.yaml"
+        self._config.write_text(
+            f"clusters: [{{name: test, bootstrap_servers: {list(address.bootstrap_servers)}}}]\n"
+            f"checkpoint: {folder}/checkpoint\n"
+            f"http: {{host: 127.0.0.1, port: {self.port}}}\n"
+            f'spark: {{spark.master: "local[2]"}}\n{options}\n'
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = folder / "job.log"
+
+    def start(self) -> None:
+        """Start it, and return when it says that it is ready."""
+        program = (
+            "import sys, logging; logging.basicConfig(level='INFO');"
+            "from streaming.config import load_config; from streaming.job import run;"
+            "sys.exit(run(load_config(sys.argv[1])))"
+        )
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program, str(self._config)],
+                stdout=out,
+                stderr=out,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+        await_that(self.is_ready, f"the job is ready (see {self.log})")
+
+    def is_ready(self) -> bool:
+        """Ask ``/ready``; fails if the process has ended."""
+        assert self._process is not None
+        assert self._process.poll() is None, f"the job ended: {self.log.read_text()[-2000:]}"
+        answer = self.get("/ready")
+        return answer is not None and answer.status_code == 200
+
+    def get(self, path: str) -> httpx.Response | None:
+        """Ask the job's server; None while it does not answer."""
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=10)
+        except httpx.TransportError:
+            return None
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return a metric's value, 0 if there is none with these labels."""
+        answer = self.get("/metrics")
+        for line in answer.text.splitlines() if answer is not None else ():
+            if line.startswith(f"{name}{{") and all(
+                f'{key}="{value}"' in line for key, value in labels.items()
+            ):
+                return float(line.rsplit(" ", 1)[1])
+        return 0.0
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> int:
+        """As an orchestrator would; returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> int:
+        assert self._process is not None
+        self._process.send_signal(number)
+        code = self._process.wait(PATIENCE_S)
+        self._process = None
+        return code
+
+    def close(self) -> None:
+        """End it in any case."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+def records_of(address: KafkaAddress, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Return key and value of every record of ``topic``, partition by partition."""
+    reader = consumer(address)
+    try:
+        partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
+        reader.assign(partitions)
+        reader.seek_to_beginning()
+        ends = reader.end_offsets(partitions)
+        found = []
+        while any(reader.position(one) < ends[one] for one in partitions):
+            for records in reader.poll(timeout_ms=200).values():
+                found += [(record.key, record.value) for record in records]
+        return found
+    finally:
+        reader.close()
+
+
+def groups_of(address: KafkaAddress) -> Mapping[str, str]:
+    """Return every group the brokers know, with its state."""
+    admin = admin_client(address)
+    try:
+        return {one["group_id"]: one.get("group_state", "") for one in admin.list_groups()}
+    finally:
+        admin.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,85 @@
+"""What Spark's Kafka source does with the internal topic, which is why we read it as we do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming import session
+from streaming.embedded.kafka import EmbeddedKafka
+from tests.spark.conftest import Member, await_that, groups_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+OLD_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    one = session.start({"spark.master": "local[2]"}, app_name="test")
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def committed(kafka: EmbeddedKafka) -> EmbeddedKafka:
+    """A cluster in whose offsets topic a group has left records."""
+    member = Member(kafka.address, "reading", "reader")
+    member.await_assignment()
+    member.close()
+    await_that(lambda: "reading" in groups_of(kafka.address), "the broker knows the group")
+    return kafka
+
+
+def _rows(spark: SparkSession, kafka: EmbeddedKafka, how: dict[str, str], folder: Path) -> int:
+    """Count what a stream over ``__consumer_offsets`` reads until it has caught up."""
+    rows = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("startingOffsets", "earliest")
+        .options(**how)
+        .load()
+    )
+    found: list[int] = []
+    query = (
+        rows.writeStream.foreachBatch(lambda frame, _: found.append(frame.count()))
+        .option("checkpointLocation", str(folder))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(300)
+    query.stop()
+    return sum(found)
+
+
+ASSIGN = {"assign": '{"__consumer_offsets":' + str(list(range(50))) + "}"}
+
+
+@pytest.mark.parametrize("how", [ASSIGN, {"subscribe": "__consumer_offsets"}], ids=["assign", "subscribe"])
+def test_the_default_reader_sees_nothing_and_says_nothing(
+    spark: SparkSession, committed: EmbeddedKafka, how: dict[str, str], tmp_path: Path
+) -> None:
+    """Spark drops internal topics: no rows, no error. If this fails, Spark has learnt to read them."""
+    spark.conf.set(OLD_READER, "false")
+    try:
+        assert _rows(spark, committed, how, tmp_path) == 0
+    finally:
+        spark.conf.set(OLD_READER, "true")
+
+
+def test_our_session_reads_the_internal_topic(
+    spark: SparkSession, committed: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """With the old reader and assigned partitions, the group's records arrive."""
+    assert spark.conf.get(OLD_READER) == "true"
+    assert _rows(spark, committed, ASSIGN, tmp_path) > 0
+
+
+def test_assigned_partitions_make_no_group(
+    spark: SparkSession, committed: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """Reading leaves no consumer group on the broker, which subscribe would."""
+    before = set(groups_of(committed.address))
+    assert _rows(spark, committed, ASSIGN | {"groupIdPrefix": "groupwatch-source"}, tmp_path) > 0
+    assert set(groups_of(committed.address)) == before

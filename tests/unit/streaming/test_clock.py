@@ -1,0 +1,171 @@
+"""The clock records: what they say, where they go, and what is learnt from writing them."""
+
+import time
+from typing import Any, cast
+
+import msgspec
+import pytest
+from kafka.structs import TopicPartition
+
+from streaming.clock import Clock, Skews, interval_s
+from streaming.cluster_job import Asking
+from streaming.kafka_io import KafkaAddress
+from streaming.plan import ClusterPlan
+from streaming.progress import Progress
+from tests.unit.streaming.fakes import FakeProducer
+
+
+class FakeAdmin:
+    """Knows the ends of partitions and who leads them."""
+
+    def __init__(self, ends: list[int]) -> None:
+        self.ends = ends
+
+    def list_partition_offsets(self, wanted: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+        """Return the end of each partition."""
+        found = (type("End", (), {"offset": self.ends[one.partition]}) for one in wanted)
+        return dict(zip(wanted, found, strict=True))
+
+    def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+        """Return topics of two partitions, led by brokers 10 and 11."""
+        partitions = [{"partition_index": n, "leader_id": 10 + n} for n in range(2)]
+        return [{"name": name, "partitions": partitions} for name in topics]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def plan(**changes: Any) -> ClusterPlan:
+    """Return the plan of a cluster like any other, with changes."""
+    address = KafkaAddress(("127.0.0.1:1",))
+    whole: dict[str, Any] = {
+        "cluster": "prod",
+        "kafka": address,
+        "output": address,
+        "offsets_topic": "__consumer_offsets",
+        "events_topic": "events",
+        "timezone": "UTC",
+        "control_topic": "control",
+        "transitions_topic": "transitions",
+        "alerts_topic": "alerts",
+        "checkpoint": "/nowhere",
+        "trigger_ms": 1_000,
+        "settings": b"{}",
+    }
+    return ClusterPlan(**(whole | changes))
+
+
+def _clock(out: FakeProducer, progress: Progress, admin: FakeAdmin, **changes: Any) -> Clock:
+    clock = Clock(
+        plan(**changes),
+        run="r",
+        shard_count=3,
+        events_partitions=2,
+        producer=cast("Any", out),
+        events_producer=cast("Any", out),
+        ask=lambda: [1],
+        progress=progress,
+    )
+    clock._admin = cast("Any", admin)
+    return clock
+
+
+def _values(out: FakeProducer, topic: str) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(one["value"]) for one in out.sent if one["topic"] == topic]
+
+
+def test_a_tick_tells_the_time_the_ends_and_where_the_query_stands() -> None:
+    """One record to the control topic; the time is not later than the ends it comes with."""
+    out, progress = FakeProducer(), Progress("prod")
+    progress.reached({"__consumer_offsets": [4, 5, 6]})
+    before_ms = time.time_ns() // 1_000_000
+    _clock(out, progress, FakeAdmin([7, 8, 9])).tick()
+    (record,) = _values(out, "control")
+    assert before_ms <= record["at_ms"] <= time.time_ns() // 1_000_000
+    assert record["kind"] == "clock"
+    assert (record["ends"], record["positions"]) == ([7, 8, 9], [4, 5, 6])
+    assert (record["events_partitions"], record["ask"], record["run"]) == (2, [1], "r")
+
+
+def test_every_events_partition_gets_a_copy_of_the_same_tick() -> None:
+    """What reads a copy has read all that stood before it in that partition."""
+    out = FakeProducer()
+    _clock(out, Progress("prod"), FakeAdmin([0, 0, 0])).tick()
+    copies = [one for one in out.sent if one["topic"] == "events"]
+    assert [one["partition"] for one in copies] == [0, 1]
+    assert {one["key"] for one in copies} == {b"groupwatch-clock"}
+    (record,) = _values(out, "control")
+    assert {copy["at_ms"] for copy in _values(out, "events")} == {record["at_ms"]}
+
+
+def test_disabled_sources_are_neither_asked_nor_written() -> None:
+    """Without the events topic there is nobody to wait for; without offsets no end."""
+    out = FakeProducer()
+    _clock(out, Progress("prod"), FakeAdmin([]), events_topic=None, offsets_topic=None).tick()
+    (record,) = _values(out, "control")
+    assert (record["ends"], record["positions"], record["events_partitions"]) == ([], [], 0)
+    assert {one["topic"] for one in out.sent} == {"control"}
+
+
+def test_time_never_stands_still_or_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver's clock that is set back still gives ascending records."""
+    out = FakeProducer()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    for now_ns in (5_000_000_000, 5_000_000_000, 3_000_000_000):
+        monkeypatch.setattr(time, "time_ns", lambda now_ns=now_ns: now_ns)
+        clock.tick()
+    assert [record["at_ms"] for record in _values(out, "control")] == [5_000, 5_001, 5_002]
+
+
+def test_a_record_that_is_not_acknowledged_fails_the_tick() -> None:
+    """Nobody may believe that a clock was written which was not."""
+    out = FakeProducer(failing=frozenset({"control"}))
+    with pytest.raises(TimeoutError):
+        _clock(out, Progress("prod"), FakeAdmin([0, 0, 0])).tick()
+
+
+def test_the_skew_of_a_leader_is_learnt_from_when_it_appends() -> None:
+    """A broker that stamps our records a minute ahead is a minute ahead."""
+    out = FakeProducer()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    out.appended_ms = time.time_ns() // 1_000_000 + 60_000
+    clock.tick()
+    clock.tick()
+    skews = {int(broker): skew for broker, skew in _values(out, "control")[1]["skew_ms"].items()}
+    assert set(skews) == {10, 11}
+    assert all(59_000 < skew < 61_000 for skew in skews.values())
+
+
+def test_small_skews_are_noise() -> None:
+    """What is less than the precision of the estimate is left out; one slow answer changes nothing."""
+    skews = Skews()
+    for _ in range(5):
+        skews.add(1, 1_003, 1_000, 1_002)
+        skews.add(2, 1_501, 1_000, 1_002)
+    skews.add(2, 9_000, 1_000, 1_002)
+    assert skews.known() == {2: 500}
+
+
+@pytest.mark.parametrize(("trigger_ms", "expected_s"), [(100, 0.05), (1_000, 0.5), (5_000, 0.5)])
+def test_the_clock_ticks_twice_a_trigger(trigger_ms: int, expected_s: float) -> None:
+    """And at least every half second."""
+    assert interval_s(trigger_ms) == expected_s
+
+
+def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
+    """At the start all, then the rest again after a while, then one after another."""
+    now = [0.0]
+    progress = Progress("prod")
+    progress.begin(2, {})
+    asking = Asking(2, progress, now=lambda: now[0])
+    assert asking() == [-1, 0, 1]
+    assert asking() is False
+    progress.batch_done([-1, 1])
+    now[0] += 5
+    assert asking() == [0]
+    progress.batch_done([0])
+    turns: list[object] = []
+    for _ in range(4):
+        now[0] += 5
+        turns.append(asking())
+    assert turns == [[0], [1], [-1], [0]]

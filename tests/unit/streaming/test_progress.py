@@ -1,0 +1,173 @@
+"""The facts about a job, and the two alerts that are made of them."""
+
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from streaming.progress import Progress, positions_in
+from streaming.supervisor import Limits, Watched, limits_of
+
+
+class Now:
+    """A clock that goes when told."""
+
+    def __init__(self) -> None:
+        self.s = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time it was set to."""
+        return self.s
+
+
+@pytest.fixture
+def now() -> Now:
+    return Now()
+
+
+@pytest.fixture
+def progress(now: Now) -> Progress:
+    return Progress("prod", clock=now)
+
+
+@pytest.fixture
+def said() -> list[Alert]:
+    return []
+
+
+@pytest.fixture
+def watched(progress: Progress, said: list[Alert]) -> Watched:
+    return Watched(progress, Limits(unreachable_s=30, stalled_s=60), said.append)
+
+
+def _pass(now: Now, watched: Watched, seconds: float) -> None:
+    now.s += seconds
+    watched.look(round(now.s * 1000))
+
+
+def _told(said: list[Alert]) -> list[tuple[str, AlertStatus]]:
+    return [(alert.name, alert.status) for alert in said]
+
+
+FIRING, RESOLVED = AlertStatus.FIRING, AlertStatus.RESOLVED
+
+
+def test_a_job_is_ready_when_every_shard_spoke_and_every_partition_was_read(progress: Progress) -> None:
+    """Neither alone is enough, and the cluster's own shard counts as well."""
+    progress.begin(2, {"a": [10, 0], "b": [5]})
+    progress.batch_done([0, 1])
+    progress.reached({"a": [10, 3], "b": [5]})
+    assert progress.unreported == [-1]
+    assert not progress.is_ready
+    progress.batch_done([-1])
+    assert progress.is_ready
+    progress.reached({"a": [9, 3], "b": [5]})
+    assert (progress.is_ready, progress.behind) == (False, 1)
+
+
+def test_before_the_first_batch_nothing_is_ready(progress: Progress) -> None:
+    """An unknown position is not a reached one, even of empty topics."""
+    assert not progress.is_ready
+    progress.begin(0, {"a": [0]})
+    progress.batch_done([-1])
+    assert (progress.is_ready, progress.behind) == (False, -1)
+
+
+def test_a_restart_of_the_query_keeps_what_was_reached(progress: Progress) -> None:
+    """The targets are those of the process's start, so a restart does not move them away."""
+    progress.begin(1, {"a": [1]})
+    progress.batch_done([-1, 0])
+    progress.reached({"a": [1]})
+    progress.begin(1, {"a": [99]})
+    assert progress.is_ready
+
+
+def test_positions_are_read_from_sparks_progress() -> None:
+    """Offsets come as text or as objects, for one source or several; a gap is unknown."""
+    told = {
+        "sources": [
+            {"endOffset": '{"offsets": {"1": 7, "0": 5}}'},
+            {"endOffset": {"control": {"0": 3}, "events": {"2": 9}}},
+            {"endOffset": None},
+        ]
+    }
+    assert positions_in(told) == {"offsets": [5, 7], "control": [3], "events": [-1, -1, 9]}
+
+
+def test_an_unreachable_cluster_is_told_once_and_taken_back(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """After 30 s without an answer the alert fires, with the last error; the first answer ends it."""
+    progress.kafka_answered()
+    progress.kafka_failed(TimeoutError("no route"))
+    _pass(now, watched, 30)
+    assert not said
+    _pass(now, watched, 1)
+    _pass(now, watched, 60)
+    assert _told(said) == [("ClusterUnreachable", FIRING)]
+    assert said[0].starts_at_ms == 1_000_000
+    assert "no route" in said[0].cause
+    progress.kafka_answered()
+    _pass(now, watched, 1)
+    assert _told(said)[1:] == [("ClusterUnreachable", RESOLVED)]
+    assert (said[1].id, said[1].revision) == (said[0].id, said[0].revision + 1)
+
+
+def test_an_outage_of_kafka_is_not_a_stalled_monitor(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """Minutes without a batch while nobody answers are Kafka's, and are not counted when it is back."""
+    progress.kafka_answered()
+    _pass(now, watched, 300)
+    progress.kafka_answered()
+    _pass(now, watched, 1)
+    assert {alert.name for alert in said} == {"ClusterUnreachable"}
+
+
+def test_a_job_that_ends_no_batch_while_kafka_answers_is_stalled(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """A minute without a batch fires, with what stands in the way; the next batch ends it."""
+    progress.query_error = "SparkException: no space left"
+    for _ in range(13):
+        progress.kafka_answered()
+        _pass(now, watched, 5)
+    assert _told(said) == [("MonitorStalled", FIRING)]
+    assert "no space left" in said[0].cause
+    progress.batch_done([])
+    _pass(now, watched, 1)
+    assert _told(said)[1:] == [("MonitorStalled", RESOLVED)]
+
+
+def test_a_stalled_monitor_is_not_cured_by_an_outage(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """When Kafka comes back after an outage the alert stays open until a batch has ended."""
+    for _ in range(13):
+        progress.kafka_answered()
+        _pass(now, watched, 5)
+    _pass(now, watched, 100)
+    progress.kafka_answered()
+    _pass(now, watched, 1)
+    assert ("MonitorStalled", RESOLVED) not in _told(said)
+    progress.batch_done([])
+    _pass(now, watched, 1)
+    assert ("MonitorStalled", RESOLVED) in _told(said)
+
+
+def test_a_disabled_rule_says_nothing(now: Now, progress: Progress, said: list[Alert]) -> None:
+    """``enabled: false`` silences either alert."""
+    off = {"cluster_unreachable": {"enabled": False}, "monitor_stalled": {"enabled": False}}
+    watched = Watched(progress, limits_of(off, 1_000), said.append)
+    _pass(now, watched, 1_000)
+    assert not said
+
+
+def test_limits_follow_the_configuration_and_the_trigger() -> None:
+    """A slow trigger stretches what counts as stalled: ten of them must pass."""
+    rules = {
+        "cluster_unreachable": {"after_ms": 5_000, "severity": "info"},
+        "monitor_stalled": {"after_ms": 90_000},
+    }
+    limits = limits_of(rules, 20_000)
+    assert (limits.unreachable_s, limits.unreachable_severity) == (5, Severity.INFO)
+    assert (limits.stalled_s, limits.stalled_severity) == (200, Severity.CRITICAL)
+    assert limits_of(rules, 1_000).stalled_s == 90

@@ -1,0 +1,170 @@
+"""What a batch says goes to Kafka first, whole, and then to the view."""
+
+import json
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from coordinator_model.observations import CLUSTER_SHARD
+from streaming.adoption import records, still_open
+from streaming.beginning import Beginning
+from streaming.decoding_control import AdoptRecord, SettingsRecord
+from streaming.sinks import BatchSink, Row
+from tests.unit.streaming.fakes import FakeProducer
+from tests.unit.streaming.test_clock import plan
+
+
+class Frame:
+    """A batch as Spark hands it over."""
+
+    def __init__(self, *rows: Row) -> None:
+        self.rows = rows
+        self.actions = 0
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        """Return the rows, and count that it was asked to."""
+        self.actions += 1
+        columns = zip(*self.rows, strict=True) if self.rows else ([], [], [])
+        return pa.table(dict(zip(("kind", "key", "value"), map(list, columns), strict=True)))
+
+
+class Receiver:
+    """The view and the progress, in the order in which they hear."""
+
+    def __init__(self, out: FakeProducer) -> None:
+        self.out = out
+        self.heard: list[Any] = []
+
+    def apply(self, cluster: str, rows: Any) -> None:
+        """Note the rows, and how much was written by then."""
+        self.heard.append((cluster, list(rows), len(self.out.sent)))
+
+    def done(self, reported: Any) -> None:
+        """Note who reported."""
+        self.heard.append(list(reported))
+
+
+def _sink(out: FakeProducer, receiver: Receiver) -> BatchSink:
+    return BatchSink(plan(), "r", cast("Any", out), receiver.apply, receiver.done)
+
+
+ROWS: tuple[Row, ...] = (
+    ("transition", "g", b'{"id": 1}'),
+    ("alert", "a1", b'{"id": "a1"}'),
+    ("report", "g", b"{}"),
+    ("reported", "7", b"{}"),
+    ("reported", str(CLUSTER_SHARD), b"{}"),
+)
+
+
+def test_transitions_and_alerts_are_written_as_they_are() -> None:
+    """Each to its topic, under its key, byte for byte; reports are for the view alone."""
+    out = FakeProducer()
+    frame = Frame(*ROWS)
+    _sink(out, Receiver(out))(cast("Any", frame), 1)
+    assert [(one["topic"], one["key"], one["value"]) for one in out.sent] == [
+        ("transitions", b"g", b'{"id": 1}'),
+        ("alerts", b"a1", b'{"id": "a1"}'),
+    ]
+    assert out.flushed == 1
+    assert frame.actions == 1
+
+
+def test_the_view_hears_after_kafka_has_it() -> None:
+    """All rows reach the view once everything is written, and then the shards that reported count."""
+    out = FakeProducer()
+    receiver = Receiver(out)
+    _sink(out, receiver)(cast("Any", Frame(*ROWS)), 1)
+    assert receiver.heard == [("prod", list(ROWS), 2), [7, CLUSTER_SHARD]]
+
+
+def test_a_batch_that_is_not_acknowledged_fails_whole() -> None:
+    """The batch is repeated, so the view must not have heard of it."""
+    out = FakeProducer(failing=frozenset({"alerts"}))
+    receiver = Receiver(out)
+    with pytest.raises(TimeoutError):
+        _sink(out, receiver)(cast("Any", Frame(*ROWS)), 1)
+    assert receiver.heard == []
+
+
+def test_an_empty_batch_writes_nothing_and_is_a_batch() -> None:
+    """It still counts as progress."""
+    out = FakeProducer()
+    receiver = Receiver(out)
+    _sink(out, receiver)(cast("Any", Frame()), 1)
+    assert out.sent == []
+    assert receiver.heard == [("prod", [], 0), []]
+
+
+def test_a_contradiction_goes_back_into_the_stream() -> None:
+    """What one shard found out about a broker's log reaches the cluster's shard by the control topic."""
+    out = FakeProducer()
+    value = b'{"broker": 2, "lost": "coordinator_log", "group": "g"}'
+    _sink(out, Receiver(out))(cast("Any", Frame(("contradiction", "g", value))), 1)
+    (sent,) = out.sent
+    told = json.loads(sent["value"])
+    assert (sent["topic"], told["kind"], told["broker"], told["lost"]) == (
+        "control",
+        "contradicted",
+        2,
+        "coordinator_log",
+    )
+    assert told["run"] == "r"
+
+
+def _alert(number: int, **changes: Any) -> bytes:
+    whole = {
+        "id": f"a{number}",
+        "revision": 0,
+        "name": "RebalanceStorm",
+        "cluster": "prod",
+        "group": "g",
+        "status": "firing",
+        "severity": "warning",
+        "starts_at_ms": 1,
+        "ends_at_ms": None,
+        "detected_at_ms": 1,
+        "summary": "",
+        "cause": "",
+    }
+    return json.dumps(whole | changes).encode()
+
+
+def test_only_what_still_fires_in_this_cluster_is_taken_over() -> None:
+    """The newest revision counts, whatever the order; tombstones, strangers and rubbish do not."""
+    found = [
+        (b"a1", _alert(1)),
+        (b"a2", _alert(2, revision=1, status="resolved")),
+        (b"a2", _alert(2)),
+        (b"a3", _alert(3, cluster="other")),
+        (b"a4", _alert(4)),
+        (b"a4", None),
+        (b"a5", b"rubbish"),
+        (b"a6", _alert(6, revision=2)),
+    ]
+    assert [(alert.id, alert.revision) for alert in still_open(found, "prod")] == [("a1", 0), ("a6", 2)]
+
+
+def test_a_start_tells_the_settings_and_then_the_open_alerts_in_portions() -> None:
+    """Hundreds of alerts fit no single record."""
+    began = Beginning(
+        format=1,
+        cluster="prod",
+        run="r",
+        shard_count=1,
+        started_at_ms=1,
+        own_output=False,
+        offsets_topic=None,
+        events_topic=None,
+        offsets_ends=[],
+        events_ends=[],
+        events_starts=[],
+        control_end=0,
+    )
+    alerts = still_open(((b"", _alert(n)) for n in range(450)), "prod")
+    first, *rest = records(plan(settings=b'{"x":1}'), began, alerts, 5)
+    assert isinstance(first, SettingsRecord)
+    assert first.settings == {"x": 1}
+    parts = [one for one in rest if isinstance(one, AdoptRecord)]
+    assert [len(part.alerts) for part in parts] == [200, 200, 50]

@@ -32,15 +32,17 @@ class EventRule:
         severity: Callable[[Situation], Severity],
         sentence: Callable[[Situation, Departure], str],
         happened: str,
+        noun: str,
         cost: str,
         advice: str,
     ) -> None:
-        """Take the words of the alert; ``happened`` finishes "3 members of group g …"."""
+        """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …"."""
         self.name = name
         self._how = how
         self._severity = severity
         self._sentence = sentence
         self._happened = happened
+        self._noun = noun
         self._cost = cost
         self._advice = advice
 
@@ -100,7 +102,7 @@ class EventRule:
     def _closing(self, situation: Situation, memory: EventMemory | None, ends_at_ms: int) -> Closing:
         count = f"{memory.count} in all; " if memory else ""
         group = situation.group
-        quiet = f"No member of group {group.group} {self._happened} for {span(QUIET_MS)}"
+        quiet = f"Group {group.group}: no further {self._noun} for {span(QUIET_MS)}"
         return Closing(ends_at_ms=ends_at_ms, summary=f"{quiet} ({count}the group is {group.state}).")
 
 

@@ -28,6 +28,7 @@ _RULE = EventRule(
     severity=lambda situation: situation.thresholds.poll_interval_exceeded.severity,
     sentence=_sentence,
     happened="did not call poll() in time",
+    noun="poll timeout",
     cost="What it worked on since its last commit is delivered again to another member, which may be as "
     "slow.",
     advice=(

@@ -141,15 +141,21 @@ def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...
 
 
 def _same_client(memory: StormMemory) -> dict[int, int]:
-    """Return for each actor whom to blame: if it went before its host was known, its client's only host."""
-    by_client: dict[str, list[int]] = {}
+    """Return for each actor whom to blame: one client on one host, as far as hosts are known.
+
+    One that went before its host was known is its client's only host, or joins the others without one.
+    """
+    known: dict[str, list[int]] = {}
+    nowhere: dict[str, int] = {}
     for index, actor in enumerate(memory.actors):
         if actor.client_id and actor.client_host:
-            by_client.setdefault(actor.client_id, []).append(index)
+            known.setdefault(actor.client_id, []).append(index)
+        elif actor.client_id:
+            nowhere.setdefault(actor.client_id, index)
     same = {}
     for index, actor in enumerate(memory.actors):
-        known = by_client.get(actor.client_id, [])
-        same[index] = known[0] if len(known) == 1 else index
+        hosts = [index] if actor.client_host else known.get(actor.client_id, [])
+        same[index] = hosts[0] if len(hosts) == 1 else nowhere.get(actor.client_id, index)
     return same
 
 

@@ -9,19 +9,18 @@ NAME = "SessionTimeout"
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
-    timeout_ms = departure.session_timeout_ms
-    limit = "session timeout not known" if timeout_ms < 0 else f"session timeout {span(timeout_ms)}"
-    silent = _silence(departure)
     sure = "" if departure.basis is Basis.OBSERVED else " (inferred from its silence, no log line)"
-    return f"{who_is(departure)}: no heartbeat for {silent}, {limit}{sure}."
+    return f"{who_is(departure)}: {_silence(departure)}{sure}."
 
 
 def _silence(departure: Departure) -> str:
-    if departure.last_heartbeat_ms >= 0:
-        return span(departure.at_ms - departure.last_heartbeat_ms)
-    if departure.session_timeout_ms >= 0:
-        return f"at least {span(departure.session_timeout_ms)}"
-    return "its whole session"
+    timeout_ms = departure.session_timeout_ms
+    if timeout_ms < 0:
+        return "no heartbeat for its whole session timeout (how long that is, no source has told)"
+    if departure.last_heartbeat_ms < 0:
+        return f"no heartbeat for at least {span(timeout_ms)}, its session timeout"
+    silent_ms = departure.at_ms - departure.last_heartbeat_ms
+    return f"no heartbeat for {span(silent_ms)}, session timeout {span(timeout_ms)}"
 
 
 _RULE = EventRule(
@@ -30,6 +29,7 @@ _RULE = EventRule(
     severity=lambda situation: situation.thresholds.session_timeout.severity,
     sentence=_sentence,
     happened="had their session time out",
+    noun="session timeout",
     cost="Its partitions stood still while it was silent, and then the whole group rebalanced.",
     advice=(
         "See whether the process lives: crash, OOM kill or eviction first, then GC pauses, CPU "

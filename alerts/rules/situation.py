@@ -131,7 +131,7 @@ def culprit(member: Member | Departure, *, share: float, basis: Basis) -> Culpri
         client_id=member.client_id,
         client_host=member.client_host,
         instance_id=member.instance_id,
-        share=round(share, 4),
+        share=round(float(share), 4),
         basis=basis,
     )
 

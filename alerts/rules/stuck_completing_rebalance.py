@@ -84,7 +84,7 @@ def evaluate(situation: Situation) -> Verdict:
         cause=_cause(group, gone),
         culprits=_culprits(group, gone),
         evidence=_evidence(group, since, gone),
-        cost=f"{times(len(group.members), 'member')} have had no assignment for {span(now_ms - since)}; "
+        cost=f"No assignment for {span(now_ms - since)} ({times(len(group.members), 'member')}); "
         "each commit is refused until one is stored.",
         advice=_advice(group, gone),
     )

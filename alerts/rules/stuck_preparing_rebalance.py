@@ -58,9 +58,8 @@ def evaluate(situation: Situation) -> Verdict:
         cause=_cause(group, missing, basis),
         culprits=culprits_equally(missing, basis),
         evidence=_evidence(group, missing, basis),
-        cost=f"{times(len(group.members), 'member')} have been in a rebalance for "
-        f"{span(now_ms - since_ms)}; those that "
-        f"have rejoined consume nothing until it ends{_at_the_latest(group)}.",
+        cost=f"A rebalance of {times(len(group.members), 'member')} for {span(now_ms - since_ms)}; those "
+        f"that have rejoined consume nothing until it ends{_at_the_latest(group)}.",
         advice=_advice(group, missing, basis),
     )
     return Verdict(finding=finding, due_ms=critical_at_ms)

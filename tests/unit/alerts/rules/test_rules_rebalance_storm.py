@@ -217,6 +217,25 @@ def test_a_crash_loop_is_a_storm_and_names_the_client(new_stage: "NewStage") -> 
     assert "OOM" in fired[0].advice
 
 
+def test_with_the_log_alone_one_client_is_one_culprit(new_stage: "NewStage") -> None:
+    """No record, so no host is known: the client id in the member ids is what there is."""
+    stage = new_stage()
+    stage.start(3)
+    stage.wait(60 * MINUTE)
+    for index in range(5):
+        stage.join(generated("bad", index), client="", host="")
+        stage.wait(200)
+        stage.end_join_phase()
+        stage.wait(10_000)
+        stage.time_out(generated("bad", index))
+        stage.wait(200)
+        stage.end_join_phase()
+
+    assert [(c.member_id, c.client_id, c.share) for c in stage.told(STORM)[0].culprits] == [
+        (generated("bad", 2), "bad", 1.0)
+    ]
+
+
 def test_starts_at_is_the_first_counted_rebalance(new_stage: "NewStage") -> None:
     """The arrival of a member that goes again is where the storm began, not an unrelated restart before."""
     stage = new_stage()

@@ -54,7 +54,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, bool]:
-    """Return where the checkpoint began, and whether that is now.
+    """Return where the checkpoint began, and whether any batch has been committed since.
 
     Raises:
         CheckpointRefusedError: the cluster or the configuration changed in a way no checkpoint survives.
@@ -65,10 +65,10 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
     if text is not None:
         beginning = msgspec.json.decode(text, type=Beginning)
         check(beginning, _as_now(beginning, plan), plan.checkpoint)
-        return beginning, False
+        return beginning, folder.has_files("query/commits")
     beginning = capture(plan)
     folder.write(FILE, msgspec.json.format(msgspec.json.encode(beginning)))
-    return beginning, True
+    return beginning, False
 
 
 def capture(plan: ClusterPlan) -> Beginning:
@@ -223,6 +223,11 @@ class Folder:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
+
+    def has_files(self, name: str) -> bool:
+        """Say whether there is a sub-folder ``name`` with something in it."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        return bool(self._fs.exists(path)) and len(self._fs.listStatus(path)) > 0
 
     def write(self, name: str, content: bytes) -> None:
         """Write ``name`` whole or not at all: a rename ends it."""

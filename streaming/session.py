@@ -50,6 +50,10 @@ _FIXED: Mapping[str, str] = {
 
 
 _PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_NOISY = (
+    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",  # each batch over the trigger
+    "org.apache.spark.scheduler.DAGScheduler",  # each stop: no job left to cancel
+)
 _SHUFFLE_PARTITIONS_MAX = 8
 
 
@@ -102,7 +106,15 @@ def start(user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel(chosen["spark.log.level"])
+    _quieten(session)
     return session
+
+
+def _quieten(session: SparkSession) -> None:
+    """Silence two warnings of Spark that say nothing: our own health tells of batches that last too long."""
+    logging = session.sparkContext._jvm.org.apache.logging.log4j
+    for name in _NOISY:
+        logging.core.config.Configurator.setLevel(name, logging.Level.ERROR)
 
 
 def _names_jars(user: Mapping[str, object]) -> bool:

@@ -31,6 +31,9 @@ READ_OPTIONS: Mapping[str, str] = {
     # A monitor that was down longer than the events are kept must come up and say what it missed,
     # not refuse to start.  Gaps left by compaction are no loss in either setting.
     "failOnDataLoss": "false",
+    # Bounds the memory of the first batch.  Counts the span of offsets, not rows: a compacted topic
+    # has far fewer, so a small number here would mean thousands of nearly empty batches.
+    "maxOffsetsPerTrigger": "10000000",
 }
 
 Assigned = dict[str, dict[int, int]]
@@ -58,7 +61,6 @@ def read(
     plan: ClusterPlan,
     beginning: Beginning,
     events_partitions: int,
-    max_offsets_per_trigger: int | None = None,
 ) -> DataFrame:
     """Return the stream ``feed, partition, offset, timestamp_ms, key, value`` of all inputs.
 
@@ -67,10 +69,9 @@ def read(
         plan: the cluster.
         beginning: where its checkpoint began.
         events_partitions: how many partitions the events topic has now.
-        max_offsets_per_trigger: span of offsets (not rows: compaction leaves gaps) in one batch.
     """
     frames = [
-        _source(spark, plan, address, assigned, max_offsets_per_trigger)
+        _source(spark, plan, address, assigned)
         for address, assigned in assignments(plan, beginning, events_partitions)
         if assigned
     ]
@@ -86,13 +87,10 @@ def _source(
     plan: ClusterPlan,
     address: KafkaAddress,
     assigned: Assigned,
-    max_offsets_per_trigger: int | None,
 ) -> DataFrame:
     options = dict(READ_OPTIONS) | spark_options(address)
     options["assign"] = json.dumps({topic: sorted(starts) for topic, starts in assigned.items()})
     options["startingOffsets"] = json.dumps(assigned)
-    if max_offsets_per_trigger is not None:
-        options["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
     rows = spark.readStream.format("kafka").options(**options).load()
     feed = f.lit(CONTROL)
     for topic, number in ((plan.offsets_topic, OFFSETS), (plan.events_topic, EVENTS)):

@@ -1,5 +1,7 @@
 """The facts about a job, and the two alerts that are made of them."""
 
+from typing import Any
+
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
@@ -163,7 +165,7 @@ def test_a_disabled_rule_says_nothing(now: Now, progress: Progress, said: list[A
 
 def test_limits_follow_the_configuration_and_the_trigger() -> None:
     """A slow trigger stretches what counts as stalled: ten of them must pass."""
-    rules = {
+    rules: dict[str, dict[str, Any]] = {
         "cluster_unreachable": {"after_ms": 5_000, "severity": "info"},
         "monitor_stalled": {"after_ms": 90_000},
     }

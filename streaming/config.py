@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
@@ -31,6 +32,7 @@ from streaming.config_types import (
 )
 
 Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
+Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -103,8 +105,20 @@ class HttpConfig(Options):
 
 
 def _http_url(value: str) -> str:
-    if not value.startswith(("http://", "https://")) or len(value.split("://", 1)[1]) == 0:
-        raise ValueError(f"{value!r} is no http:// or https:// address")
+    # The value is not repeated: webhook addresses often carry their secret.
+    try:
+        parts = urlsplit(value)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"no usable address: {error}") from None
+    if not is_good or any(character.isspace() for character in value):
+        raise ValueError("no usable address; write http://host/path or https://host/path")
+    return value
+
+
+def _header(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("a header holds printable ASCII only")
     return value
 
 
@@ -112,7 +126,7 @@ class WebhookConfig(Options):
     """An HTTP endpoint that takes Alertmanager's webhook format, version 4."""
 
     url: Annotated[str, AfterValidator(_http_url)]
-    headers: dict[str, Property] = Field(default_factory=dict)
+    headers: dict[Header, Annotated[Property, AfterValidator(_header)]] = Field(default_factory=dict)
     timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
     max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
     """How long one notification is tried again before it is given up."""

@@ -49,18 +49,23 @@ def parse(text: str, environment: Mapping[str, str] | None = None) -> Source:
         environment: variables; the process's own by default.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        return _parsed(text, os.environ if environment is None else environment)
     except yaml.MarkedYAMLError as error:
         return Source(None, {}, [_syntax_mistake(error)])
     except (yaml.YAMLError, ValueError) as error:
         return Source(None, {}, [Mistake("", f"not YAML: {error}")])
+    except RecursionError:
+        return Source(None, {}, [Mistake("", "nested too deeply, or an alias that contains itself")])
+
+
+def _parsed(text: str, environment: Mapping[str, str]) -> Source:
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    values = yaml.safe_load(text)
     lines: dict[Path, int] = {}
     mistakes: list[Mistake] = []
     if node is not None:
         mistakes.extend(_walk(node, (), lines))
-    variables = os.environ if environment is None else environment
-    return Source(_substituted(values, (), variables, mistakes), lines, mistakes)
+    return Source(_substituted(values, (), environment, mistakes), lines, mistakes)
 
 
 def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
@@ -72,8 +77,6 @@ def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
 
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Iterator[Mistake]:
     """Note each path's line; yield keys given twice (YAML would silently keep the last)."""
-    if path in lines:
-        return  # an alias that contains itself
     lines[path] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         for position, item in enumerate(node.value):

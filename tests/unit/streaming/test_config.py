@@ -252,6 +252,52 @@ def test_a_receiver_has_exactly_one_kind() -> None:
     assert "exactly one" in none["receivers[0]"]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x",
+        "http://",
+        "x",
+        "http://h:99999/",
+        "http://[::1/",
+        "http://h/a b",
+        "https:///path?token=s3cret",
+    ],
+)
+def test_a_webhook_address_that_cannot_work_is_refused_without_repeating_it(url: str) -> None:
+    """Such addresses often carry their secret, and mistakes end up in tickets."""
+    message = mistakes(MINIMAL + f"receivers: [{{name: a, webhook: {{url: '{url}'}}}}]")[
+        "receivers[0].webhook.url"
+    ]
+    assert "address" in message
+    assert "s3cret" not in message
+
+
+@pytest.mark.parametrize("header", ["'a b': x", "X: 'ü'", 'X: "a\\nb"'])
+def test_headers_that_http_does_not_know_are_refused(header: str) -> None:
+    """A line break in a secret would otherwise fail at the first alert."""
+    found = mistakes(
+        MINIMAL + f"receivers: [{{name: a, webhook: {{url: 'http://h', headers: {{{header}}}}}}}]"
+    )
+    assert all(path.startswith("receivers[0].webhook.headers") for path in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["clusters: &x [*x]", "[" * 2_000, "clusters: !!python/name:os.system x", "\x00"]
+)
+def test_hostile_yaml_is_one_clear_mistake(text: str) -> None:
+    """No recursion error, no code run."""
+    assert list(mistakes(text)) == [""]
+
+
+@pytest.mark.parametrize(
+    "text", ["1: 2", "clusters: {true: 1}", "clusters: 2020-01-01", "http: [1]", "rules: x"]
+)
+def test_values_of_the_wrong_kind_are_mistakes(text: str) -> None:
+    """Whatever YAML makes of a slip, it is told with a path and not raised."""
+    assert mistakes(text)
+
+
 def test_single_values_are_accepted_where_lists_are() -> None:
     """match: {severity: critical} and receivers: oncall mean lists of one."""
     config = parsed(

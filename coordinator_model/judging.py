@@ -69,14 +69,16 @@ class Judge(Protocol):
         """Return what the rules about the whole cluster say at ``now_ms``."""
 
 
-class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+class Divergence(msgspec.Struct, kw_only=True):
     """Our picture and the sources disagreed, or our own code failed (``internal_error``)."""
 
     kind: str
     group: str
     broker: int
     at_ms: int
+    """When it was first found in this step."""
     detail: str = ""
+    count: int = 1
 
 
 class Outputs(msgspec.Struct, kw_only=True):

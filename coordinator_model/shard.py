@@ -13,7 +13,7 @@ reached it:
 The result depends on what was seen, not on the batches it came in.
 """
 
-from coordinator_model import classic, evidence
+from coordinator_model import classic, evidence, routing
 from coordinator_model import observations as on
 from coordinator_model.cluster_shard import ClusterShard
 from coordinator_model.group import Step
@@ -80,7 +80,7 @@ class Shard:
     def due_ms(self) -> int | None:
         """Return the time on the driver's clock before which a step without news changes nothing."""
         header = self.header
-        dues = [header.cluster_due_ms, header.order.due_ms()]
+        dues = [header.cluster_due_ms, header.info_lost_ms, header.order.due_ms()]
         dues.extend(min(slot.due_ms, slot.report_ms) for slot in self.slots.values())
         due_ms = min(dues)
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
@@ -316,37 +316,8 @@ class Shard:
                 self.header.info_live = True
                 if cut.seen.broker >= 0:
                     evidence.note_coordinator(self.header, cut.seen)
-            for name, held in self._targets(cut):
-                self._run_group(name, [held], cut.order_ms)
-
-    def _targets(self, cut: Held) -> list[tuple[str, Held]]:
-        """Return the groups that an observation is about."""
-        what = cut.seen.what
-        if isinstance(what, on.GroupObservation):
-            return [(what.group, cut)]
-        if isinstance(what, on.GroupsDeleted):
-            return [(name, cut) for name in split_names(what.names, self.slots)]
-        if isinstance(what, on.InstanceFenced):
-            found = self._find_member(what.by_member_id) or self._find_member(what.member_id)
-        elif isinstance(what, on.LeaderReplaced):
-            found = self._find_member(what.old_leader_id) or self._find_member(what.new_leader_id or "")
-        else:
-            found = None
-        return [] if found is None else [(found, cut)]
-
-    def _find_member(self, member_id: str) -> str | None:
-        """Return the group that has this member; sleeping groups are searched as bytes first."""
-        if not member_id:
-            return None
-        needle = member_id.encode("utf-8", "surrogatepass")
-        for name in sorted(self.slots):
-            live = self._lives.get(name)
-            if live is None and needle not in bytes(self.slots[name].raw):
-                continue
-            group = self._wake(name).group
-            if member_id in group.members:
-                return name
-        return None
+            for name in routing.groups_meant(what, self.slots, self._lives):
+                self._run_group(name, [cut], cut.order_ms)
 
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
         known = what.group in self.slots
@@ -401,23 +372,6 @@ class Shard:
         names = {name for name, live in self._lives.items() if live.visible}
         names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
         return names
-
-
-def split_names(names: str, known: dict[str, Slot]) -> list[str]:
-    """Return the known groups in a list joined by ", ", which may also stand within a group's name."""
-    parts = names.split(", ") if names else []
-    found: list[str] = []
-    start = 0
-    while start < len(parts):
-        for end in range(len(parts), start, -1):
-            name = ", ".join(parts[start:end])
-            if name in known:
-                found.append(name)
-                start = end
-                break
-        else:
-            start += 1
-    return found
 
 
 def _rest(runs: list[Run], from_ms: int) -> list[Run]:

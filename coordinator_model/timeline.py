@@ -14,15 +14,14 @@ import msgspec
 from coordinator_model import classic, evidence
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
+from coordinator_model.folding import is_quiet, run_key, split
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import NEVER, Held, Run, cut, part
+from coordinator_model.ordering import NEVER, Held, Run, part
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
 
-WAKE_GAP = 0.4
-"""A heartbeat after a pause of this part of the session timeout is shown to the rules."""
 DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
@@ -94,6 +93,7 @@ class Timeline:
         """When the INFO log was first found to have lost a line in this step."""
         self.transitions: list[tuple[int, Transition]] = []
         self.alerts: list[tuple[int, Any]] = []
+        self._diverged: dict[tuple[str, str, int], Divergence] = {}
         self.removed: set[str] = set()
         """Groups that were dropped in this step."""
 
@@ -118,11 +118,11 @@ class Timeline:
         """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
         while True:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
-            heads, tails = _split(runs, stop_ms)
-            if heads and all(self._is_quiet(live.group, head) for head in heads):
+            heads, tails = split(runs, stop_ms)
+            if heads and all(is_quiet(live.group, head) for head in heads):
                 self._apply_folded(live, heads)
             elif heads:
-                heads, tails = _split(runs, limit_ms)
+                heads, tails = split(runs, limit_ms)
                 self._apply_singly(live, heads)
                 return tails
             runs = tails
@@ -150,16 +150,16 @@ class Timeline:
                 continue
             if _says_something(step):
                 self._account(live, step, seen, order_ms, backlog=backlog)
-        self._schedule(live, last_ms)
+        self.reschedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
-        singles = [(max(run.floor_ms, time), _run_key(run), time, run) for run in runs for time in run.times]
+        singles = [(max(run.floor_ms, time), run_key(run), time, run) for run in runs for time in run.times]
         singles.sort(key=lambda one: one[:3])
         for order_ms, _, time, run in singles:
             if live.slot.due_ms < order_ms:
                 self._fire_before(live, order_ms)
             one = part(run, (time,))
-            quiet = self._is_quiet(live.group, one)
+            quiet = is_quiet(live.group, one)
             # The fold's own place and record time depend on how it was read; a time of its own does not.
             seen = msgspec.structs.replace(one.seen, recorded_at_ms=time, offset=-1, index=0)
             if quiet:
@@ -167,36 +167,13 @@ class Timeline:
             else:
                 self._apply(live, seen, order_ms)
 
-    def _is_quiet(self, group: Group, run: Run) -> bool:
-        """Say whether a run only moves one member's timers in a Stable group."""
-        what = run.seen.what
-        assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
-        if what.error_code or group.state is not GroupState.STABLE or what.generation != group.generation:
-            return False
-        member = group.members.get(what.member_id)
-        # Another broker than before is news of where the group lives.
-        if member is None or run.seen.broker != group.coordinator:
-            return False
-        if type(what) is on.CommitsAnswered:
-            return True
-        gap_ms = member.session_timeout_ms * WAKE_GAP
-        last_ms = member.last_heartbeat_ms
-        times = what.times
-        if gap_ms <= 0:
-            return True
-        if last_ms >= 0 and times[-1] - last_ms < gap_ms:
-            return True
-        return last_ms >= 0 and all(
-            after - before < gap_ms for before, after in zip((last_ms, *times), times, strict=False)
-        )
-
     def _apply_quietly(self, live: Live, run: Run) -> None:
         seen = run.seen
         order_ms = max(run.floor_ms, seen.at_ms)
         step = self._step(live, seen, order_ms)
         if _says_something(step):
             self._account(live, step, seen, order_ms, backlog=seen.backlog)
-        self._schedule(live, order_ms)
+        self.reschedule(live, order_ms)
 
     # --- single observations -----------------------------------------------------------------------
 
@@ -210,7 +187,7 @@ class Timeline:
         elif not folded or before != (len(live.group.members), live.group.generation):
             live.visible = True
         self._account(live, step, seen, order_ms, backlog=seen.backlog)
-        self._schedule(live, order_ms)
+        self.reschedule(live, order_ms)
 
     def _report_later(self, live: Live, order_ms: int) -> None:
         if live.slot.report_ms == NEVER:
@@ -236,8 +213,15 @@ class Timeline:
         self.diverge("internal_error", group, broker, order_ms, text)
 
     def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
-        """Count one divergence."""
-        one = Divergence(kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail)
+        """Count one divergence; many of one kind are one entry, since they may be thousands."""
+        key = (kind, group, broker)
+        known = self._diverged.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        self._diverged[key] = one = Divergence(
+            kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail
+        )
         self.outputs.divergences.append(one)
 
     def _context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
@@ -294,7 +278,7 @@ class Timeline:
             live.visible = True
         if step is not _NO_STEP or live.slot.judge_due_ms <= due_ms:
             self._account(live, step, None, due_ms, backlog=backlog)
-        self._schedule(live, due_ms)
+        self.reschedule(live, due_ms)
         return True
 
     def drop(self, live: Live, at_ms: int) -> None:
@@ -313,11 +297,11 @@ class Timeline:
         group = live.group
         if group.last_seen_ms < 0:
             return NEVER
-        if group.state is GroupState.DEAD and not group.members and live.slot.judge_due_ms == NEVER:
+        if _is_over(group) and live.slot.judge_due_ms == NEVER:
             return max(group.last_seen_ms, group.state_since_ms) + DEAD_KEPT_MS
         return group.last_seen_ms + self.forget_after_ms
 
-    def _schedule(self, live: Live, at_ms: int) -> None:
+    def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""
         slot = live.slot
         context = self._context(live, at_ms, backlog=self.header.live_since_ms < 0)
@@ -325,10 +309,6 @@ class Timeline:
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
         slot.due_ms = max(due_ms, at_ms)
-
-    def reschedule(self, live: Live, at_ms: int) -> None:
-        """Compute the deadlines anew, after something changed for all groups of the shard."""
-        self._schedule(live, at_ms)
 
     # --- rules -------------------------------------------------------------------------------------
 
@@ -400,6 +380,11 @@ class Timeline:
         )
 
 
+def _is_over(group: Group) -> bool:
+    """Say whether a classic group is dead; of other types the model does not know it."""
+    return group.state is GroupState.DEAD and not group.members and group.group_type == "classic"
+
+
 def _says_something(step: Step) -> bool:
     told = step.transitions or step.arrivals or step.departures or step.divergences
     return bool(told) or step.contradicted
@@ -411,22 +396,3 @@ def _is_sign_of_life(seen: Seen) -> bool:
     if isinstance(what, on.OffsetsCommitted):
         return any(one.offset is not None for one in what.commits)
     return not isinstance(what, _ENDS)
-
-
-def _split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
-    """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
-    heads: list[Run] = []
-    tails: list[Run] = []
-    for run in runs:
-        head, tail = cut(run, limit_ms)
-        if head is not None:
-            heads.append(head)
-        if tail is not None:
-            tails.append(tail)
-    return heads, tails
-
-
-def _run_key(run: Run) -> tuple[str, str, int, int]:
-    what = run.seen.what
-    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
-    return type(what).__name__, what.member_id, what.generation, what.error_code

@@ -327,7 +327,9 @@ def _add(said: dict[str, Any], outputs: Outputs) -> None:
         one if isinstance(one, tuple) else (one.group, msgspec.to_builtins(one)) for one in outputs.alerts
     ]
     said["contradictions"] += outputs.contradictions
-    said["divergences"] += [(one.at_ms, one.kind, one.group, one.broker) for one in outputs.divergences]
+    said["divergences"] += [
+        (one.kind, one.group, one.broker) for one in outputs.divergences for _ in range(one.count)
+    ]
 
 
 def _by_group(rows: list[Any]) -> dict[str, list[Any]]:

@@ -11,7 +11,8 @@ from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement, Outputs
 from coordinator_model.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
-from coordinator_model.shard import Shard, SnapshotError, split_names
+from coordinator_model.routing import split_names
+from coordinator_model.shard import Shard, SnapshotError
 from coordinator_model.snapshot import Slot
 from coordinator_model.states import GroupState
 

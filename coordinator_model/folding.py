@@ -1,0 +1,54 @@
+"""When folded runs may stay folded: what they tell then is the same in any order and any cut."""
+
+from coordinator_model import observations as on
+from coordinator_model.group import Group
+from coordinator_model.ordering import Run, cut
+from coordinator_model.states import GroupState
+
+WAKE_GAP = 0.4
+"""A heartbeat after a pause of this part of the session timeout is shown to the rules."""
+
+
+def is_quiet(group: Group, run: Run) -> bool:
+    """Say whether a run only moves one member's timers in a Stable group."""
+    what = run.seen.what
+    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+    if what.error_code or group.state is not GroupState.STABLE or what.generation != group.generation:
+        return False
+    member = group.members.get(what.member_id)
+    # Another broker than before is news of where the group lives.
+    if member is None or run.seen.broker != group.coordinator:
+        return False
+    gap_ms = member.session_timeout_ms * WAKE_GAP
+    if gap_ms <= 0 or type(what) is on.CommitsAnswered:
+        return True
+    return _is_steady(member.last_heartbeat_ms, what.times, gap_ms)
+
+
+def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
+    """Say whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
+    if last_ms < 0:
+        return False
+    if times[-1] - last_ms < gap_ms:
+        return True
+    return all(after - before < gap_ms for before, after in zip((last_ms, *times), times, strict=False))
+
+
+def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
+    """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
+    heads: list[Run] = []
+    tails: list[Run] = []
+    for run in runs:
+        head, tail = cut(run, limit_ms)
+        if head is not None:
+            heads.append(head)
+        if tail is not None:
+            tails.append(tail)
+    return heads, tails
+
+
+def run_key(run: Run) -> tuple[str, str, int, int, int]:
+    """Return the order of runs at one millisecond; their places depend on how they were folded."""
+    what = run.seen.what
+    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+    return type(what).__name__, what.member_id, what.generation, what.error_code, run.seen.broker

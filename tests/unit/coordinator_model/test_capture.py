@@ -1,0 +1,137 @@
+"""Captured rows, and a mirror of a whole cluster that is fed by hand."""
+
+from typing import Any
+
+import pytest
+
+from coordinator_model import observations as on
+from coordinator_model.capture import (
+    CaptureError,
+    ClockRow,
+    EndOffsetRow,
+    LogRow,
+    Mirror,
+    OffsetsRow,
+    read_row,
+    shard_count_of,
+)
+from coordinator_model.group import Transition
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import Seen, Source
+from coordinator_model.states import GroupState
+
+
+def seen(at_ms: int, what: Any, source: Source, offset: int) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=source,
+        partition=0,
+        offset=offset,
+        index=0,
+        broker=1 if source is Source.COORDINATOR_LOG else -1,
+        recorded_at_ms=at_ms,
+        backlog=False,
+        what=what,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "row"),
+    [
+        pytest.param(
+            '{"source": "offsets", "partition": 3, "timestamp_ms": 5, "key": "0aff", "value": null}',
+            OffsetsRow(partition=3, timestamp_ms=5, key="0aff"),
+            id="offsets",
+        ),
+        pytest.param(
+            '{"source": "log", "broker": 1, "timestamp_ms": 5, "text": "x"}',
+            LogRow(broker=1, timestamp_ms=5, text="x"),
+            id="log",
+        ),
+        pytest.param(
+            '{"source": "end_offset", "topic": "t", "partition": 0, "offset": 9, "timestamp_ms": 5}',
+            EndOffsetRow(topic="t", partition=0, offset=9, timestamp_ms=5),
+            id="end-offset",
+        ),
+        pytest.param('{"source": "clock", "timestamp_ms": 5}', ClockRow(timestamp_ms=5), id="clock"),
+    ],
+)
+def test_rows_of_every_source_are_read(line: str, row: object) -> None:
+    """The four forms of a captured row are those of the contract."""
+    assert read_row(line) == row
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "[]", '{"source": "else"}', '{"source": "clock"}', '{"source": "clock", "timestamp_ms": "5"}'],
+)
+def test_other_lines_are_refused(line: str) -> None:
+    """A line that is no captured row says why, and nothing else raises."""
+    with pytest.raises(CaptureError):
+        read_row(line)
+
+
+def test_keys_are_hex() -> None:
+    """Key and value are bytes in hex; a tombstone has no value."""
+    row = OffsetsRow(partition=0, timestamp_ms=1, key="0aff")
+
+    assert (row.key_bytes(), row.value_bytes()) == (b"\x0a\xff", None)
+    with pytest.raises(CaptureError, match="not hex"):
+        OffsetsRow(partition=0, timestamp_ms=1, key="0x").key_bytes()
+
+
+def test_the_number_of_partitions_follows_from_where_groups_live() -> None:
+    """Kafka's default is taken if it fits what the lines say, else the smallest number that does."""
+    names = [f"group-{n}" for n in range(40)]
+
+    assert shard_count_of({}) == 50
+    assert shard_count_of({name: shard_of(name, 50) for name in names}) == 50
+    assert shard_count_of({name: shard_of(name, 12) for name in names}) == 12
+
+
+def test_a_record_and_its_lines_make_one_story() -> None:
+    """Lines and records that are fed together are told in the order of time, across shards."""
+    mirror = Mirror(
+        cluster="c", shard_count=2, settings=b"{}", judge=None, feeds=1, offsets=True, strict=True
+    )
+    shard = shard_of("g", 2)
+    reason = on.Reason(kind="member_joined", text="Adding new member")
+    record = on.GroupRecorded(
+        group="g",
+        generation=1,
+        protocol_type="consumer",
+        protocol="range",
+        leader_id="m",
+        state_since_ms=3_000,
+        members=(on.MemberRecord(member_id="m", client_id="c", client_host="/h", session_timeout_ms=45_000),),
+    )
+    mirror.feed({shard: [seen(4_000, record, Source.OFFSETS, 0)]})
+    mirror.feed(
+        {
+            shard: [
+                seen(1_000, on.MemberJoined(group="g", member_id="m"), Source.COORDINATOR_LOG, 0),
+                seen(
+                    1_001,
+                    on.RebalanceStarted(group="g", generation=0, reason=reason),
+                    Source.COORDINATOR_LOG,
+                    1,
+                ),
+                seen(
+                    3_000,
+                    on.JoinPhaseEnded(group="g", generation=1, member_count=1),
+                    Source.COORDINATOR_LOG,
+                    2,
+                ),
+            ]
+        }
+    )
+    told = [*mirror.advance(4_000), *mirror.finish(4_000)]
+
+    assert all(isinstance(one, Transition) for one in told)
+    assert [(one.to_state, one.at_ms, one.source) for one in told] == [
+        (GroupState.EMPTY, 1_000, "coordinator_log"),
+        (GroupState.PREPARING_REBALANCE, 1_001, "coordinator_log"),
+        (GroupState.COMPLETING_REBALANCE, 3_000, "coordinator_log"),
+        (GroupState.STABLE, 4_000, "offsets"),
+    ]
+    assert mirror.divergences == []

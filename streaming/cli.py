@@ -55,7 +55,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
             code = command(*args, **options)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            code = 130
+            code = FAILED
         except BrokenPipeError:
             # The reader of our output went away (``| head``); Python would complain once more at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -355,4 +355,7 @@ def main() -> None:
     if "--debug" in arguments:
         # Accepted anywhere: it is added to the end of a command that just failed.
         arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
-    application(arguments)(arguments)
+    try:
+        application(arguments)(arguments)
+    except Exception as error:  # noqa: BLE001 - the commands of ``kafka`` come from elsewhere
+        sys.exit(_tell(error))

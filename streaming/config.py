@@ -104,6 +104,12 @@ class HttpConfig(Options):
     """How people reach the page; goes into notifications."""
 
 
+def _trigger(value: int) -> int:
+    if value < 100:
+        raise ValueError("must be at least 100ms")
+    return value
+
+
 def _http_url(value: str) -> str:
     # The value is not repeated: webhook addresses often carry their secret.
     try:
@@ -173,7 +179,9 @@ class Config(Options):
 
     clusters: Annotated[list[ClusterConfig], Field(min_length=1)]
     checkpoint: Annotated[str, Field(min_length=1)] = "./checkpoint"
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100)] = Field(default=1_000, alias="trigger_interval")
+    trigger_interval_ms: Annotated[DurationMs, AfterValidator(_trigger)] = Field(
+        default=1_000, alias="trigger_interval"
+    )
     spark: dict[str, Property] = Field(default_factory=dict)
     output: OutputConfig = Field(default_factory=OutputConfig)
     http: HttpConfig = Field(default_factory=HttpConfig)
@@ -259,14 +267,31 @@ def _follows(path: str, told: set[str]) -> bool:
     return path in told or path.split("[", 1)[0] in told or path.rsplit("[", 1)[0] in told
 
 
+_IN_WORDS = {
+    "missing": "is required",
+    "model_type": "expected keys and values",
+    "dict_type": "expected keys and values",
+    "list_type": "expected a list",
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
+    "invalid_key": "expected a text as key",
+    "string_pattern_mismatch": "has characters that are not allowed here",
+}
+"""Pydantic's kind of error → what a person without Python understands."""
+
+
 def _mistake(error: dict[str, Any], source: Source) -> Mistake:
     path = _file_path(error["loc"], source.values)
     if error["type"] == "extra_forbidden":
         message = _unknown_key(path)
     else:
-        message = error["msg"].removeprefix("Value error, ")
-        if error["type"] == "missing":
-            message = "is required"
+        said = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        message = _IN_WORDS.get(error["type"], said)
     line = source.lines.get(path)
     return Mistake(path_text(path), f"{message} (line {line})" if line else message)
 

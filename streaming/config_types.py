@@ -4,7 +4,7 @@ import re
 import zoneinfo
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
@@ -16,6 +16,12 @@ class Options(BaseModel):
     """Base of every block of options: unknown keys are refused, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_means_defaults(cls, value: Any) -> Any:
+        """Take a block whose every line is commented out, which YAML reads as null."""
+        return {} if value is None else value
 
 
 def parse_duration_ms(value: Any) -> int:

@@ -220,6 +220,25 @@ def test_python_m_streaming_is_groupwatch() -> None:
         assert f" {command} " in done.stdout
 
 
+def test_a_failure_in_the_kafka_commands_is_a_sentence_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are written elsewhere and end the same way."""
+
+    def broken(arguments: object) -> Callable[[object], None]:
+        def call(_: object) -> None:
+            raise PermissionError(13, "Permission denied", "kafka-data")
+
+        return call
+
+    monkeypatch.setattr(cli, "application", broken)
+    monkeypatch.setattr(sys, "argv", ["groupwatch", "kafka", "up"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "groupwatch: Permission denied: kafka-data\n"
+
+
 def test_debug_is_understood_after_the_command(
     config_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

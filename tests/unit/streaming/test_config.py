@@ -298,6 +298,33 @@ def test_values_of_the_wrong_kind_are_mistakes(text: str) -> None:
     assert mistakes(text)
 
 
+@pytest.mark.parametrize("block", ["http:", "rules:", "rules:\n  source_silent:", "output:", "spark: {}"])
+def test_an_empty_block_means_its_defaults(block: str) -> None:
+    """Whoever comments out every line of a block wants what was there without it."""
+    assert parsed(MINIMAL + block) == parsed(MINIMAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        ("http: [1]", "http", "expected keys and values"),
+        ("http: {port: x}", "http.port", "expected a whole number"),
+        ("receivers: x", "receivers", "expected a list"),
+        ("trigger_interval: 1ms", "trigger_interval", "at least 100ms"),
+        ("rules: {source_silent: {enabled: maybe}}", "rules.source_silent.enabled", "expected true or false"),
+        ("routes: [{receivers: []}]", "routes[0].receivers", "must not be empty"),
+        (
+            "rules: {session_timeout_imminent: {at: 1}}",
+            "rules.session_timeout_imminent.at",
+            "must be less than 1",
+        ),
+    ],
+)
+def test_mistakes_are_told_in_plain_words(text: str, path: str, message: str) -> None:
+    """Nobody needs to know Python to mend the file."""
+    assert message in mistakes(MINIMAL + text)[path]
+
+
 def test_single_values_are_accepted_where_lists_are() -> None:
     """match: {severity: critical} and receivers: oncall mean lists of one."""
     config = parsed(

@@ -357,5 +357,6 @@ def main() -> None:
         arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
     try:
         application(arguments)(arguments)
-    except Exception as error:  # noqa: BLE001 - the commands of ``kafka`` come from elsewhere
+    except Exception as error:
+        # The commands of ``kafka`` are written elsewhere, and end the same way.
         sys.exit(_tell(error))

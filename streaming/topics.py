@@ -70,13 +70,13 @@ def ensure(plan: ClusterPlan) -> None:
     admin = admin_client(plan.kafka)
     try:
         inputs, outputs = specs(plan, _broker_count(admin))
-        _ensure(admin, plan.kafka, inputs if plan.has_own_output else inputs + outputs)
+        create_missing(admin, plan.kafka, inputs if plan.has_own_output else inputs + outputs)
     finally:
         admin.close()
     if plan.has_own_output:
         admin = admin_client(plan.output)
         try:
-            _ensure(admin, plan.output, outputs)
+            create_missing(admin, plan.output, outputs)
         finally:
             admin.close()
 
@@ -89,7 +89,12 @@ def _broker_count(admin: KafkaAdminClient) -> int:
     return len(admin.describe_cluster()["brokers"])
 
 
-def _ensure(admin: KafkaAdminClient, address: KafkaAddress, wanted: list[TopicSpec]) -> None:
+def create_missing(admin: KafkaAdminClient, address: KafkaAddress, wanted: list[TopicSpec]) -> None:
+    """Create those of the ``wanted`` topics that a cluster does not have.
+
+    Raises:
+        TopicsRefusedError: it does not let us, or has too few brokers.
+    """
     present = set(admin.list_topics())
     missing = {
         spec.name: _as_request(spec, _broker_count(admin)) for spec in wanted if spec.name not in present

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import logging
 import shutil
 import signal
 import tempfile
@@ -46,6 +47,7 @@ def run_demo(duration: float | None = None, config_out: Path | None = None) -> i
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)  # a log has no width; a narrow table would be hard to read in it
+    logging.getLogger("kafka").setLevel(logging.ERROR)  # clients that die leave warnings in ours
     work = Path(tempfile.mkdtemp(prefix="groupwatch-demo-"))
     try:
         with _sigterm_as_ctrl_c():

@@ -106,15 +106,18 @@ def _play_member(options: argparse.Namespace, orders: Orders) -> None:
 
 
 def _say_why_like_java(consumer: KafkaConsumer) -> None:
-    """Gives the reason that Java's client sends when max.poll.interval.ms has passed.
+    """Gives the reasons that Java's client sends when it leaves.
 
-    kafka-python leaves at that moment as well, but does not say why, and then nobody could know.
+    kafka-python leaves as well when max.poll.interval.ms has passed, but does not say why, and then
+    nobody could know.
     """
     coordinator: Any = consumer._coordinator
     leave = coordinator.maybe_leave_group_async
 
     async def leave_with_reason(reason: str | None = None, timeout_ms: float | None = None) -> None:
-        await leave(reason or "consumer poll timeout has expired.", timeout_ms)
+        late = coordinator.heartbeat.poll_timeout_expired()
+        why = "consumer poll timeout has expired." if late else "the consumer is being closed"
+        await leave(reason or why, timeout_ms)
 
     coordinator.maybe_leave_group_async = leave_with_reason
 

@@ -1,0 +1,131 @@
+"""When the demo passes, and the protocol that its silent leader speaks."""
+
+import struct
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from streaming.config import parse_config
+from streaming.embedded import demo_plan as plan
+from streaming.embedded.demo_clients import SilentLeader
+from streaming.embedded.demo_report import missing, unplanned
+from streaming.embedded.webhook_probe import Told, WebhookProbe
+
+
+def _told(alert: str, group: str, culprit: str, status: str = "firing") -> Told:
+    labels = {"alertname": alert, "group": group, "cluster": plan.CLUSTER, "severity": "warning"}
+    annotations = {"summary": "…", "culprit": f"{culprit}-uuid (client {culprit}, host /127.0.0.1, observed)"}
+    return Told(0, "id/0", status, labels, annotations, "id")
+
+
+ALL = [_told(one.alert, one.group, one.culprit) for one in plan.INCIDENTS]
+
+
+def test_all_incidents_and_nothing_else_pass() -> None:
+    """The planned alerts, with what is permitted and what is resolved, leave no complaint."""
+    permitted = [_told(alert, group, "payments-3") for alert, group in plan.PERMITTED]
+    resolved = [_told("RebalanceStorm", "payments", "payments-3", status="resolved")]
+
+    assert missing(ALL + permitted + resolved) + unplanned(ALL + permitted + resolved) == []
+
+
+@pytest.mark.parametrize("left_out", range(len(ALL)))
+def test_each_incident_is_needed(left_out: int) -> None:
+    """One alert that did not arrive fails the demo."""
+    told = [one for n, one in enumerate(ALL) if n != left_out]
+
+    assert len(missing(told)) == 1
+
+
+def test_the_wrong_culprit_is_a_failure() -> None:
+    """An alert that blames somebody else does not count."""
+    told = [_told(one.alert, one.group, "payments-1") for one in plan.INCIDENTS if one.group == "payments"]
+
+    complaints = [said for said in missing(told + ALL[2:]) if "where payments-3 did it" in said]
+
+    assert len(complaints) == len(told)
+
+
+def test_a_client_whose_name_only_begins_alike_is_another() -> None:
+    """``payments-3`` is not ``payments-31``."""
+    told = [_told("RebalanceStorm", "payments", "payments-31"), *ALL[1:]]
+
+    assert len(missing(told)) == 1
+
+
+@pytest.mark.parametrize("group", [*plan.HEALTHY_GROUPS, ""])
+def test_an_alert_about_the_healthy_fails_the_demo(group: str) -> None:
+    """Nothing may be said of groups that are well, nor of the cluster."""
+    assert len(unplanned([*ALL, _told("RebalanceStorm", group, "x-1")])) == 1
+
+
+def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
+    """What --config-out writes can be used with groupwatch run."""
+    values = plan.demo_config(
+        bootstrap_servers="127.0.0.1:9092", http_port=1, webhook_url="http://127.0.0.1:2/hook", work=tmp_path
+    )
+
+    assert parse_config(yaml.safe_dump(values)).clusters[0].name == plan.CLUSTER
+
+
+class ScriptedConnection:
+    """Answers with what it was given, and keeps what it was asked."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[int, int, bytes]] = []
+
+    def ask(self, api: int, version: int, body: bytes) -> bytes:
+        """Keeps the request and gives the next answer."""
+        self.asked.append((api, version, body))
+        return self.answers.pop(0)
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _join_answer(error: int, generation: int, member: str) -> bytes:
+    texts = _string("range") + _string("leader") + _string(member)
+    return struct.pack(">ihi", 0, error, generation) + texts + struct.pack(">i", 0)
+
+
+def test_the_silent_leader_joins_in_two_steps_and_never_syncs() -> None:
+    """It comes back with the member id it was given, heartbeats, and asks for nothing else."""
+    connection = ScriptedConnection(
+        _join_answer(79, -1, "m-1"),
+        _join_answer(0, 1, "m-1"),
+        struct.pack(">ih", 0, 0),
+        struct.pack(">ih", 0, 27),
+    )
+    leader = SilentLeader(connection, "g", "t", 30_000)  # type: ignore[arg-type]
+
+    leader.join()
+    alive = [leader.heartbeat(), leader.heartbeat()]
+
+    assert alive == [True, False]
+    assert [(api, version) for api, version, _ in connection.asked] == [(11, 5), (11, 5), (12, 3), (12, 3)]
+    assert connection.asked[1][2].startswith(
+        _string("g") + struct.pack(">ii", 30_000, 300_000) + _string("m-1")
+    )
+    assert connection.asked[2][2] == _string("g") + struct.pack(">i", 1) + _string("m-1") + b"\xff\xff"
+
+
+def test_the_probe_remembers_what_it_was_posted() -> None:
+    """Each alert of a notification is kept with its key; nonsense is refused."""
+    alert = {
+        "status": "firing",
+        "labels": {"alertname": "RebalanceStorm", "group": "g"},
+        "annotations": {"culprit": "m (client c, observed); n (client d, observed)"},
+        "fingerprint": "id",
+    }
+    with WebhookProbe() as probe:
+        good = httpx.post(probe.url, json={"alerts": [alert]}, headers={"Idempotency-Key": "id/0"})
+        bad = httpx.post(probe.url, json={"alerts": [{}]})
+        (told,) = probe.firing()
+
+    assert (good.status_code, bad.status_code) == (200, 400)
+    assert (told.subject, told.idempotency_key) == (("RebalanceStorm", "g"), "id/0")
+    assert told.first_culprit == "m (client c, observed)"

@@ -1,0 +1,107 @@
+"""What an embedded cluster is planned to be; nothing is started here."""
+
+import socket
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from streaming.embedded.commands import up
+from streaming.embedded.kafka import (
+    EmbeddedKafka,
+    EmbeddedKafkaUsageError,
+    Plan,
+    broker_properties,
+    free_ports,
+    last_error,
+)
+
+
+def _properties(plan: Plan, broker: int = 1) -> dict[str, str]:
+    text = broker_properties(plan, broker, Path("/data/broker-1"))
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def _plan(brokers: int, **more: dict[str, str]) -> Plan:
+    ports = tuple(range(1000, 1000 + brokers))
+    return Plan(version="4.3.1", cluster_id="x", ports=ports, controller_ports=ports, **more)  # type: ignore[arg-type]
+
+
+def _write_plan(folder: Path, plan: Plan) -> None:
+    (folder / "cluster.json").write_bytes(msgspec.json.encode(plan))
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, "1", "1"), (3, "3", "2")])
+def test_internal_topics_are_replicated_as_far_as_brokers_go(
+    brokers: int, replicas: str, in_sync: str
+) -> None:
+    """One broker must not wait for three, and three must survive one."""
+    settings = _properties(_plan(brokers))
+
+    assert settings["offsets.topic.replication.factor"] == replicas
+    assert settings["transaction.state.log.min.isr"] == in_sync
+
+
+def test_given_properties_win() -> None:
+    """A test may ask for anything."""
+    plan = _plan(1, properties={"offsets.topic.replication.factor": "7", "group.max.size": "2"})
+
+    settings = _properties(plan)
+
+    assert (settings["offsets.topic.replication.factor"], settings["group.max.size"]) == ("7", "2")
+
+
+def test_a_folder_keeps_its_cluster(tmp_path: Path) -> None:
+    """Ports and id come from the folder, or clients and data would not fit any more."""
+    _write_plan(tmp_path, _plan(3))
+
+    again = EmbeddedKafka(tmp_path, brokers=1)
+
+    assert again.plan == _plan(3)
+
+
+def test_an_empty_folder_has_no_cluster(tmp_path: Path) -> None:
+    """`down` and `status` do not invent one."""
+    assert EmbeddedKafka.existing(tmp_path) is None
+
+
+def test_two_brokers_are_refused(tmp_path: Path) -> None:
+    """A quorum of two is worse than one."""
+    with pytest.raises(EmbeddedKafkaUsageError, match="1 or 3 brokers, not 2"):
+        EmbeddedKafka(tmp_path, brokers=2)
+
+
+def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    """The lock decides what can be had."""
+    with pytest.raises(EmbeddedKafkaUsageError, match=r"no embedded Kafka 3\.4\.1: it can be .*4\.3\.1"):
+        EmbeddedKafka(tmp_path, version="3.4.1")
+
+
+def test_another_cluster_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    """`up --brokers 1` over a cluster of three would break it."""
+    _write_plan(tmp_path, _plan(3))
+
+    with pytest.raises(EmbeddedKafkaUsageError, match=r"holds a cluster of 3 broker\(s\) of Kafka 4\.3\.1"):
+        up(data=tmp_path, brokers=1)
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    """It is said before Kafka fails on it half a minute later."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(Exception, match=f"Port {port} of 127.0.0.1 is taken"):
+            EmbeddedKafka(tmp_path, port=port)
+
+
+def test_free_ports_are_all_different() -> None:
+    """Six are needed for three brokers."""
+    assert len(set(free_ports(6))) == 6
+
+
+def test_the_last_error_of_a_log_is_told(tmp_path: Path) -> None:
+    """Why a broker ended stands in its own words."""
+    (tmp_path / "server.log").write_text("[x] INFO fine\n[x] ERROR no space left\n[x] INFO bye\n")
+
+    assert last_error(tmp_path) == "[x] ERROR no space left"

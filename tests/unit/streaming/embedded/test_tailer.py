@@ -1,0 +1,92 @@
+"""Following log files: whole events, once each, across rotation."""
+
+import json
+from pathlib import Path
+
+from streaming.embedded.tailer import Follower, envelope
+
+FIRST = "[2026-11-20 23:51:50,925] INFO first (a.B)"
+SECOND = "[2026-11-20 23:51:51,000] ERROR second (a.B)"
+TRACE = "java.lang.IllegalStateException: no\n\tat a.B.c(B.java:1)"
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_what_is_added_comes_once(tmp_path: Path) -> None:
+    """A line is given out when no other follows it at once, and never again."""
+    path = tmp_path / "server.log"
+    follower = Follower(path, from_start=True)
+    _append(path, FIRST + "\n")
+
+    given = [follower.events() for _ in range(3)]
+
+    assert given == [[], [FIRST], []]
+
+
+def test_half_a_line_waits_for_its_rest(tmp_path: Path) -> None:
+    """A write in two parts is one event."""
+    path = tmp_path / "server.log"
+    follower = Follower(path, from_start=True)
+    _append(path, FIRST[:20])
+    before = [follower.events(), follower.events()]
+    _append(path, FIRST[20:] + "\n")
+
+    assert before == [[], []]
+    assert follower.events() + follower.events() == [FIRST]
+
+
+def test_a_stack_trace_stays_with_its_line(tmp_path: Path) -> None:
+    """Lines without a date belong to the event above."""
+    path = tmp_path / "server.log"
+    _append(path, f"{FIRST}\n{SECOND}\n{TRACE}\n")
+    follower = Follower(path, from_start=True)
+
+    assert follower.events() + follower.events() == [FIRST, f"{SECOND}\n{TRACE}"]
+
+
+def test_rotation_loses_nothing(tmp_path: Path) -> None:
+    """The renamed file is read to its end before the new one."""
+    path = tmp_path / "server.log"
+    _append(path, "")
+    follower = Follower(path, from_start=True)
+    follower.events()
+    _append(path, FIRST + "\n")
+    path.rename(tmp_path / "server.log.1")
+    _append(path, SECOND + "\n")
+
+    given = [event for _ in range(4) for event in follower.events()]
+
+    assert given == [FIRST, SECOND]
+
+
+def test_a_late_start_skips_what_was_there(tmp_path: Path) -> None:
+    """Without from_start only news counts."""
+    path = tmp_path / "server.log"
+    _append(path, FIRST + "\n")
+    follower = Follower(path, from_start=False)
+    follower.events()
+    _append(path, SECOND + "\n")
+
+    assert follower.events() + follower.events() == [SECOND]
+
+
+def test_a_file_that_comes_later_is_read_whole(tmp_path: Path) -> None:
+    """A broker that was not started yet has no log yet."""
+    path = tmp_path / "server.log"
+    follower = Follower(path, from_start=False)
+    follower.events()
+    _append(path, FIRST + "\n")
+
+    assert follower.events() + follower.events() == [FIRST]
+
+
+def test_the_envelope_has_no_time_of_its_own(tmp_path: Path) -> None:
+    """The time of reading must not win over the line's."""
+    assert json.loads(envelope(FIRST, tmp_path / "server.log", 2)) == {
+        "message": FIRST,
+        "file": str(tmp_path / "server.log"),
+        "broker": 2,
+    }

@@ -94,6 +94,9 @@ def _log_to_stderr() -> None:
     )
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.INFO if _is_debug() else logging.WARNING)
+    if not _is_debug():
+        # Tells of each tenth of a second that Python's threads kept a client waiting, at every batch.
+        logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
 
 
 def _load(path: Path) -> "Config":

@@ -29,7 +29,7 @@ def await_that(holds: Callable[[], Any], what: str, patience_s: float = PATIENCE
     deadline = time.monotonic() + patience_s
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {patience_s:.0f} s: {what}"
-        time.sleep(0.1)
+        time.sleep(0.5)
     return found
 
 

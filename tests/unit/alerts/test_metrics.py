@@ -1,5 +1,8 @@
 """The metrics that this process keeps itself, and the list of all."""
 
+import re
+from pathlib import Path
+
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -43,3 +46,19 @@ def test_no_label_is_without_bound() -> None:
         assert not FORBIDDEN_LABELS & set(metric.labels), metric.name
         assert metric.name.startswith("groupwatch_")
         assert metric.help.endswith(".")
+
+
+def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry) -> None:
+    """Operators copy names, types and labels from deploy/metrics.md."""
+    OwnMetrics(registry, clusters=["c"], receivers=["r"])
+    expected = {
+        (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels)) for m in PICTURE
+    }
+    for family in registry.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = family.samples[0].labels.keys() - {"le"}
+        expected.add((name, family.type, frozenset(labels)))
+    text = (Path(__file__).parents[3] / "deploy" / "metrics.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([\w, ]*)\|", text, flags=re.MULTILINE)
+    documented = {(name, kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels in rows}
+    assert documented == expected

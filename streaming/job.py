@@ -26,6 +26,10 @@ _log = logging.getLogger("groupwatch.job")
 MakeNotifier = Callable[[Config, OwnMetrics, Callable[[str], bool | None]], Notifier]
 
 
+class JobRefusedError(RuntimeError):
+    """No cluster can be watched: topics, checkpoint or client properties are wrong; it says which."""
+
+
 class Health:
     """What ``/ready`` and ``/healthz`` say."""
 
@@ -142,6 +146,7 @@ def run(config: Config, *, notify: bool = True) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code.
 
     Raises:
+        JobRefusedError: no cluster can be watched as things are; where one can, the others keep trying.
         OSError: the server's address cannot be had.
         streaming.embedded.jars.JarError: the Kafka connector is not to be had.
     """
@@ -150,8 +155,12 @@ def run(config: Config, *, notify: bool = True) -> int:
         signal.signal(number, lambda *_: stopping.set())
     monitor = Monitor(config, make_notifier if notify else None)
     monitor.start()
-    while not stopping.wait(1.0):
-        pass
-    _log.info("stopping after the running batches")
-    monitor.stop()
+    try:
+        while not stopping.wait(1.0):
+            refusals = [job.progress.refused for job in monitor.jobs.values()]
+            if all(refusals):
+                raise JobRefusedError("; ".join(refusals))
+        _log.info("stopping after the running batches")
+    finally:
+        monitor.stop()
     return 0

@@ -101,8 +101,10 @@ def test_java_key_stores_are_refused_with_the_way_out() -> None:
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pem")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=groupwatch.test"]
-        + ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-days", "2"],
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=groupwatch.test"),
+            *("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"), "-days", "2"),
+        ],
         check=True,
         capture_output=True,
     )

@@ -28,14 +28,17 @@ class SavedShard:
 
     @property
     def exists(self) -> bool:
+        """Say whether anything was saved."""
         return self.saved is not None
 
     @property
     def get(self) -> tuple[Any, ...]:
+        """Return what was saved."""
         assert self.saved is not None
         return self.saved
 
     def update(self, values: tuple[Any, ...]) -> None:
+        """Save, and count it."""
         self.saved = values
         self.updates += 1
 

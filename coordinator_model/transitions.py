@@ -142,6 +142,7 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
     """Put the group where ``target`` says, without asking whether the machine has the move."""
     group = turn.group
     came_from = group.state
+    forget_guesses(group, target.to, target.generation)  # of an earlier visit, before the group went back
     group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
     _tell(turn, came_from, target, replaces)
@@ -298,7 +299,7 @@ def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
             GroupState.COMPLETING_REBALANCE: 1,
             GroupState.STABLE: 1,
         }
-        if target.generation > youngest.get(target.to, -1):
+        if target.generation != youngest.get(target.to):
             return ()
     return _WAYS.get((group.state, target.to), ())
 

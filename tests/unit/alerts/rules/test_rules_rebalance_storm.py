@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from alerts.alert import AlertStatus, Severity
 from coordinator_model import observations as on
-from coordinator_model.group import Basis, CauseKind
+from coordinator_model.group import Basis, CauseKind, Step
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -348,6 +349,108 @@ def test_poll_timeouts_are_told_apart_from_leaves(new_stage: "NewStage") -> None
 
     assert "max.poll.records" in stage.told(STORM)[0].advice
     assert "poll_timeout" in stage.told(STORM)[0].cause
+
+
+def test_an_arrival_that_goes_again_explains_nothing(new_stage: "NewStage") -> None:
+    """Of a restart whose new member dies, only the old one's leave and the last arrival are explained."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 4}})
+    stage.start(4)
+    stage.wait(60 * MINUTE)
+    restart(stage, "m3", "n0", "/10.0.0.3", cooperative=False, away_ms=2_000)
+    stage.time_out("n0")
+    stage.rebalance()
+    stage.join("n1")
+    stage.rebalance()
+    assert stage.told(STORM) == []
+    stage.time_out("n1")
+
+    assert len(stage.told(STORM)) == 1
+
+
+def test_arrivals_long_after_the_departures_count(new_stage: "NewStage") -> None:
+    """More than a window later they are no restart but a scale-up."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 3}})
+    stage.start(6)
+    stage.wait(60 * MINUTE)
+    for index in range(3):
+        stage.leave(f"m{index}")
+        stage.rebalance()
+    stage.wait(15 * MINUTE)
+    for index in range(3):
+        stage.join(f"n{index}")
+        stage.rebalance()
+
+    assert len(stage.told(STORM)) == 1
+
+
+def test_returns_after_timeouts_count(new_stage: "NewStage") -> None:
+    """Three old members time out and come back once each: six rebalances, none of them explained."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 6}})
+    stage.start(6)
+    stage.wait(60 * MINUTE)
+    for index in range(3):
+        stage.time_out(f"m{index}")
+        stage.rebalance()
+        stage.join(f"n{index}")
+        stage.rebalance()
+
+    assert len(stage.told(STORM)) == 1
+
+
+def test_who_came_and_went_leaves_no_place_for_another(new_stage: "NewStage") -> None:
+    """Only the departure of a member that was there when the window opened explains an arrival."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 3}})
+    stage.start(3)
+    stage.wait(60 * MINUTE)
+    stage.join("a")
+    stage.rebalance()
+    stage.leave("a")
+    stage.rebalance()
+    assert stage.told(STORM) == []
+    stage.join("b")
+
+    assert len(stage.told(STORM)) == 1
+
+
+def test_a_leave_that_turns_out_to_be_a_poll_timeout_counts(new_stage: "NewStage") -> None:
+    """Clients that give no reason are found out when they come back."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 2}})
+    stage.start(3)
+    stage.wait(60 * MINUTE)
+    stage.leave("m2", None)
+    stage.rebalance()
+    left = stage.group.departures[-1]
+    explained = msgspec.structs.replace(left, how=CauseKind.POLL_TIMEOUT, basis=Basis.INFERRED)
+    stage.ask(Step(departures=[explained]))
+    assert stage.told(STORM) == []
+    stage.join("n2")
+
+    assert "poll_timeout" in stage.told(STORM)[0].cause
+
+
+def test_a_second_step_is_believed_to_who_says_so(new_stage: "NewStage") -> None:
+    """Under an assignor of one's own, the client's reason is all there is."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 2}}, protocol="our-own")
+    stage.start(4)
+    stage.wait(60 * MINUTE)
+    stage.time_out("m3")
+    stage.rebalance()
+    second_step(stage, "m0")
+
+    assert stage.told(STORM) == []
+
+
+def test_a_rejoin_long_after_stable_is_no_second_step(new_stage: "NewStage") -> None:
+    """A metadata update eleven seconds later has a reason of its own."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 2}}, protocol="cooperative-sticky")
+    stage.start(4)
+    stage.wait(60 * MINUTE)
+    stage.time_out("m3")
+    stage.rebalance()
+    stage.wait(11_000)
+    stage.rejoin("m0", CauseKind.SUBSCRIPTION_CHANGED, "Updating metadata for member")
+
+    assert len(stage.told(STORM)) == 1
 
 
 def test_it_is_over_when_the_window_has_emptied(new_stage: "NewStage") -> None:

@@ -178,6 +178,17 @@ def test_a_loop_is_counted_from_its_beginning(new_stage: "NewStage") -> None:
     assert stage.group.rebalance.burned == 3
 
 
+def test_a_newcomer_that_cuts_the_sync_phase_short_is_no_loop(new_stage: "NewStage") -> None:
+    """The join phase after it has its own limit."""
+    stage = new_stage()
+    completing(stage)
+    stage.wait(500)
+    stage.join("late")
+    stage.wait(45_000)
+
+    assert stage.alerts == []
+
+
 def test_a_group_emptied_by_sync_timeouts_is_still_in_its_loop(new_stage: "NewStage") -> None:
     """The only member hangs, is removed, returns and hangs again: one alert, critical at the second time."""
     stage = new_stage(QUIET_RULES)

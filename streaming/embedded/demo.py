@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,12 +24,13 @@ from streaming.embedded.demo_cast import Cast, JobProcess
 from streaming.embedded.demo_report import print_findings, verdict
 from streaming.embedded.jars import JarError
 from streaming.embedded.java import JavaError
-from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaError, free_ports
+from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaError
+from streaming.embedded.plan import free_ports
 from streaming.embedded.webhook_probe import Told, WebhookProbe
 
 READY_SECONDS_MAX = 180.0
-WATCH_SECONDS_MIN = 60.0
-"""The rolling restart ends after 40 s, and silence about it must have had time to be broken."""
+WATCH_SECONDS_MIN = 80.0
+"""The rolling restart ends after 66 s, and silence about it must have had time to be broken."""
 WATCH_SECONDS_MAX = 180.0
 
 
@@ -41,7 +43,7 @@ def run_demo(duration: float | None = None, config_out: Path | None = None) -> i
 
     Args:
         duration: seconds to watch after the incidents begin; None: until all have been told, between
-            one minute and three.
+            80 seconds and three minutes.
         config_out: where to write the configuration that the job runs with.
     """
     console = Console()
@@ -100,6 +102,7 @@ def _play(console: Console, work: Path, duration: float | None, config_out: Path
         job = stack.enter_context(JobProcess(config, work / "job.log"))
         page = f"http://127.0.0.1:{http_port}"
         _await_ready(job, page)
+        _await_groups(kafka)
         say(f"the job is ready; its page is {page}/")
         _watch(cast, job, probe, say, duration)
         print_findings(console, kafka, page, probe.told)
@@ -144,6 +147,17 @@ def _await_ready(job: JobProcess, page: str) -> None:
     raise DemoError(f"the job was not ready after {READY_SECONDS_MAX:.0f} s:\n{job.last_words()}")
 
 
+def _await_groups(kafka: EmbeddedKafka) -> None:
+    """Waits until everybody is in, as a member that joins late cannot be told from trouble."""
+    members = Counter(member.group for member in plan.AT_START)
+    wanted = {group: ("Stable", count) for group, count in members.items()}
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while (found := kafka.group_states(list(wanted))) != wanted:
+        if time.monotonic() > deadline:
+            raise DemoError(f"the consumers did not all join: {found}")
+        time.sleep(0.5)
+
+
 # --- the incidents --------------------------------------------------------------------------------
 
 
@@ -181,8 +195,8 @@ class Script:
 
     def _rolling_restart(self) -> None:
         for n, member in enumerate(plan.RESTARTED):
-            self._at(15 + 9 * n, f"rolling restart: {member.client_id} goes", self._leaver(member))
-            self._at(18 + 9 * n, f"rolling restart: {member.client_id} is back", self._comer(member))
+            self._at(45 + 9 * n, f"rolling restart: {member.client_id} goes", self._leaver(member))
+            self._at(48 + 9 * n, f"rolling restart: {member.client_id} is back", self._comer(member))
 
     def _leaver(self, member: plan.Member) -> Callable[[], None]:
         return lambda: self._cast.shut_down(member)

@@ -1,10 +1,7 @@
 """A real KRaft cluster of one or three brokers on 127.0.0.1, with its logs shipped to the events topic."""
 
-import base64
-import socket
 import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -17,36 +14,21 @@ from streaming import kafka_io
 from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
 from streaming.embedded.java import java_command
 from streaming.embedded.log4j2 import EVENT_BYTES_MAX, Logging, log4j2_yaml
+from streaming.embedded.plan import (
+    EVENTS_TOPIC,
+    EmbeddedKafkaError,
+    EmbeddedKafkaUsageError,
+    broker_properties,
+    is_open,
+    new_plan,
+    planned,
+)
 from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
 
-EVENTS_TOPIC = "groupwatch-events"
-START_SECONDS_MAX = 90.0
-"""A broker needs 4 s alone; on a loaded small machine three of them were seen to need 40."""
+__all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 
-
-class EmbeddedKafkaError(Exception):
-    """The cluster cannot be started as asked; the message is one sentence with the way out."""
-
-
-class EmbeddedKafkaUsageError(EmbeddedKafkaError):
-    """What was asked for cannot be had, whatever the machine."""
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is fixed when a cluster is first started; kept beside its data as ``cluster.json``."""
-
-    version: str
-    cluster_id: str
-    ports: tuple[int, ...]
-    controller_ports: tuple[int, ...]
-    request_log: bool = True
-    coordinator_log: bool = True
-    events_topic: str = EVENTS_TOPIC
-    events_partitions: int = 4
-    offsets_partitions: int = 50
-    rebalance_delay_ms: int = 3000
-    heap: str = "512m"
-    properties: dict[str, str] = {}
+START_SECONDS_MAX = 180.0
+"""A broker needs 4 s alone; on a small machine with much else to do one was seen to need 31."""
 
 
 class EmbeddedKafka:
@@ -98,7 +80,7 @@ class EmbeddedKafka:
             raise EmbeddedKafkaUsageError(f"There is no embedded Kafka {version}: it can be {known}.")
         self.data_dir = Path(data_dir).resolve()
         self._tell = tell
-        self.plan = _planned(self.data_dir) or _new_plan(
+        self.plan = planned(self.data_dir) or new_plan(
             brokers,
             port,
             version=version,
@@ -114,7 +96,7 @@ class EmbeddedKafka:
     @classmethod
     def existing(cls, data_dir: Path | str, *, tell: Tell = tell_stderr) -> "EmbeddedKafka | None":
         """The cluster whose data lies in ``data_dir``, or None."""
-        if _planned(Path(data_dir).resolve()) is None:
+        if planned(Path(data_dir).resolve()) is None:
             return None
         return cls(data_dir, tell=tell)
 
@@ -196,6 +178,19 @@ class EmbeddedKafka:
                 admin.create_topics({name: spec}, timeout_ms=20_000, wait_for_metadata=True)
         finally:
             admin.close()
+
+    def group_states(self, groups: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """What the coordinator itself says of each group: its state and the number of its members.
+
+        Raises:
+            KafkaError: it does not answer.
+        """
+        admin = kafka_io.admin_client(self.address)
+        try:
+            answers: dict[str, dict[str, Any]] = admin.describe_groups(list(groups))
+        finally:
+            admin.close()
+        return {name: (str(one["group_state"]), len(one["members"])) for name, one in answers.items()}
 
     def __enter__(self) -> Self:
         """Starts the cluster."""
@@ -311,90 +306,6 @@ class EmbeddedKafka:
             if time.monotonic() > deadline:
                 raise EmbeddedKafkaError(f"After {START_SECONDS_MAX:.0f} s {complaint}; see {self.data_dir}.")
             time.sleep(0.1)
-
-
-# --- plans and files ------------------------------------------------------------------------------
-
-
-def _planned(data_dir: Path) -> Plan | None:
-    path = data_dir / "cluster.json"
-    return msgspec.json.decode(path.read_bytes(), type=Plan) if path.exists() else None
-
-
-def _new_plan(brokers: int, port: int | None, **settings: Any) -> Plan:
-    if port is None:
-        ports = free_ports(2 * brokers)
-    else:
-        ports = list(range(port, port + brokers)) + free_ports(brokers)
-        _refuse_taken(ports)
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    return Plan(
-        cluster_id="g" + cluster_id[1:],  # an id must not begin with "-", or the tool takes it for an option
-        ports=tuple(ports[:brokers]),
-        controller_ports=tuple(ports[brokers:]),
-        **settings,
-    )
-
-
-def _refuse_taken(ports: list[int]) -> None:
-    for port in ports:
-        if is_open(port):
-            raise EmbeddedKafkaError(
-                f"Port {port} of 127.0.0.1 is taken: stop what listens there, or choose --port."
-            )
-
-
-def is_open(port: int) -> bool:
-    """Whether something listens on this port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that were free a moment ago, all different."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-
-
-def broker_properties(plan: Plan, broker: int, folder: Path) -> str:
-    """The text of ``server.properties`` of one broker, which is a controller too."""
-    count = len(plan.ports)
-    replicas = str(min(3, count))
-    in_sync = str(min(2, count))
-    voters = [f"{n}@127.0.0.1:{port}" for n, port in enumerate(plan.controller_ports, start=1)]
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": str(broker),
-        "controller.quorum.voters": ",".join(voters),
-        "listeners": (
-            f"PLAINTEXT://127.0.0.1:{plan.ports[broker - 1]},"
-            f"CONTROLLER://127.0.0.1:{plan.controller_ports[broker - 1]}"
-        ),
-        "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "log.dirs": str(folder / "data"),
-        # Otherwise the appender's first line creates the events topic with one partition.
-        "auto.create.topics.enable": "false",
-        "message.max.bytes": str(EVENT_BYTES_MAX),
-        "offsets.topic.num.partitions": str(plan.offsets_partitions),
-        "offsets.topic.replication.factor": replicas,
-        "transaction.state.log.replication.factor": replicas,
-        "transaction.state.log.min.isr": in_sync,
-        "transaction.state.log.num.partitions": "3",
-        "share.coordinator.state.topic.replication.factor": replicas,
-        "share.coordinator.state.topic.min.isr": in_sync,
-        "share.coordinator.state.topic.num.partitions": "3",
-        "group.initial.rebalance.delay.ms": str(plan.rebalance_delay_ms),
-        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
-        "num.network.threads": "2",
-        "num.io.threads": "4",
-        **plan.properties,
-    }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 def last_error(logs: Path) -> str:

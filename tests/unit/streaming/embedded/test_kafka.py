@@ -7,14 +7,8 @@ import msgspec
 import pytest
 
 from streaming.embedded.commands import up
-from streaming.embedded.kafka import (
-    EmbeddedKafka,
-    EmbeddedKafkaUsageError,
-    Plan,
-    broker_properties,
-    free_ports,
-    last_error,
-)
+from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaUsageError, last_error
+from streaming.embedded.plan import Plan, broker_properties, free_ports
 
 
 def _properties(plan: Plan, broker: int = 1) -> dict[str, str]:

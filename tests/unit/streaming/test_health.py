@@ -1,0 +1,80 @@
+"""What ``/healthz`` and ``/ready`` say of the job."""
+
+from typing import Any, cast
+
+import pytest
+
+from streaming.job import Health
+from streaming.progress import Progress
+from streaming.supervisor import Limits
+
+
+class Now:
+    """A clock that goes when told."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        """Return the time it was set to."""
+        return self.s
+
+
+class Job:
+    """A cluster's job with its facts, and perhaps a thread that died."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.dead: list[str] = []
+
+    def dead_threads(self) -> list[str]:
+        """Return the names of threads that ended."""
+        return self.dead
+
+
+@pytest.fixture
+def now() -> Now:
+    return Now()
+
+
+@pytest.fixture
+def job(now: Now) -> Job:
+    return Job(Progress("prod", clock=now))
+
+
+def _health(job: Job, *dead: str) -> Health:
+    return Health(cast("Any", {"prod": job}), lambda: list(dead), Limits(stalled_s=60))
+
+
+def test_a_job_that_runs_has_no_problems(job: Job) -> None:
+    """Nothing dead, nothing stuck."""
+    job.progress.kafka_answered()
+    assert _health(job).problems() == []
+
+
+def test_dead_threads_are_named(job: Job) -> None:
+    """Those of the process and those of a cluster's job."""
+    job.dead.append("clock-prod")
+    assert _health(job, "supervisor").problems() == ["thread supervisor is dead", "thread clock-prod is dead"]
+
+
+def test_a_batch_that_does_not_end_is_a_problem_while_kafka_answers(now: Now, job: Job) -> None:
+    """It is named with the reason; during an outage of Kafka it is not our problem."""
+    job.progress.query_error = "IOException: disk full"
+    for _ in range(8):
+        now.s += 10
+        job.progress.kafka_answered()
+    (problem,) = _health(job).problems()
+    assert problem == "prod: no batch has ended for 80 s: IOException: disk full"
+    now.s += 100
+    assert _health(job).problems() == []
+
+
+def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:
+    """Readiness comes with the shards that owe a report and the offsets still to read."""
+    job.progress.begin(2, {"offsets": [10, 10]})
+    job.progress.batch_done([0])
+    job.progress.reached({"offsets": [10, 4]})
+    (told,) = _health(job).clusters()
+    assert (told["cluster"], told["ready"]) == ("prod", False)
+    assert (told["unreported_shards"], told["offsets_behind_start"]) == (2, 6)

@@ -61,6 +61,8 @@ class ClusterShard:
             self._ask(held.order_ms, judge, outputs)
         elif self.state.apply(held.seen):
             self._ask(held.order_ms, judge, outputs)
+        elif header.live_since_ms >= 0:
+            header.cluster_due_ms = min(header.cluster_due_ms, (held.order_ms // TICK_MS + 1) * TICK_MS)
 
     def _judge_before(self, limit_ms: int, judge: Judge | None, outputs: Outputs) -> None:
         while self.header.cluster_due_ms < limit_ms:
@@ -80,8 +82,12 @@ class ClusterShard:
             return
         header.cluster_memory = judgement.memory
         outputs.alerts.extend(judgement.alerts)
-        due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
-        header.cluster_due_ms = due_ms if at_ms < due_ms < tick_ms else tick_ms
+        # Nothing to wait for means: ask again on news only.  Ticks through the quiet years between an
+        # undated first line and the next would otherwise be asked one by one.
+        if judgement.due_ms is None:
+            header.cluster_due_ms = NEVER
+        else:
+            header.cluster_due_ms = judgement.due_ms if at_ms < judgement.due_ms < tick_ms else tick_ms
 
     def _judged(self, at_ms: int, judge: Judge, outputs: Outputs) -> Judgement | None:
         try:

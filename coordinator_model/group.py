@@ -111,7 +111,7 @@ class Member(msgspec.Struct, array_like=True, kw_only=True):
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """One member that went, and how: voluntary, session_timeout, poll_timeout, rebalance_timeout, sync_timeout."""
+    """One member that went, and how: member_left, or one of the timeouts."""
 
     at_ms: int
     member_id: str

@@ -142,7 +142,7 @@ class SimpleGroupCreated(GroupObservation, tag="simple", frozen=True, kw_only=Tr
 
 
 class GroupLoaded(GroupObservation, tag="gload", frozen=True, kw_only=True):
-    """A new coordinator loaded the group from the topic; ``group_type`` classic, consumer, share or streams."""
+    """A new coordinator loaded the group; ``group_type`` is classic, consumer, share or streams."""
 
     group_type: str
     member_count: int
@@ -385,7 +385,7 @@ class Settings(Observation, tag="set", frozen=True, kw_only=True):
 
 
 class Adopted(GroupObservation, tag="adopt", frozen=True, kw_only=True):
-    """An alert (JSON of its newest revision) that was open in the alerts topic at a start without checkpoint."""
+    """An alert (JSON, newest revision) that the alerts topic showed open to a job without checkpoint."""
 
     alert: bytes
 

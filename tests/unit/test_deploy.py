@@ -8,15 +8,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
+
+from alerts.metrics import PICTURE, OwnMetrics
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
 
 
 def _known_metrics() -> set[str]:
-    from alerts.metrics import METRIC_NAMES
-
-    return {name + suffix for name in METRIC_NAMES for suffix in ("", "_bucket", "_sum", "_count")}
+    registry = CollectorRegistry()
+    OwnMetrics(registry)
+    own = {(metric.name, metric.type) for metric in registry.collect()}
+    names = own | {(metric.name, metric.kind) for metric in PICTURE}
+    suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+    return {name + suffix for name, kind in names for suffix in suffixes[kind]}
 
 
 @pytest.mark.parametrize("file", ["grafana/groupwatch.json", "prometheus/groupwatch-rules.yml"])
@@ -57,7 +63,9 @@ def test_prometheus_accepts_our_rules_and_their_tests_pass(command: list[str]) -
     if tool is None:
         pytest.skip("promtool is missing (Debian package: prometheus)")
 
-    done = subprocess.run([tool, *command], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool, *command], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -65,12 +73,17 @@ def test_prometheus_accepts_our_rules_and_their_tests_pass(command: list[str]) -
 def test_compose_mounts_files_that_exist() -> None:
     """A bind mount of a missing file becomes an empty folder and a broker that does not start."""
     compose = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())
-    mounts = [m.split(":")[0] for s in compose["services"].values() for m in s.get("volumes", []) if m.startswith(".")]
+    mounts = [
+        m.split(":")[0]
+        for s in compose["services"].values()
+        for m in s.get("volumes", [])
+        if m.startswith(".")
+    ]
 
     assert [m for m in mounts if not (DEPLOY / "compose" / m).exists()] == []
 
 
 def test_shell_scripts_parse() -> None:
-    """bash -n finds the slip before the operator does."""
+    """The shell finds the slip before the operator does."""
     for script in DEPLOY.rglob("*.sh"):
         assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0

@@ -244,7 +244,7 @@ def _name_brokers(files: list[_File]) -> None:
 
 def _pieces(one: _File, index: int, timezone: str, skipped: Skipped) -> Iterator[Piece]:
     """Yield a file's lines with their times; a line without one has its predecessor's."""
-    at_ms = -1
+    at_ms = -1 if one.captured else _first_ms(one, timezone)
     for number, line in enumerate(lines_of(one.path)):
         if one.captured:
             try:
@@ -261,6 +261,18 @@ def _pieces(one: _File, index: int, timezone: str, skipped: Skipped) -> Iterator
             continue
         at_ms = max(told_ms, 0) if at_ms < 0 else told_ms
         yield Piece(at_ms, index, number, line)
+
+
+def _first_ms(one: _File, timezone: str) -> int:
+    """Return the first time that any line of the file tells, -1 if none does: it dates what is above."""
+    for line in lines_of(one.path):
+        try:
+            told_ms = open_record(line, key=None, timestamp_ms=-1, timezone=timezone).at_ms
+        except EnvelopeError:
+            continue
+        if told_ms >= 0:
+            return told_ms
+    return -1
 
 
 # --- feeding -----------------------------------------------------------------------------------------

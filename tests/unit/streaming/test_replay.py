@@ -180,3 +180,20 @@ def test_alerts_are_printed_only_if_asked_for(tmp_path: Path, capsys: pytest.Cap
 
     assert count == 5
     assert "Stuck" not in capsys.readouterr().out
+
+
+def test_a_line_without_a_time_has_that_of_its_neighbours(tmp_path: Path) -> None:
+    """A file that begins in the middle of a stack trace is not dated to 1970."""
+    happened = run(write(tmp_path / "server.log", ["\tat a.rolled.StackTrace(File.java:1)", *STORY]))
+
+    assert moves(happened) == moves(run(write(tmp_path / "other.log", STORY)))
+
+
+def test_a_real_brokers_logs_are_replayed_together() -> None:
+    """Both logs of a Kafka 4.3.1 broker tell one story, read to its end."""
+    logs = Path(__file__).parents[2] / "golden" / "logs"
+    skipped = Skipped()
+    happened = run(logs / "kafka-4.3.1-server.log", logs / "kafka-4.3.1-request.log", skipped=skipped)
+
+    assert moves([one for one in happened if one.group == "g1"])[-1] == ("Empty", "Dead", 7)
+    assert skipped.counts == {}

@@ -1,6 +1,7 @@
 """One cluster's query with its clock and probes, kept alive until somebody stops it."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -33,6 +34,8 @@ _ASK_EVERY_S = 3.0
 _ASK_AT_ONCE = 17
 """A third of the usual shards: the reports of 100,000 groups should not come in one batch."""
 _REFRESH_EVERY_S = 2.0
+
+_NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +148,7 @@ class ClusterJob:
                 self.progress.refused = str(error)
                 _log.error("%s: %s", self.plan.cluster, error)
             except Exception as error:
-                self.progress.query_error = f"{type(error).__name__}: {error}"[:500]
+                self.progress.query_error = gist(error)
                 _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
             failures = 1 if time.monotonic() - began > _STEADY_S else failures + 1
             self.progress.restarts += 1
@@ -231,6 +234,17 @@ class ClusterJob:
             raise PartitionsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
         if events > events_partitions:
             raise PartitionsChangedError(f"{self.plan.events_topic} has {events} partitions now")
+
+
+def gist(error: Exception) -> str:
+    """Return in one line what a failure is about.
+
+    Spark wraps an exception of our own code in pages of its own and of Python's trace; the last line
+    that names an exception is the one that says what happened.
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    named = [line for line in lines if _NAMES_ERROR.match(line)]
+    return (named[-1] if named else f"{type(error).__name__}: {' '.join(lines)}")[:500]
 
 
 def _stop_gently(running: StreamingQuery) -> None:

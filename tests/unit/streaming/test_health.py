@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from streaming.cluster_job import gist
 from streaming.job import Health
 from streaming.progress import Progress
 from streaming.supervisor import Limits
@@ -78,3 +79,26 @@ def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:
     (told,) = _health(job).clusters()
     assert (told["cluster"], told["ready"]) == ("prod", False)
     assert (told["unreported_shards"], told["offsets_behind_start"]) == (2, 6)
+
+
+SPARK_SAYS = """[STREAM_FAILED] Query [id = 1] terminated with exception: Reason: Traceback (most recent call last):
+  File "x.py", line 1, in call
+pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "y.py", line 2, in <module>
+ImportError: cannot import name 'x'
+
+SQLSTATE: 39000"""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RuntimeError(SPARK_SAYS), "ImportError: cannot import name 'x'"),
+        (RuntimeError("the query ended by itself"), "RuntimeError: the query ended by itself"),
+        (OSError("disk\nfull"), "OSError: disk full"),
+    ],
+)
+def test_a_failure_is_told_in_the_line_that_says_what_happened(error: Exception, expected: str) -> None:
+    """Not in the pages that Spark wraps around it."""
+    assert gist(error) == expected

@@ -81,7 +81,7 @@ def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:
     assert (told["unreported_shards"], told["offsets_behind_start"]) == (2, 6)
 
 
-SPARK_SAYS = """[STREAM_FAILED] Query [id = 1] terminated with exception: Reason: Traceback (most recent call last):
+SPARK_SAYS = """[STREAM_FAILED] Query [id = 1] terminated: Reason: Traceback (most recent call last):
   File "x.py", line 1, in call
 pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
 Traceback (most recent call last):

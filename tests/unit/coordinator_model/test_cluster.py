@@ -32,8 +32,9 @@ def clock(at_ms: int, *, ask: bool = False) -> Seen:
 class ClusterJudge:
     """Fires at every judgement, so that each is seen; fails on demand."""
 
-    def __init__(self, *, fails: bool = False) -> None:
+    def __init__(self, *, fails: bool = False, waits: bool = False) -> None:
         self.fails = fails
+        self.waits = waits
 
     def configure(self, settings: bytes) -> None:
         """Need nothing."""
@@ -62,7 +63,8 @@ class ClusterJudge:
         """Say when and with what memory it was asked."""
         if self.fails:
             raise ValueError("broken rule")
-        return Judgement(memory=memory, alerts=[(now_ms, memory)], due_ms=None)
+        due_ms = now_ms + 60_000 if self.waits else None
+        return Judgement(memory=memory, alerts=[(now_ms, memory)], due_ms=due_ms)
 
 
 def shard() -> Shard:
@@ -113,12 +115,21 @@ def test_contradictions_and_moves_are_news_for_the_rules() -> None:
 
 
 def test_the_rules_are_asked_every_second_of_now() -> None:
-    """Silence is noticed without news: the judge is called at each full second, at its exact time."""
+    """While a rule waits for something, it is asked at each full second, at its exact time."""
+    cluster = shard()
+    cluster.step([clock(10_400)], ClusterJudge(waits=True))
+    outputs = cluster.step([clock(12_500)], ClusterJudge(waits=True))
+
+    assert [at_ms for at_ms, _ in outputs.alerts] == [10_400, 11_000, 12_000]
+
+
+def test_rules_that_wait_for_nothing_are_asked_on_news_only() -> None:
+    """Where no rule waits, time alone costs nothing."""
     cluster = shard()
     cluster.step([clock(10_400)], ClusterJudge())
     outputs = cluster.step([clock(12_500)], ClusterJudge())
 
-    assert [at_ms for at_ms, _ in outputs.alerts] == [10_400, 11_000, 12_000]
+    assert [at_ms for at_ms, _ in outputs.alerts] == [10_400]
 
 
 def test_an_adopted_alert_reaches_the_memory() -> None:

@@ -8,10 +8,10 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench format lock
+.PHONY: help setup demo test check bench conformance format lock
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## make .venv from the locks and fetch the jars; quick and offline the second time
 	@$(BIN)/python -m streaming.embedded.jars
@@ -45,6 +45,9 @@ format: | $(BIN)/groupwatch ## put the code into its one format
 
 bench: | $(BIN)/groupwatch ## the measurements of the README (ARGS=--help for the parts)
 	$(BIN)/groupwatch bench $(ARGS)
+
+conformance: | $(BIN)/groupwatch ## our transitions against the broker's own answers (ARGS="--seed 7")
+	$(BIN)/python tests/live/conformance.py $(ARGS)
 
 lock: ## make both locks again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \

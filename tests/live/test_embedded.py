@@ -1,0 +1,207 @@
+"""The embedded cluster is a real one, and its logs arrive where the monitor reads them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from coordinator_model.log_envelope import Line, open_record
+from streaming import kafka_io
+from streaming.embedded.commands import down, status, up
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.embedded.log4j2 import Logging
+from streaming.embedded.plan import free_ports
+from streaming.embedded.tailer import Tailer
+
+pytestmark = pytest.mark.kafka
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """One broker with both loggers shipped."""
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), rebalance_delay_ms=500) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        yield cluster
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return condition()
+
+
+def _consume_once(cluster: EmbeddedKafka, group: str) -> None:
+    """Join, get an assignment, commit and leave."""
+    consumer = KafkaConsumer(
+        "orders", bootstrap_servers=cluster.bootstrap_servers, group_id=group, client_id=f"{group}-client"
+    )
+    assert _eventually(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))
+    consumer.commit()
+    consumer.close()
+
+
+def _shipped(cluster: EmbeddedKafka, topic: str = "groupwatch-events") -> list[Line]:
+    """Every line of an events topic, opened as the monitor does it."""
+    consumer = kafka_io.consumer(cluster.address)
+    try:
+        partitions = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        lines = []
+        while any(consumer.position(one) < ends[one] for one in partitions):
+            for records in consumer.poll(timeout_ms=200).values():
+                lines += [
+                    open_record(one.value, key=one.key, timestamp_ms=one.timestamp, timezone="UTC")
+                    for one in records
+                ]
+        return lines
+    finally:
+        consumer.close()
+
+
+def _told_of(cluster: EmbeddedKafka, *texts: str, topic: str = "groupwatch-events") -> list[Line]:
+    return [line for line in _shipped(cluster, topic) if all(text in line.message for text in texts)]
+
+
+def test_both_logs_arrive_with_broker_time_and_level(kafka: EmbeddedKafka) -> None:
+    """A rebalance and a commit are read from the topic as they happened."""
+    before_ms = time.time_ns() // 1_000_000
+    _consume_once(kafka, "both")
+
+    assert _eventually(lambda: bool(_told_of(kafka, "Group both with generation ", "is now empty.")))
+    assert _eventually(lambda: bool(_told_of(kafka, '"groupId":"both"', '"OFFSET_COMMIT"')))
+    (stabilized,) = _told_of(kafka, "Stabilized group both generation 1 with 1 members.")
+    commits = _told_of(kafka, '"groupId":"both"', '"OFFSET_COMMIT"')
+    assert (stabilized.broker, stabilized.level) == (1, "INFO")
+    assert stabilized.logger == "org.apache.kafka.coordinator.group.GroupMetadataManager"
+    assert before_ms <= stabilized.at_ms <= time.time_ns() // 1_000_000
+    assert {(line.broker, line.level) for line in commits} == {(1, "DEBUG")}
+
+
+def test_no_other_request_is_shipped(kafka: EmbeddedKafka) -> None:
+    """Fetches and metadata requests, the appender's own among them, stay in the broker."""
+    _consume_once(kafka, "filtered")
+    assert _eventually(lambda: bool(_told_of(kafka, '"groupId":"filtered"', '"LEAVE_GROUP"')))
+
+    names = {
+        found.group(1)
+        for line in _shipped(kafka)
+        if (found := re.search(r'"requestApiKeyName":"(\w+)"', line.message))
+    }
+    assert names >= {"JOIN_GROUP", "SYNC_GROUP", "OFFSET_COMMIT"}
+    assert not names & {"FETCH", "PRODUCE", "METADATA", "API_VERSIONS", "FIND_COORDINATOR"}
+
+
+def test_the_files_hold_the_same_lines(kafka: EmbeddedKafka) -> None:
+    """``replay`` and shippers find in the files what the topic has."""
+    _consume_once(kafka, "filed")
+    server, requests = kafka.log_files(1)
+
+    assert _eventually(lambda: "Stabilized group filed generation 1" in server.read_text())
+    assert _eventually(lambda: '"groupId":"filed"' in requests.read_text())
+
+
+def test_the_tailer_ships_what_the_appender_ships(kafka: EmbeddedKafka) -> None:
+    """A file shipper gives the same line, of the same broker, at the same time."""
+    kafka.create_topic("tailed")
+    with Tailer({kafka.log_files(1)[0]: 1}, kafka.address, "tailed"):
+        _consume_once(kafka, "tail")
+        wanted = "Stabilized group tail generation 1"
+        assert _eventually(lambda: bool(_told_of(kafka, wanted) and _told_of(kafka, wanted, topic="tailed")))
+
+    assert _told_of(kafka, wanted, topic="tailed") == _told_of(kafka, wanted)
+
+
+def test_the_silent_leader_keeps_its_group_waiting(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """The broker itself says CompletingRebalance, and goes on saying so."""
+    command = [
+        sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader",
+        "--bootstrap", kafka.bootstrap_servers, "--group", "silent", "--topic", "orders",
+        "--client-id", "silent-1",
+    ]  # fmt: skip
+    leader = subprocess.Popen(command)
+    try:
+        assert _eventually(lambda: kafka.group_states(["silent"])["silent"] == ("CompletingRebalance", 1))
+        time.sleep(3)  # several heartbeats: the group must not move on by itself
+        assert leader.poll() is None
+        assert kafka.group_states(["silent"])["silent"] == ("CompletingRebalance", 1)
+    finally:
+        leader.kill()
+        leader.wait()
+
+
+def test_up_and_down_keep_the_data_and_touch_nobody_else(tmp_path: Path, kafka: EmbeddedKafka) -> None:
+    """A cluster comes back with its topics on its port; another one runs on all the while."""
+    (port,) = free_ports(1)
+    cluster = up(data=tmp_path / "data", port=port)
+    try:
+        cluster.create_topic("kept")
+        assert down(data=tmp_path / "data")
+        assert status(data=tmp_path / "data") == {1: None}
+
+        again = up(data=tmp_path / "data")
+
+        admin = kafka_io.admin_client(again.address)
+        assert "kept" in set(admin.list_topics())
+        admin.close()
+        assert again.bootstrap_servers == f"127.0.0.1:{port}"
+        assert kafka.pid(1) is not None
+    finally:
+        down(data=tmp_path / "data")
+
+
+def test_a_broker_that_dies_at_start_is_told_at_once(tmp_path: Path) -> None:
+    """A setting that Kafka refuses ends in a sentence with Kafka's own reason."""
+    cluster = EmbeddedKafka(tmp_path, properties={"offsets.topic.num.partitions": "0"})
+
+    with pytest.raises(Exception, match=r"(Broker 1 ended by itself|could not be formatted)"):
+        cluster.start()
+    assert cluster.pid(1) is None
+
+
+def test_the_file_from_deploy_ships_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What operators copy works in a real broker."""
+
+    class FromDeploy(EmbeddedKafka):
+        def log4j2_text(self, logging: Logging) -> str:
+            monkeypatch.setenv("GROUPWATCH_BROKER_ID", str(logging.broker_id))
+            monkeypatch.setenv("GROUPWATCH_BOOTSTRAP", logging.bootstrap_servers)
+            return (DEPLOY / "log4j2-to-kafka.yaml").read_text()
+
+    with FromDeploy(tmp_path, rebalance_delay_ms=500) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        _consume_once(cluster, "deployed")
+
+        assert _eventually(
+            lambda: bool(_told_of(cluster, "Group deployed with generation ", "is now empty."))
+        )
+        assert _eventually(lambda: bool(_told_of(cluster, '"groupId":"deployed"', '"OFFSET_COMMIT"')))
+        assert {line.broker for line in _shipped(cluster)} == {1}
+
+
+def test_a_killed_broker_comes_back_alone(tmp_path: Path) -> None:
+    """With three brokers one can die and be started again, while the others run on."""
+    with EmbeddedKafka(tmp_path, brokers=3, rebalance_delay_ms=500, offsets_partitions=3) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        _consume_once(cluster, "before")
+        pid = cluster.pid(2)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        assert _eventually(lambda: cluster.pid(2) is None)
+        cluster.start_broker(2)
+
+        assert cluster.pid(2) not in (None, pid)
+        assert all(cluster.pid(broker) for broker in (1, 3))

@@ -15,7 +15,7 @@ from coordinator_model.causes import (
     start_by_record,
 )
 from coordinator_model.endings import create, end
-from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.group import Basis, Cause, CauseKind, Group
 from coordinator_model.members import adopt_members, everybody_left, update_members
 from coordinator_model.observations import (
     Commit,
@@ -25,6 +25,7 @@ from coordinator_model.observations import (
     OffsetsCommitted,
 )
 from coordinator_model.rebalances import unburn
+from coordinator_model.sessions import end_silent, start_by_silence
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
@@ -83,12 +84,16 @@ def _says_nothing_of_gaps(turn: Turn) -> bool:
 
 
 def _stored(turn: Turn, what: GroupRecorded) -> None:
+    start, started_at_ms = start_by_record(turn.group, what), -1
+    if start.kind is CauseKind.UNKNOWN:
+        start, started_at_ms = start_by_silence(turn, what.state_since_ms) or (start, -1)
     stored = Target(
         to=GroupState.STABLE,
         generation=what.generation,
         at_ms=turn.at_ms,
         cause=cause(CauseKind.ASSIGNMENT_STORED),
-        start=start_by_record(turn.group, what),
+        start=start,
+        started_at_ms=started_at_ms,
         joined_at_ms=what.state_since_ms,
     )
     reach(turn, stored)
@@ -108,8 +113,9 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
     group = turn.group
     is_new = place(GroupState.EMPTY, what.generation) > place_of(group)
     start = start_by_emptiness(group, turn.at_ms)
-    why = cause(CauseKind.GROUP_CREATED) if what.generation == 0 else emptied(group, turn.at_ms)
     how = start.kind
+    silent = end_silent(turn, turn.at_ms) if is_new and how is CauseKind.UNKNOWN else None
+    why = silent or _why_empty(group, what, turn.at_ms)
     if how is CauseKind.SYNC_TIMEOUT:
         why = start
     else:
@@ -121,6 +127,10 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
         Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why, start=start),
     )
     group.protocol_type, group.protocol = what.protocol_type, None
+
+
+def _why_empty(group: Group, what: GroupRecorded, at_ms: int) -> Cause:
+    return cause(CauseKind.GROUP_CREATED) if what.generation == 0 else emptied(group, at_ms)
 
 
 def _behind(turn: Turn, what: GroupRecorded) -> None:

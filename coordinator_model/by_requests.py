@@ -13,12 +13,13 @@ from coordinator_model.causes import cause_by
 from coordinator_model.disproof import disprove, refine_start
 from coordinator_model.endings import create, end, told_deleted
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
+from coordinator_model.inferring import members_gone, prove
 from coordinator_model.members import (
     add,
     depart,
     departure_of,
-    forget_pending,
     heard,
+    how_it_went_missing,
     learn_client,
     member_of_instance,
     rename,
@@ -32,8 +33,10 @@ from coordinator_model.observations import (
     LeaveAnswered,
     SyncAnswered,
 )
+from coordinator_model.sessions import expire_silent, start_by_silence
+from coordinator_model.silence import has_run_out
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, cause, place, place_of, reach
+from coordinator_model.transitions import Turn, cause, place, place_of
 
 NONE = 0
 UNKNOWN_MEMBER_ID = 25
@@ -41,47 +44,6 @@ REBALANCE_IN_PROGRESS = 27
 MEMBER_ID_REQUIRED = 79
 
 _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
-
-
-def prove(
-    turn: Turn,
-    to: GroupState,
-    generation: int,
-    at_ms: int,
-    why: Cause,
-    *,
-    start: Cause = _UNKNOWN,
-    started_at_ms: int = -1,
-) -> bool:
-    """Conclude that the group is, or has been, in this state; does nothing while the INFO log is live."""
-    if not turn.may_infer:
-        return False
-    target = Target(
-        to=to,
-        generation=generation,
-        at_ms=at_ms,
-        cause=why,
-        basis=Basis.INFERRED,
-        start=start,
-        started_at_ms=started_at_ms,
-    )
-    return reach(turn, target)
-
-
-def members_gone(turn: Turn, at_ms: int, why: Cause) -> None:
-    """Conclude what a departure does to the group: a rebalance, and its end if nobody is left."""
-    group = turn.group
-    if not turn.may_infer:
-        return
-    if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-        prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
-    forget_pending(group, at_ms)
-    if group.state is GroupState.PREPARING_REBALANCE and not group.members and not group.pending:
-        kind = CauseKind.ALL_MEMBERS_LEFT if why.kind is CauseKind.MEMBER_LEFT else why.kind
-        emptied = Cause(
-            kind=kind, member_id=why.member_id, client_id=why.client_id, client_host=why.client_host
-        )
-        prove(turn, GroupState.EMPTY, group.generation + 1, at_ms, emptied)
 
 
 def _present(
@@ -135,6 +97,7 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
     group = turn.group
     if what.generation >= group.generation:
         first_ms = max(what.times[0], group.state_since_ms)
+        expire_silent(turn, first_ms)
         prove(turn, GroupState.PREPARING_REBALANCE, what.generation, first_ms, _UNKNOWN)
     member = _present(turn, what.member_id, what.generation, what)
     if member is None:
@@ -151,9 +114,7 @@ def _unknown_member(turn: Turn, member_id: str, generation: int) -> None:
     member = group.members.get(member_id)
     if member is None or not turn.may_infer or generation > group.generation:
         return
-    silence_ms = turn.at_ms - max(member.session_base_ms, member.last_heartbeat_ms)
-    is_silent = 0 < member.session_timeout_ms <= silence_ms
-    how = CauseKind.SESSION_TIMEOUT if is_silent else CauseKind.UNKNOWN
+    how = CauseKind.SESSION_TIMEOUT if has_run_out(member, turn.at_ms) else CauseKind.UNKNOWN
     depart(turn, member_id, how, basis=Basis.INFERRED)
     members_gone(turn, turn.at_ms, cause_by(group, how, member_id))
 
@@ -177,10 +138,11 @@ def _join_answered(turn: Turn, what: JoinAnswered) -> None:
 
 def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
     group = turn.group
+    why = _why_joined(group, what)
     if place(GroupState.COMPLETING_REBALANCE, what.generation) > place_of(group):
-        _end_join_phase(turn, what)
-    elif turn.may_infer:
-        refine_start(turn, what, _why_joined(group, what))
+        _end_join_phase(turn, what, why)
+    if turn.may_infer:
+        refine_start(turn, what, why)
     if what.generation < group.generation:
         return
     member = _joiner(turn, what)
@@ -192,16 +154,18 @@ def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
         member.session_base_ms = max(member.session_base_ms, turn.at_ms)
 
 
-def _end_join_phase(turn: Turn, what: JoinAnswered) -> None:
-    joined = cause(CauseKind.JOIN_COMPLETED)
+def _end_join_phase(turn: Turn, what: JoinAnswered, start: Cause) -> None:
+    joined, started_at_ms = cause(CauseKind.JOIN_COMPLETED), what.arrived_at_ms
+    if start.kind is CauseKind.UNKNOWN:
+        start, started_at_ms = start_by_silence(turn, what.arrived_at_ms) or (start, started_at_ms)
     prove(
         turn,
         GroupState.COMPLETING_REBALANCE,
         what.generation,
         turn.at_ms,
         joined,
-        start=_why_joined(turn.group, what),
-        started_at_ms=what.arrived_at_ms,
+        start=start,
+        started_at_ms=started_at_ms,
     )
 
 
@@ -258,15 +222,10 @@ def _is_new(group: Group, what: JoinAnswered) -> bool:
 
 
 def _left_behind(turn: Turn, what: JoinAnswered) -> None:
-    """Take out who is not in the list that the leader got: not back before the rebalance timeout."""
+    """Take out who is not in the list that the leader got."""
     group = turn.group
-    last = group.rebalance
-    waited_ms = last.joined_at_ms - last.started_at_ms if last is not None else 0
     for member_id in [m for m in group.members if m not in what.member_ids]:
-        timeout_ms = group.members[member_id].rebalance_timeout_ms
-        is_kick = 0 < timeout_ms <= waited_ms
-        how = CauseKind.REBALANCE_TIMEOUT if is_kick else CauseKind.UNKNOWN
-        depart(turn, member_id, how, basis=Basis.INFERRED)
+        depart(turn, member_id, how_it_went_missing(turn, group.members[member_id]), basis=Basis.INFERRED)
     for member_id in what.member_ids:
         group.pending.pop(member_id, None)
         add(turn, member_id)

@@ -150,6 +150,9 @@ class Rebalance(msgspec.Struct, array_like=True, kw_only=True):
     burned: int = 0
     """Generations since then that finished the join phase and never got their assignment stored,
     not counting those that a newly joining member cut short within a second."""
+    silent: tuple[str, ...] = ()
+    """Members that had been silent for their session timeout when the join phase ended: parked in
+    it, or gone, which the generation's list of members tells."""
 
 
 class Group(msgspec.Struct, array_like=True, kw_only=True):

@@ -192,12 +192,29 @@ def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
             rename(turn, static.member_id, record.member_id)
     recorded = {record.member_id: record for record in records}
     for member_id in [m for m in before if m not in recorded]:
-        depart(turn, member_id, _why_missing(turn, before[member_id]), basis=Basis.INFERRED)
+        depart(turn, member_id, how_it_went_missing(turn, before[member_id]), basis=Basis.INFERRED)
     members = {}
     for record in list(recorded.values())[:MEMBERS_MAX]:
         members[record.member_id] = _member(turn, before.get(record.member_id), record)
         group.pending.pop(record.member_id, None)
     group.members = members
+
+
+def how_it_went_missing(turn: Turn, member: Member) -> CauseKind:
+    """Guess how a member went that a new generation no longer names and nobody saw leaving.
+
+    Either it had been silent for its session timeout, or the join phase took so long that a dynamic
+    member that did not come back was removed.
+    """
+    last = turn.group.rebalance
+    if last is None:
+        return CauseKind.UNKNOWN
+    if turn.context.requests_live and member.member_id in last.silent:
+        return CauseKind.SESSION_TIMEOUT
+    if member.instance_id is not None or member.rebalance_timeout_ms <= 0:
+        return CauseKind.UNKNOWN
+    waited_ms = last.joined_at_ms - last.started_at_ms
+    return CauseKind.REBALANCE_TIMEOUT if waited_ms >= member.rebalance_timeout_ms else CauseKind.UNKNOWN
 
 
 def update_members(group: Group, records: Iterable[MemberRecord]) -> None:
@@ -300,16 +317,6 @@ def _insert(group: Group, member: Member) -> None:
     group.members[member.member_id] = member
     if len(group.members) > MEMBERS_MAX:
         del group.members[next(iter(group.members))]
-
-
-def _why_missing(turn: Turn, member: Member) -> CauseKind:
-    """Guess how a member went that a record no longer names, from how long the join phase took."""
-    last = turn.group.rebalance
-    timeout_ms = member.rebalance_timeout_ms
-    if last is None or member.instance_id is not None or timeout_ms < 0:
-        return CauseKind.UNKNOWN
-    waited_ms = last.joined_at_ms - last.started_at_ms
-    return CauseKind.REBALANCE_TIMEOUT if waited_ms >= timeout_ms else CauseKind.UNKNOWN
 
 
 def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:

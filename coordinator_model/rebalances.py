@@ -1,6 +1,7 @@
 """What a move means for the running rebalance: how long, for the how many-th time, at whose cost."""
 
 from coordinator_model.group import Cause, CauseKind, Group, Rebalance
+from coordinator_model.silence import went_silent
 from coordinator_model.states import GroupState
 
 NEWCOMER_MS = 1_000
@@ -92,6 +93,7 @@ def _join_phase_ended(group: Group, at_ms: int) -> None:
     running.joined_at_ms = at_ms
     if running.completing_since_ms < 0:
         running.completing_since_ms = at_ms
+    running.silent = tuple(m.member_id for m in group.members.values() if went_silent(m, at_ms))
     # Kafka: ClassicGroup restarts every session timer when it answers the parked joins.
     for member in group.members.values():
         member.session_base_ms = at_ms

@@ -1,14 +1,18 @@
 """Session timers: when must a member have been heard, and what follows if it was not.
 
-They run only where their silence proves something: the INFO log is not live (it would tell), the
+What else moves the group (a record, a heartbeat refused) often comes before a timer here may be
+trusted to have run out.  Then the silence of a member explains that move.
+
+Timers run only where their silence proves something: the INFO log is not live (it would tell), the
 request log is, and this very member's heartbeats were seen before.  In a join phase a member waits
 in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
 """
 
-from coordinator_model.by_requests import members_gone
 from coordinator_model.causes import cause_by
-from coordinator_model.group import Basis, CauseKind, Group, Member
+from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
+from coordinator_model.inferring import members_gone
 from coordinator_model.members import depart
+from coordinator_model.silence import runs_out_at, went_silent
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Context, Turn
 
@@ -40,6 +44,49 @@ def run_out(turn: Turn, now_ms: int) -> None:
         members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
 
 
+def expire_silent(turn: Turn, at_ms: int) -> None:
+    """Take out the silent members of a Stable group that is known to rebalance at ``at_ms``."""
+    group = turn.group
+    if not turn.may_infer or group.state is not GroupState.STABLE:
+        return
+    for ended_at_ms, member_id in _silent(turn, at_ms):
+        _depart_silent(turn, member_id, ended_at_ms)
+        members_gone(turn, ended_at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
+
+
+def end_silent(turn: Turn, at_ms: int) -> Cause | None:
+    """Take out the silent members of a group that is known to be empty at ``at_ms``; return what ended it."""
+    why = None
+    for ended_at_ms, member_id in _silent(turn, at_ms):
+        _depart_silent(turn, member_id, ended_at_ms)
+        why = cause_by(turn.group, CauseKind.SESSION_TIMEOUT, member_id)
+    return why
+
+
+def start_by_silence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
+    """Return why and when a Stable group began to rebalance by ``at_ms``, if a member was silent."""
+    if turn.group.state is not GroupState.STABLE:
+        return None
+    for ended_at_ms, member_id in _silent(turn, at_ms):
+        return cause_by(turn.group, CauseKind.SESSION_TIMEOUT, member_id), ended_at_ms
+    return None
+
+
+def _silent(turn: Turn, at_ms: int) -> list[tuple[int, str]]:
+    """Return the members whose session was over, with when it ended, earliest first."""
+    if turn.context.info_live or not turn.context.requests_live:
+        return []
+    return sorted(
+        (min(runs_out_at(member) or at_ms, at_ms), member.member_id)
+        for member in turn.group.members.values()
+        if went_silent(member, at_ms)
+    )
+
+
+def _depart_silent(turn: Turn, member_id: str, at_ms: int) -> None:
+    depart(turn, member_id, CauseKind.SESSION_TIMEOUT, basis=Basis.INFERRED, at_ms=at_ms)
+
+
 def _can_run_out(group: Group, context: Context) -> bool:
     return (
         context.requests_live
@@ -50,6 +97,4 @@ def _can_run_out(group: Group, context: Context) -> bool:
 
 
 def _deadline(member: Member) -> int | None:
-    if member.last_heartbeat_ms < 0 or member.session_timeout_ms <= 0:
-        return None
-    return max(member.session_base_ms, member.last_heartbeat_ms) + member.session_timeout_ms
+    return runs_out_at(member) if member.last_heartbeat_ms >= 0 else None

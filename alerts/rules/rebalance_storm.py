@@ -47,6 +47,7 @@ def _note(situation: Situation) -> bool:
     began = False
     if step.transitions or step.departures:
         memory.storm = memory.storm or StormMemory()
+        memory.storm.members_max = max(memory.storm.members_max, len(situation.group.members))
         began = storm_history.note(
             memory.storm,
             situation.group,
@@ -99,7 +100,7 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
         cause=_cause(counted, culprits),
         culprits=culprits,
         evidence=_evidence(memory, counted),
-        cost=_cost(situation, counted),
+        cost=_cost(situation, memory, counted),
         advice=_ADVICE.get(dominant, _ADVICE_OTHERWISE),
         culprit_keys=frozenset(f"{one.client_id}/{one.client_host}/{one.basis}" for one in culprits),
         aspect=str(dominant),
@@ -192,12 +193,13 @@ def _by(memory: StormMemory, trigger: Trigger) -> str:
     return " of " + who(member_id=actor.member_id, client_id=actor.client_id, client_host=actor.client_host)
 
 
-def _cost(situation: Situation, counted: list[Trigger]) -> str:
+def _cost(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> str:
     lost_ms = sum(
         trigger.lasted_ms if trigger.lasted_ms >= 0 else situation.now_ms - trigger.at_ms
         for trigger in counted
     )
-    members = times(len(situation.group.members), "member")
+    # When it is judged, a group in a storm is often empty, or short of those that just went.
+    members = times(max(memory.members_max, 1), "member")
     lost = f"{times(len(counted), 'rebalance')}; not Stable for {span(lost_ms)} in total"
     return f"{lost}, which stops {members} each time."
 

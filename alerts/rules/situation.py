@@ -64,6 +64,8 @@ class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
     actors: list[Actor] = []
     stable_at_ms: int = -1
     """When the group was last seen to become Stable."""
+    members_max: int = 0
+    """Most members seen at once since this history began."""
 
 
 class Occurrence(msgspec.Struct, array_like=True, kw_only=True):

@@ -218,6 +218,22 @@ def test_a_crash_loop_is_a_storm_and_names_the_client(new_stage: "NewStage") -> 
     assert "OOM" in fired[0].advice
 
 
+def test_the_cost_counts_the_members_it_stops(new_stage: "NewStage") -> None:
+    """A group that is empty when it is judged had members all the same."""
+    stage = new_stage()
+    stage.wait(MINUTE)
+    for index in range(5):
+        stage.join(generated("bad", index), client="bad", host="/10.0.0.66")
+        stage.wait(200)
+        stage.end_join_phase()
+        stage.wait(10_000)
+        stage.time_out(generated("bad", index))
+        stage.wait(200)
+        stage.end_join_phase()
+
+    assert "which stops 1 member each time" in stage.told(STORM)[0].cost
+
+
 def test_with_the_log_alone_one_client_is_one_culprit(new_stage: "NewStage") -> None:
     """No record, so no host is known: the client id in the member ids is what there is."""
     stage = new_stage()

@@ -1,0 +1,26 @@
+"""How long a member has been silent, by the coordinator's own measure: its session timer."""
+
+from coordinator_model.group import Member
+
+TOLERANCE_MS = 1_000
+"""The coordinator's timer and the lines that we measure it by are no further apart."""
+
+
+def runs_out_at(member: Member) -> int | None:
+    """Return when the member's session ends if nothing more is heard of it; None where that is not known."""
+    base_ms = max(member.session_base_ms, member.last_heartbeat_ms)
+    if base_ms < 0 or member.session_timeout_ms <= 0:
+        return None
+    return base_ms + member.session_timeout_ms
+
+
+def has_run_out(member: Member, at_ms: int) -> bool:
+    """Say whether, as far as we heard, the member's session was over at ``at_ms``."""
+    ends_at_ms = runs_out_at(member)
+    return ends_at_ms is not None and ends_at_ms - TOLERANCE_MS <= at_ms
+
+
+def went_silent(member: Member, at_ms: int) -> bool:
+    """Say whether the member was heard in the request log before, and was silent too long at ``at_ms``."""
+    was_heard = max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
+    return was_heard and has_run_out(member, at_ms)

@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from coordinator_model.log_envelope import Line, open_record
 from streaming import kafka_io
+from streaming.config import load_config
 from streaming.embedded.commands import down, status, up
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.log4j2 import Logging
@@ -205,3 +207,42 @@ def test_a_killed_broker_comes_back_alone(tmp_path: Path) -> None:
 
         assert cluster.pid(2) not in (None, pid)
         assert all(cluster.pid(broker) for broker in (1, 3))
+
+
+def _start_demo(tmp_path: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "streaming", "demo", "--config-out", str(tmp_path / "demo.yaml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+
+
+@pytest.mark.spark
+def test_the_demo_tells_each_incident_and_nothing_else(tmp_path: Path) -> None:
+    """Everything at once, as a newcomer runs it: exit 0, a configuration that can be used, no litter."""
+    demo = _start_demo(tmp_path)
+    said, _ = demo.communicate(timeout=600)
+
+    assert demo.returncode == 0, said
+    assert load_config(tmp_path / "demo.yaml").clusters[0].name == "demo"
+    assert list(tmp_path.glob("groupwatch-demo-*")) == []
+
+
+@pytest.mark.spark
+def test_an_interrupted_demo_leaves_nothing_running(tmp_path: Path) -> None:
+    """SIGTERM in the middle ends Kafka, the consumers and the job with the demo."""
+    demo = _start_demo(tmp_path)
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if "starting the job" in line:
+            break
+    started = psutil.Process(demo.pid).children(recursive=True)
+    demo.terminate()
+    demo.communicate(timeout=120)
+
+    assert len(started) >= 15  # Kafka, fourteen consumers, and the job if it was that quick
+    assert demo.returncode == 1
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert alive == []

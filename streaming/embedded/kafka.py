@@ -139,10 +139,10 @@ class EmbeddedKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         (self.data_dir / "cluster.json").write_bytes(msgspec.json.encode(self.plan))
         with ExitStack() as undo:
-            for broker in self.broker_ids:
-                if self._tracked(broker) is None:
-                    self._launch(broker)
-                    undo.callback(self.stop_broker, broker, hard=True)
+            missing = [broker for broker in self.broker_ids if self._tracked(broker) is None]
+            for broker in missing:
+                undo.callback(self.stop_broker, broker, hard=True)
+            self._launch(missing)
             self._await_ready()
             undo.pop_all()
 
@@ -155,7 +155,7 @@ class EmbeddedKafka:
     def start_broker(self, broker: int, *, wait: bool = True) -> None:
         """Starts one broker again, after ``stop_broker``."""
         if self._tracked(broker) is None:
-            self._launch(broker)
+            self._launch([broker])
         if wait:
             self._await(lambda: broker in self._live_brokers(), f"broker {broker} did not come back")
 
@@ -211,36 +211,46 @@ class EmbeddedKafka:
     def _tracked(self, broker: int) -> Tracked | None:
         return tracked_by(self._pid_file(broker))
 
-    def _launch(self, broker: int) -> None:
+    def _launch(self, brokers: Sequence[int]) -> None:
         jars = ensure_jars("broker", self.plan.version, tell=self._tell)
+        java = [java_command(), "-Duser.timezone=UTC", "-cp", ":".join(map(str, jars))]
+        for broker in brokers:
+            self._write_files(broker)
+        self._format([broker for broker in brokers if not self._is_formatted(broker)], java)
+        for broker in brokers:
+            folder = self.folder(broker)
+            logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}"
+            options = [f"-Xmx{self.plan.heap}", "-Xms128m", logging]
+            self._run([*java, *options, "kafka.Kafka"], broker, self._pid_file(broker))
+
+    def _write_files(self, broker: int) -> None:
         folder = self.folder(broker)
         (folder / "logs").mkdir(parents=True, exist_ok=True)
-        properties = folder / "server.properties"
-        properties.write_text(broker_properties(self.plan, broker, folder), encoding="utf-8")
+        properties = broker_properties(self.plan, broker, folder)
+        (folder / "server.properties").write_text(properties, encoding="utf-8")
         (folder / "log4j2.yaml").write_text(self.log4j2_text(self._logging(broker)), encoding="utf-8")
-        java = [
-            java_command(), f"-Xmx{self.plan.heap}", "-Xms128m", "-Duser.timezone=UTC",
-            f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}",
-            "-cp", ":".join(map(str, jars)),
-        ]  # fmt: skip
-        output = folder / "logs" / "output.txt"
-        if not (folder / "data" / "meta.properties").exists():
-            self._format(java, properties, folder, output)
-        start_tracked(
-            [*java, "kafka.Kafka", str(properties)],
-            mark=str(properties), pid_file=self._pid_file(broker), output=output, cwd=folder,
-        )  # fmt: skip
 
-    def _format(self, java: list[str], properties: Path, folder: Path, output: Path) -> None:
-        """Writes the cluster's id into an empty data folder, as KRaft demands before the first start."""
-        tool = [*java, "kafka.tools.StorageTool", "format", "-t", self.plan.cluster_id, "-c", str(properties)]
-        pid_file = folder / "format.pid"
-        tracked = start_tracked(tool, mark=str(properties), pid_file=pid_file, output=output, cwd=folder)
-        self._await(lambda: tracked_by(pid_file) is None, f"the storage tool did not end (see {output})")
-        if not (folder / "data" / "meta.properties").exists():
-            raise EmbeddedKafkaError(
-                f"The data folder could not be formatted; see {output} (process {tracked.pid})."
-            )
+    def _is_formatted(self, broker: int) -> bool:
+        return (self.folder(broker) / "data" / "meta.properties").exists()
+
+    def _format(self, brokers: Sequence[int], java: Sequence[str]) -> None:
+        """Writes the cluster's id into empty data folders, as KRaft demands before the first start."""
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", self.plan.cluster_id, "-c"]
+        pid_files = [self.folder(broker) / "format.pid" for broker in brokers]
+        for broker, pid_file in zip(brokers, pid_files, strict=True):
+            self._run(tool, broker, pid_file)
+        self._await(lambda: not any(map(tracked_by, pid_files)), "the storage tool did not end")
+        for broker in brokers:
+            if not self._is_formatted(broker):
+                logs = self.folder(broker) / "logs"
+                raise EmbeddedKafkaError(f"The data folder could not be formatted: {last_error(logs)}")
+
+    def _run(self, java: Sequence[str], broker: int, pid_file: Path) -> None:
+        """Starts Java for a broker; its settings file is the last argument, and the mark of the process."""
+        folder = self.folder(broker)
+        properties = str(folder / "server.properties")
+        output = folder / "logs" / "output.txt"
+        start_tracked([*java, properties], mark=properties, pid_file=pid_file, output=output, cwd=folder)
 
     def _logging(self, broker: int) -> Logging:
         return Logging(

@@ -21,7 +21,6 @@ from streaming.decoding_control import (
     ClockRecord,
     ContradictedRecord,
     ControlRecord,
-    SettingsRecord,
     decode_control,
     encode_record,
 )

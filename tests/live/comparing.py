@@ -1,4 +1,4 @@
-"""Compare what groupwatch wrote with what the brokers answered and logged.  Pure; run by ``conformance.py``."""
+"""Compares what groupwatch wrote with what the brokers answered and logged; pure."""
 
 import bisect
 import re
@@ -65,11 +65,17 @@ def compare(polls: list[Poll], transitions: list[dict[str, Any]], initial: dict[
 
 
 _LINE = re.compile(r"^\[(?P<at>[^\]]+)\] (?P<level>\w+) (?:\[GroupCoordinator [^\]]*\]:? )(?P<text>.*)$")
+_GROUP, _GENERATION = r"[gG]roup (?P<g>.+)", r"generation (?P<n>\d+)"
 _SHAPES = (
-    ("PreparingRebalance", re.compile(r"Preparing to rebalance group (?P<g>.+) in state \S+ with old generation (?P<n>\d+) .*\(reason: (?P<r>.*)\)\.?")),
-    ("CompletingRebalance", re.compile(r"Stabilized group (?P<g>.+) generation (?P<n>\d+) .*with \d+ members")),
-    ("Stable", re.compile(r"Assignment received from leader .+ for group (?P<g>.+) for generation (?P<n>\d+)\.")),
-    ("Empty", re.compile(r"Group (?P<g>.+) with generation (?P<n>\d+) is now empty")),
+    (
+        "PreparingRebalance",
+        re.compile(
+            rf"Preparing to rebalance {_GROUP} in state \S+ with old {_GENERATION} .*\(reason: (?P<r>.*)\)\.?"
+        ),
+    ),
+    ("CompletingRebalance", re.compile(rf"Stabilized {_GROUP} {_GENERATION} .*with \d+ members")),
+    ("Stable", re.compile(rf"Assignment received from leader .+ for {_GROUP} for {_GENERATION}\.")),
+    ("Empty", re.compile(rf"{_GROUP} with {_GENERATION} is now empty")),
 )
 
 
@@ -95,11 +101,11 @@ def missing_and_extra(
 
     Creation and death (Dead -> Empty, -> Dead) have no line of their own and are left out.
     """
-    ours = defaultdict(int)
+    ours: dict[tuple[str, str, int], int] = defaultdict(int)
     for t in effective(transitions):
         if t["to"] != "Dead" and not (t["from"] == "Dead" and t["to"] == "Empty"):
             ours[(t["group"], t["to"], t["generation"])] += 1
-    theirs = defaultdict(int)
+    theirs: dict[tuple[str, str, int], int] = defaultdict(int)
     for group, state, generation, _ in expected:
         theirs[(group, state, generation)] += 1
     missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0))]

@@ -1,6 +1,7 @@
 """A real consumer process for live tests: ``python consumer.py '{"client": "confluent", …}'``.
 
-SIGTERM closes it properly (it leaves the group), SIGKILL and SIGSTOP are the test's own doing.
+SIGTERM closes it properly (it leaves the group); SIGUSR1 makes it busy for ``stall_s`` seconds, in
+which it does not poll; SIGKILL and SIGSTOP are the test's own doing.
 """
 
 import json
@@ -10,18 +11,36 @@ import time
 from types import FrameType
 from typing import Any
 
-_stopping = False
+from confluent_kafka import Consumer
+from kafka import KafkaConsumer
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    global _stopping  # noqa: PLW0603 - a signal handler has nowhere else to put it
-    _stopping = True
+class Orders:
+    """What the test asked for by signals."""
+
+    def __init__(self, stall_s: float) -> None:
+        """Listen; a stall lasts ``stall_s``."""
+        self.stop = False
+        self._busy_until = 0.0
+        self._stall_s = stall_s
+        signal.signal(signal.SIGTERM, self._on_stop)
+        signal.signal(signal.SIGINT, self._on_stop)
+        signal.signal(signal.SIGUSR1, self._on_stall)
+
+    def work(self) -> None:
+        """Return when the work of this round is done: at once, unless a stall was asked for."""
+        while time.monotonic() < self._busy_until and not self.stop:
+            time.sleep(0.1)
+
+    def _on_stop(self, _signal: int, _frame: FrameType | None) -> None:
+        self.stop = True
+
+    def _on_stall(self, _signal: int, _frame: FrameType | None) -> None:
+        self._busy_until = time.monotonic() + self._stall_s
 
 
-def run_confluent(options: dict[str, Any]) -> None:
+def run_confluent(options: dict[str, Any], orders: Orders) -> None:
     """Poll with librdkafka until told to stop."""
-    from confluent_kafka import Consumer
-
     consumer = Consumer(
         {
             "bootstrap.servers": options["bootstrap"],
@@ -37,17 +56,14 @@ def run_confluent(options: dict[str, Any]) -> None:
         }
     )
     consumer.subscribe([options["topic"]])
-    while not _stopping:
-        message = consumer.poll(0.2)
-        if message is not None and not message.error() and options.get("process_s"):
-            time.sleep(options["process_s"])
+    while not orders.stop:
+        consumer.poll(0.2)
+        orders.work()
     consumer.close()
 
 
-def run_kafka_python(options: dict[str, Any]) -> None:
+def run_kafka_python(options: dict[str, Any], orders: Orders) -> None:
     """Poll with kafka-python until told to stop."""
-    from kafka import KafkaConsumer
-
     consumer = KafkaConsumer(
         options["topic"],
         bootstrap_servers=options["bootstrap"],
@@ -61,15 +77,13 @@ def run_kafka_python(options: dict[str, Any]) -> None:
         max_poll_records=10,
         **({"group_instance_id": options["instance_id"]} if options.get("instance_id") else {}),
     )
-    while not _stopping:
-        batch = consumer.poll(timeout_ms=200)
-        if batch and options.get("process_s"):
-            time.sleep(options["process_s"])
+    while not orders.stop:
+        consumer.poll(timeout_ms=200)
+        orders.work()
     consumer.close()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
     chosen = json.loads(sys.argv[1])
-    {"confluent": run_confluent, "kafka-python": run_kafka_python}[chosen["client"]](chosen)
+    run = {"confluent": run_confluent, "kafka-python": run_kafka_python}[chosen["client"]]
+    run(chosen, Orders(chosen.get("stall_s", 3_600.0)))

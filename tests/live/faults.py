@@ -1,0 +1,457 @@
+"""What goes wrong with consumers, each fault in a group of its own, and what must be said of it.
+
+``python -m tests.live.faults --mode quiet`` plays the faults, then what is no fault at all, on one
+cluster, and compares the alerts: each expected one with its culprits, and no other.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import admin_client
+from tests.live.conformance import say
+from tests.live.members import Member
+from tests.live.schedule import MODES
+from tests.live.stage import Job, Pager, alerts_of, await_that, free_port, records_of
+
+RULES: Mapping[str, Any] = {
+    "stuck_preparing_rebalance": {"after": "8s"},
+    "stuck_completing_rebalance": {"after": "8s"},
+}
+PATIENCE_S = 150.0
+Step = float | Callable[[], object]
+"""Seconds to wait, or what must become true."""
+Play = Generator[Step, None, None]
+Expected = Mapping[str, set[str] | None]
+"""Alert name -> client ids of its culprits; None: any."""
+
+
+class Scene:
+    """Where the plays are played: one cluster, one job, all processes."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job, mode: str) -> None:
+        """Nothing runs yet."""
+        self.kafka = kafka
+        self.job = job
+        self.mode = mode
+        self.admin = admin_client(kafka.address)
+        self._members: list[Member] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def member(self, group: str, client_id: str, client: str = "kafka-python", **options: Any) -> Member:
+        """Start a consumer."""
+        made = Member(self.kafka.bootstrap_servers, group, client_id, client, **options)
+        self._members.append(made)
+        made.start()
+        return made
+
+    def silent_leader(self, group: str, client_id: str) -> None:
+        """Start a member that joins and never syncs."""
+        command = [
+            *(sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader"),
+            *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
+            *("--client-id", client_id, "--session-ms", "30000"),
+        ]
+        self._processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+
+    def is_stable(self, group: str, members: int) -> Callable[[], bool]:
+        """Return whether the broker says that a group is Stable with so many members."""
+        return lambda: self._described(group) == ("Stable", members)
+
+    def is_in(self, group: str, state: str) -> Callable[[], bool]:
+        """Return whether the broker says that a group is in this state."""
+        return lambda: self._described(group)[0] == state
+
+    def is_told(self, group: str, name: str) -> Callable[[], bool]:
+        """Return whether an alert of that name is open."""
+
+        def told() -> bool:
+            answer = self.job.get("/api/v1/alerts")
+            found = answer.json()["alerts"] if answer is not None else []
+            return any((one["name"], one["group"]) == (name, group) for one in found)
+
+        return told
+
+    def _described(self, group: str) -> tuple[str, int]:
+        one = self.admin.describe_groups([group])[group]
+        return str(one["group_state"]), len(one["members"])
+
+    def end(self) -> None:
+        """End every process."""
+        for member in self._members:
+            member.crash()
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self.admin.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One group's play, and what it must raise in each mode."""
+
+    name: str
+    play: Callable[[Scene, str], Play]
+    expected: Callable[[str], Expected]
+    """Of the mode."""
+    tolerated: frozenset[str] = frozenset()
+    """Alerts that are true as well, and may be seen."""
+
+
+# --- faults -------------------------------------------------------------------------------------------
+
+
+def _three(scene: Scene, group: str, **options: Any) -> list[Member]:
+    return [scene.member(group, f"{group}-{number}", **options) for number in range(3)]
+
+
+def _killed(scene: Scene, group: str) -> Play:
+    members = _three(scene, group)
+    yield scene.is_stable(group, 3)
+    yield 3.0
+    members[1].crash()
+    yield scene.is_stable(group, 2)
+
+
+def _killed_alone(scene: Scene, group: str) -> Play:
+    member = scene.member(group, f"{group}-0")
+    yield scene.is_stable(group, 1)
+    yield 3.0
+    member.crash()
+    yield scene.is_in(group, "Empty")
+
+
+def _frozen(scene: Scene, group: str) -> Play:
+    members = _three(scene, group, client="confluent")
+    yield scene.is_stable(group, 3)
+    yield 3.0
+    members[2].freeze()
+    yield scene.is_stable(group, 2)
+    yield 3.0
+    members[2].thaw()
+    yield scene.is_stable(group, 3)
+
+
+def _leader_alone(scene: Scene, group: str) -> Play:
+    scene.silent_leader(group, f"{group}-leader")
+    yield scene.is_told(group, "StuckCompletingRebalance")
+
+
+def _leader_of_three(scene: Scene, group: str) -> Play:
+    scene.silent_leader(group, f"{group}-leader")
+    yield scene.is_in(group, "CompletingRebalance")
+    scene.member(group, f"{group}-1", session_timeout_ms=30_000, max_poll_interval_ms=300_000)
+    scene.member(group, f"{group}-2", session_timeout_ms=30_000, max_poll_interval_ms=300_000)
+    yield scene.is_told(group, "StuckCompletingRebalance")
+
+
+def _never_rejoins(scene: Scene, group: str) -> Play:
+    options: dict[str, Any] = {"max_poll_interval_ms": 300_000, "heartbeat_interval_ms": 1_000}
+    members = [scene.member(group, f"{group}-{number}", **options) for number in range(2)]
+    yield scene.is_stable(group, 2)
+    members[1].stall()
+    yield 2.0
+    scene.member(group, f"{group}-2", **options)
+    yield scene.is_told(group, "StuckPreparingRebalance")
+
+
+def _too_slow(client: str) -> Callable[[Scene, str], Play]:
+    def play(scene: Scene, group: str) -> Play:
+        options: dict[str, Any] = {"client": client, "max_poll_interval_ms": 8_000, "stall_s": 14.0}
+        members = [scene.member(group, f"{group}-{number}", **options) for number in range(2)]
+        yield scene.is_stable(group, 2)
+        yield 2.0
+        members[1].stall()
+        yield scene.is_stable(group, 1)
+        yield scene.is_stable(group, 2)
+
+    return play
+
+
+def _crash_loop(scene: Scene, group: str) -> Play:
+    scene.member(group, f"{group}-0")
+    bad = scene.member(group, f"{group}-bad")
+    yield scene.is_stable(group, 2)
+    for _ in range(6):
+        bad.crash()
+        yield scene.is_stable(group, 1)
+        bad.start()
+        yield scene.is_stable(group, 2)
+        yield 1.0
+
+
+def _crash_loop_alone(scene: Scene, group: str) -> Play:
+    bad = scene.member(group, f"{group}-bad")
+    yield scene.is_stable(group, 1)
+    for _ in range(6):
+        bad.crash()
+        yield scene.is_in(group, "Empty")
+        bad.start()
+        yield scene.is_stable(group, 1)
+        yield 1.0
+
+
+# --- no faults ----------------------------------------------------------------------------------------
+
+
+def _rolling(members: int = 6, **options: Any) -> Callable[[Scene, str], Play]:
+    def play(scene: Scene, group: str) -> Play:
+        extra = dict(options)
+        if is_static := extra.pop("static", False):
+            extra |= {"session_timeout_ms": 45_000}
+        cast = []
+        for number in range(members):
+            name = f"{group}-{number}"
+            cast.append(scene.member(group, name, **extra, **({"instance_id": name} if is_static else {})))
+        yield scene.is_stable(group, members)
+        yield 3.0
+        for member in cast:
+            member.close()
+            yield 1.0
+            member.start()
+            yield scene.is_stable(group, members)
+            yield 1.5
+        yield 3.0
+
+    return play
+
+
+def _staggered(scene: Scene, group: str) -> Play:
+    for number in range(8):
+        scene.member(group, f"{group}-{number}")
+        yield 4.0
+    yield scene.is_stable(group, 8)
+
+
+def _scaled(scene: Scene, group: str) -> Play:
+    members = _three(scene, group)
+    yield scene.is_stable(group, 3)
+    for member in members:
+        member.close()
+    yield scene.is_in(group, "Empty")
+    yield 2.0
+    for member in members:
+        member.start()
+    yield scene.is_stable(group, 3)
+
+
+def _closes(scene: Scene, group: str) -> Play:
+    member = scene.member(group, f"{group}-0", client="confluent")
+    yield scene.is_stable(group, 1)
+    yield 2.0
+    member.close()
+    yield scene.is_in(group, "Empty")
+
+
+def _deleted(scene: Scene, group: str) -> Play:
+    yield from _closes(scene, group)
+    yield 1.0
+    scene.admin.delete_groups([group])
+    yield lambda: _deaths(scene, group) == ["group_deleted"]
+
+
+def _deaths(scene: Scene, group: str) -> list[str]:
+    told = [one for _, one in records_of(scene.kafka.address, "groupwatch-transitions")]
+    replaced = {one["replaces"] for one in told}
+    return [
+        one["cause"]["kind"]
+        for one in told
+        if (one["group"], one["to"]) == (group, "Dead") and one["id"] not in replaced
+    ]
+
+
+def _simple(scene: Scene, group: str) -> Play:
+    for offset in (5, 9, 2, 2):
+        where = {TopicPartition("orders", 0): OffsetAndMetadata(offset, "", -1)}
+        scene.admin.alter_group_offsets(group, where)
+        yield 2.0
+
+
+# --- the catalogue ------------------------------------------------------------------------------------
+
+
+def _always(**expected: set[str] | None) -> Callable[[str], Expected]:
+    return lambda _mode: expected
+
+
+_NOTHING = _always()
+_IMMINENT = frozenset({"SessionTimeoutImminent"})
+
+
+def _unless(mode: str, **expected: set[str] | None) -> Callable[[str], Expected]:
+    return lambda played: {} if played == mode else expected
+
+
+FAULTS = (
+    Case("killed", _killed, _always(SessionTimeout={"killed-1"}), _IMMINENT),
+    Case("killed-alone", _killed_alone, _always(SessionTimeout={"killed-alone-0"}), _IMMINENT),
+    Case("frozen", _frozen, _always(SessionTimeout={"frozen-2"}), _IMMINENT),
+    Case("leader", _leader_alone, _always(StuckCompletingRebalance={"leader-leader"})),
+    Case("leader-of-3", _leader_of_three, _always(StuckCompletingRebalance={"leader-of-3-leader"})),
+    Case(
+        "follower",
+        _never_rejoins,
+        # Without heartbeats all that have not rejoined are candidates.
+        lambda mode: {
+            "StuckPreparingRebalance": {"follower-0", "follower-1"} if mode == "quiet" else {"follower-1"}
+        },
+    ),
+    # Only the request log shows that a client which left without a word came back over its connection.
+    Case("slow-k", _too_slow("kafka-python"), _unless("quiet", PollIntervalExceeded={"slow-k-1"})),
+    Case("slow-c", _too_slow("confluent"), _unless("quiet", PollIntervalExceeded={"slow-c-1"})),
+    Case(
+        "crash-loop",
+        _crash_loop,
+        _always(RebalanceStorm={"crash-loop-bad"}, SessionTimeout={"crash-loop-bad"}),
+        _IMMINENT,
+    ),
+    Case(
+        "crash-alone",
+        _crash_loop_alone,
+        _always(RebalanceStorm={"crash-alone-bad"}, SessionTimeout={"crash-alone-bad"}),
+        _IMMINENT,
+    ),
+)
+PEACE = (
+    Case("rolling-k", _rolling(), _NOTHING),
+    Case("rolling-c", _rolling(client="confluent"), _NOTHING),
+    Case("rolling-s", _rolling(client="confluent", assignor="cooperative-sticky"), _NOTHING),
+    Case("rolling-i", _rolling(client="confluent", static=True), _NOTHING),
+    Case("staggered", _staggered, _NOTHING),
+    Case("scaled", _scaled, _NOTHING),
+    Case("closes", _closes, _NOTHING),
+    Case("deleted", _deleted, _NOTHING),
+    Case("simple", _simple, _NOTHING),
+)
+
+
+# --- playing ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Playing:
+    """A play under way."""
+
+    case: Case
+    play: Play
+    until: Step = 0.0
+    since: float = field(default_factory=time.monotonic)
+    failure: str = ""
+
+    def go_on(self) -> bool:
+        """Take the next step if its time has come; False if the play is over."""
+        waited = time.monotonic() - self.since
+        if callable(self.until):
+            try:
+                is_due = bool(self.until())
+            except Exception as error:  # the next look may be luckier
+                is_due, self.failure = False, str(error)
+            if not is_due and waited > PATIENCE_S:
+                self.failure = f"a step did not come true; {self.failure}"
+                return False
+        else:
+            is_due = waited >= self.until
+        if not is_due:
+            return True
+        try:
+            self.until, self.since, self.failure = next(self.play), time.monotonic(), ""
+        except StopIteration:
+            return False
+        return True
+
+
+def play_all(scene: Scene, cases: list[Case]) -> list[str]:
+    """Play the cases side by side; return what did not come about."""
+    playing = [_Playing(case, case.play(scene, case.name)) for case in cases]
+    failures = []
+    while playing:
+        for one in list(playing):
+            if not one.go_on():
+                playing.remove(one)
+                say(f"  {one.case.name}: {one.failure or 'played'}")
+                failures += [f"{one.case.name}: {one.failure}"] if one.failure else []
+        time.sleep(0.2)
+    return failures
+
+
+def mistakes(case: Case, alerts: list[dict[str, Any]], mode: str) -> list[str]:
+    """Compare a case with all alerts of the run; return what is wrong."""
+    expected = case.expected(mode)
+    ours = [one for one in alerts if one["group"] == case.name]
+    found: dict[str, set[str]] = {}
+    for one in ours:
+        found.setdefault(one["name"], set()).update(culprit["client_id"] for culprit in one["culprits"])
+    wrong = [f"{case.name}: no {name}" for name in expected if name not in found]
+    for name, culprits in found.items():
+        wanted = expected.get(name)
+        if name not in expected and name not in case.tolerated:
+            summaries = [one["summary"] for one in ours if one["name"] == name]
+            wrong.append(f"{case.name}: {name} is too much: {summaries}")
+        elif wanted is not None and culprits != wanted:
+            wrong.append(f"{case.name}: {name} blames {culprits}, not {wanted}")
+    return wrong
+
+
+def is_complete(scene: Scene, cases: list[Case]) -> bool:
+    """Say whether every expected alert has been written."""
+    alerts = alerts_of(scene.kafka.address)
+    return not any("no " in text for case in cases for text in mistakes(case, alerts, scene.mode))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play the catalogue and print the mistakes; 0 if there are none."""
+    parser = argparse.ArgumentParser(prog="faults")
+    parser.add_argument("--mode", choices=MODES, default="full")
+    parser.add_argument("--only", default=".*", help="pattern of the cases to play")
+    parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
+    parser.add_argument("--folder", type=Path, default=None)
+    options = parser.parse_args(arguments)
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="groupwatch-faults-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"material: {folder}, port {free_port()}")
+    wanted = [[case for case in cases if re.fullmatch(options.only, case.name)] for cases in (FAULTS, PEACE)]
+    cluster = EmbeddedKafka(
+        folder / "kafka",
+        brokers=options.brokers,
+        offsets_partitions=8,
+        rebalance_delay_ms=1000,
+        request_log=options.mode != "quiet",
+        coordinator_log=options.mode != "requests",
+        heap="384m",
+    )
+    with cluster as kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=8)
+        scene = Scene(kafka, Job(kafka.bootstrap_servers, folder, pager, RULES), options.mode)
+        try:
+            scene.job.start()
+            scene.job.await_ready()
+            wrong = [failure for cases in wanted for failure in play_all(scene, cases)]
+            cases = [case for group in wanted for case in group]
+            try:
+                await_that(lambda: is_complete(scene, cases), "all alerts are written", 60)
+            except AssertionError as error:
+                say(str(error))
+            alerts = alerts_of(kafka.address)
+            wrong += [text for case in cases for text in mistakes(case, alerts, options.mode)]
+        finally:
+            scene.end()
+            scene.job.stop()
+    for one in alerts:
+        names = ", ".join(f"{culprit['client_id']}@{culprit['client_host']}" for culprit in one["culprits"])
+        say(f"  {one['group']} {one['name']} r{one['revision']} {one['status']} [{names}] {one['summary']}")
+    say("\n".join(["MISTAKES", *wrong]) if wrong else "no mistakes")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

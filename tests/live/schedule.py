@@ -1,0 +1,208 @@
+"""One random schedule on a real cluster: consumers come, go, crash and freeze while the job watches."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import admin_client
+from tests.live import comparing
+from tests.live.members import Member, happen
+from tests.live.stage import (
+    Job,
+    Page,
+    Pager,
+    alerts_of,
+    await_that,
+    now_ms,
+    records_of,
+    states_of,
+)
+
+MODES = ("full", "quiet", "requests")
+SETTLING_S = 90.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What shall happen; the same seed makes the same things happen, at about the same times."""
+
+    mode: str
+    seed: int = 1
+    seconds: float = 120.0
+    groups: int = 4
+    brokers: int = 1
+    kills: int = 0
+    """How often the job is killed on the way."""
+
+
+@dataclass
+class Outcome:
+    """What the brokers said and what the job said, for whoever judges."""
+
+    polls: list[comparing.Poll] = field(default_factory=list)
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    twofold: list[tuple[str, int]] = field(default_factory=list)
+    """(id, revision) of alerts, or (id, -1) of transitions, that have more than one content."""
+    lines: list[str] = field(default_factory=list)
+    pages: list[Page] = field(default_factory=list)
+    brokers_states: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    metrics: str = ""
+    exit_code: int = -1
+
+    def agreement(self) -> comparing.Agreement:
+        """Compare each answer of the brokers with the state we claim for that moment."""
+        return comparing.compare(self.polls, self.transitions, {})
+
+    def missing_and_extra(
+        self,
+    ) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
+        """Compare the transitions with the lines of ``server.log``."""
+        return comparing.missing_and_extra(self.transitions, comparing.logged(self.lines))
+
+    def delays_ms(self) -> list[int]:
+        """Return how long each alert took from its detection to the webhook, shortest first."""
+        detected = {f"{one['id']}/{one['revision']}": one["detected_at_ms"] for one in self.alerts}
+        return sorted(page.received_at_ms - detected[page.key] for page in self.pages if page.key in detected)
+
+
+def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Play a schedule on a cluster of its own, whose data stays in ``folder``."""
+    cluster = EmbeddedKafka(
+        folder / "kafka",
+        brokers=schedule.brokers,
+        offsets_partitions=8,
+        request_log=schedule.mode != "quiet",
+        coordinator_log=schedule.mode != "requests",
+        heap="384m",
+        tell=note,
+    )
+    with cluster as kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=6)
+        play = _Play(schedule, kafka, Job(kafka.bootstrap_servers, folder, pager), note)
+        try:
+            outcome = play.play()
+        finally:
+            play.end()
+        outcome.pages = list(pager.pages)
+        return outcome
+
+
+class _Play:
+    """A schedule being played."""
+
+    def __init__(
+        self, schedule: Schedule, kafka: EmbeddedKafka, job: Job, note: Callable[[str], None]
+    ) -> None:
+        self._schedule = schedule
+        self._kafka = kafka
+        self._job = job
+        self._note = note
+        self._rng = random.Random(schedule.seed)
+        self._groups = [f"group-{index}" + (" (x)" if index == 0 else "") for index in range(schedule.groups)]
+        self._members = [member for index in range(schedule.groups) for member in self._cast(index)]
+        self._asking = threading.Event()
+        self._outcome = Outcome()
+
+    def _cast(self, index: int) -> list[Member]:
+        """Return a group's members: every second group librdkafka, one in four static, one cooperative."""
+        client = "confluent" if index % 2 else "kafka-python"
+        found = []
+        for number in range(self._rng.randint(1, 4)):
+            name = f"{client}-{index}-{number}"
+            options: dict[str, Any] = {"instance_id": name} if index % 4 == 2 else {}
+            if index % 4 == 3:
+                options["assignor"] = self._rng.choice(["range", "cooperative-sticky"])
+            member = Member(self._kafka.bootstrap_servers, self._groups[index], name, client, **options)
+            found.append(member)
+        return found
+
+    def play(self) -> Outcome:
+        self._job.start()
+        self._job.await_ready()
+        asker = threading.Thread(target=self._ask)
+        asker.start()
+        try:
+            self._act()
+            self._job.await_ready()
+        finally:
+            self._asking.set()
+            asker.join()
+        self._settle()
+        self._outcome.metrics = self._job.metrics()
+        self._outcome.exit_code = self._job.stop()
+        self._collect()
+        return self._outcome
+
+    def end(self) -> None:
+        for member in self._members:
+            member.crash()
+        self._job.stop()
+
+    def _ask(self) -> None:
+        """Ask the coordinators about five times a second."""
+        admin = admin_client(self._kafka.address)
+        while not self._asking.wait(0.2):
+            for group in self._groups:
+                asked_at_ms = now_ms()
+                for state in states_of(admin, [group]).values():
+                    self._outcome.polls.append(comparing.Poll(group, state, asked_at_ms, now_ms()))
+        admin.close()
+
+    def _act(self) -> None:
+        schedule, begun = self._schedule, time.monotonic()
+        kills = [schedule.seconds * (index + 1) / (schedule.kills + 1) for index in range(schedule.kills)]
+        while (elapsed := time.monotonic() - begun) < schedule.seconds:
+            member = self._rng.choice(self._members)
+            self._note(f"{elapsed:7.1f}  {happen(self._rng, member)} {member.client_id}")
+            time.sleep(self._rng.uniform(0.3, 4.0))
+            if kills and time.monotonic() - begun > kills[0]:
+                kills.pop(0)
+                self._note(f"{time.monotonic() - begun:7.1f}  SIGKILL the job")
+                self._job.kill()
+                self._job.start()
+
+    def _settle(self) -> None:
+        """Wait until all that was asked about has been judged, and states agree if they ever will."""
+        self._note("settling")
+        self._mark()
+        deadline = time.monotonic() + SETTLING_S
+        admin = admin_client(self._kafka.address)
+        while True:
+            ours, theirs = self._job.states(), states_of(admin, self._groups)
+            self._outcome.states = {group: ours.get(group, "Dead") for group in self._groups}
+            self._outcome.brokers_states = theirs
+            if self._outcome.states == theirs or time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        admin.close()
+
+    def _mark(self) -> None:
+        """Return when the job has told of a group that did not exist before this call."""
+        marker = Member(self._kafka.bootstrap_servers, "marker", "marker")
+        self._members.append(marker)
+        marker.start()
+        await_that(lambda: self._job.states().get("marker") == "Stable", "the marker group is seen")
+
+    def _collect(self) -> None:
+        address, outcome = self._kafka.address, self._outcome
+        transitions = records_of(address, "groupwatch-transitions")
+        alerts = records_of(address, "groupwatch-alerts")
+        outcome.transitions = [one for _, one in transitions if one["group"] != "marker"]
+        outcome.alerts = alerts_of(address)
+        contents: dict[tuple[str, int], set[bytes]] = {}
+        for raw, one in (*transitions, *alerts):
+            contents.setdefault((one["id"], one.get("revision", -1)), set()).add(raw)
+        outcome.twofold = [key for key, found in contents.items() if len(found) > 1]
+        outcome.lines = [
+            line
+            for broker in self._kafka.broker_ids
+            for line in self._kafka.log_files(broker)[0].read_text(errors="replace").splitlines()
+            if "marker" not in line
+        ]

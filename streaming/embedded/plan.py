@@ -1,9 +1,9 @@
 """What an embedded cluster is made of: its plan, its ports and each broker's ``server.properties``."""
 
 import base64
+import random
 import socket
 import uuid
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +81,28 @@ def is_open(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that were free a moment ago, all different."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+    """Ports of 127.0.0.1 that were free a moment ago, all different.
+
+    They lie below the range from which systems take ports for outgoing connections (32768 and up on
+    Linux): one of those was seen to be taken before its broker bound it, and a stopped broker must find
+    its port again.
+    """
+    free: list[int] = []
+    for port in random.sample(range(15_000, 32_768), 2_000):
+        if len(free) == count:
+            break
+        if _can_bind(port):
+            free.append(port)
+    return free
+
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def broker_properties(plan: Plan, broker: int, folder: Path) -> str:

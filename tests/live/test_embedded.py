@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 from coordinator_model.log_envelope import Line, open_record
 from streaming import kafka_io
@@ -51,7 +51,7 @@ def _consume_once(cluster: EmbeddedKafka, group: str) -> None:
         "orders", bootstrap_servers=cluster.bootstrap_servers, group_id=group, client_id=f"{group}-client"
     )
     assert _eventually(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))
-    consumer.commit()
+    consumer.commit({TopicPartition("orders", 0): OffsetAndMetadata(0)})
     consumer.close()
 
 

@@ -1,0 +1,78 @@
+"""The mirror against the brokers: short random schedules in every mode, with the job killed on the way."""
+
+from collections.abc import Callable
+
+import pytest
+
+from streaming.embedded.jars import JarError, ensure_jars
+from tests.live.schedule import Outcome, Schedule, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Schedule], Outcome]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    return lambda schedule: run(schedule, tmp_path_factory.mktemp(schedule.mode))
+
+
+@pytest.fixture(scope="module")
+def full(play: Callable[[Schedule], Outcome]) -> Outcome:
+    return play(Schedule("full", seed=3, seconds=40, groups=3, kills=1))
+
+
+@pytest.fixture(scope="module")
+def quiet(play: Callable[[Schedule], Outcome]) -> Outcome:
+    return play(Schedule("quiet", seed=5, seconds=25, groups=3))
+
+
+@pytest.fixture(scope="module")
+def requests(play: Callable[[Schedule], Outcome]) -> Outcome:
+    return play(Schedule("requests", seed=8, seconds=25, groups=3))
+
+
+def agrees(outcome: Outcome) -> None:
+    result = outcome.agreement()
+    assert result.judged > 50
+    assert result.share >= 0.999, result.wrong[:5]
+    assert outcome.missing_and_extra() == ([], [])
+
+
+def test_full_agrees_with_the_brokers_though_the_job_is_killed(full: Outcome) -> None:
+    """Every state that a broker told is the one we claim, and every move is in the coordinator's log."""
+    agrees(full)
+
+
+def test_a_crash_repeats_nothing_in_other_words(full: Outcome) -> None:
+    """An id of a transition, and a revision of an alert, has one content, byte for byte."""
+    assert full.twofold == []
+
+
+def test_after_a_crash_all_groups_are_back(full: Outcome) -> None:
+    """The metrics show every group in the state that the broker tells."""
+    assert len(full.states) == 3
+    for group, state in full.brokers_states.items():
+        labels = f'cluster="live",group="{group}",group_type="classic",state="{state}"'
+        assert f"groupwatch_group_state{{{labels}}} 1.0" in full.metrics
+
+
+def test_the_job_ends_well(full: Outcome, quiet: Outcome, requests: Outcome) -> None:
+    """Asked to stop, it says 0 in every mode."""
+    assert [one.exit_code for one in (full, quiet, requests)] == [0, 0, 0]
+
+
+def test_quiet_agrees_with_the_brokers(quiet: Outcome) -> None:
+    """The topic and the INFO log alone tell every move."""
+    agrees(quiet)
+    assert quiet.twofold == []
+
+
+def test_requests_ends_in_the_right_states(requests: Outcome) -> None:
+    """The topic and the request log find the final states; in between they do what they can."""
+    assert requests.states == requests.brokers_states
+    assert requests.agreement().share >= 0.9
+    assert requests.twofold == []

@@ -17,8 +17,9 @@ from coordinator_model.group import Basis, CauseKind
 NAME = "RebalanceStorm"
 
 _CULPRITS_TOLD = 10
-_CONSEQUENCE_WEIGHT = 0.5
-"""An arrival after a timeout is the echo of that timeout, so arrivals weigh half."""
+_WEIGHTS = {CauseKind.MEMBER_JOINED: 0.5, CauseKind.UNKNOWN: 0.001}
+"""An arrival after a timeout is the echo of that timeout, so arrivals weigh half.  A cause that nobody
+has told may still be learned, and helps nobody beside one that is known."""
 
 _NEVER_BEGAN = -1
 
@@ -112,10 +113,7 @@ def _dominant(counted: list[Trigger]) -> CauseKind:
     weights: Counter[CauseKind] = Counter()
     for trigger in counted:
         weights[trigger.kind] += 1
-    weighed = {
-        kind: count * (_CONSEQUENCE_WEIGHT if kind is CauseKind.MEMBER_JOINED else 1)
-        for kind, count in weights.items()
-    }
+    weighed = {kind: count * _WEIGHTS.get(kind, 1) for kind, count in weights.items()}
     return max(weighed, key=lambda kind: weighed[kind])
 
 

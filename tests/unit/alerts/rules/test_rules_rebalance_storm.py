@@ -234,6 +234,20 @@ def test_the_cost_counts_the_members_it_stops(new_stage: "NewStage") -> None:
     assert "which stops 1 member each time" in stage.told(STORM)[0].cost
 
 
+def test_a_known_cause_is_named_before_those_nobody_told(new_stage: "NewStage") -> None:
+    """Causes may be learned late; meanwhile the alert keeps to what is known."""
+    stage = new_stage()
+    stage.start(3)
+    stage.wait(60 * MINUTE)
+    crash_loop(stage, 2)
+    for _ in range(6):
+        stage.wait(20_000)
+        stage.rejoin("m0", CauseKind.UNKNOWN, "")
+        stage.rebalance()
+
+    assert "because of session timeouts" in stage.told(STORM)[-1].summary
+
+
 def test_with_the_log_alone_one_client_is_one_culprit(new_stage: "NewStage") -> None:
     """No record, so no host is known: the client id in the member ids is what there is."""
     stage = new_stage()

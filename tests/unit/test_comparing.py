@@ -1,0 +1,98 @@
+"""The judge of the live tests must itself be able to say no."""
+
+import random
+from typing import Any
+
+from tests.live import comparing, damage
+from tests.live.comparing import Poll
+
+
+def told(to: str, at_ms: int, generation: int = 1, **more: Any) -> dict[str, Any]:
+    came_from = more.pop("came_from", "Stable")
+    name = more.pop("name", f"{to}/{generation}/{at_ms}")
+    return {
+        "id": name,
+        "group": "g",
+        "from": came_from,
+        "to": to,
+        "at_ms": at_ms,
+        "generation": generation,
+        "replaces": None,
+        **more,
+    }
+
+
+def test_a_poll_is_held_against_the_last_move_before_it() -> None:
+    """The state claimed for a moment is where the last transition led."""
+    moves = [told("Stable", 1_000), told("PreparingRebalance", 5_000)]
+    polls = [Poll("g", "Stable", 3_000, 3_010), Poll("g", "Stable", 7_000, 7_010)]
+    result = comparing.compare(polls, moves, {})
+
+    assert (result.judged, result.agreed) == (2, 1)
+    assert result.wrong == [(polls[1], "PreparingRebalance")]
+
+
+def test_a_poll_next_to_a_move_says_nothing() -> None:
+    """Between the question and the answer the group may have moved."""
+    polls = [Poll("g", "Empty", 1_200, 1_210), Poll("g", "Empty", 800, 805), Poll("g", "Empty", 400, 2_000)]
+    result = comparing.compare(polls, [told("Stable", 1_000)], {})
+
+    assert result.judged == 0
+    assert result.share == 1.0
+
+
+def test_before_its_first_move_a_group_is_dead() -> None:
+    """A group nobody told us of is unknown to the coordinator, too, or we missed its creation."""
+    result = comparing.compare([Poll("g", "Dead", 10, 20), Poll("g", "Stable", 10, 20)], [], {})
+    assert result.share == 0.5
+
+
+def test_what_was_replaced_or_repeated_does_not_count() -> None:
+    """The effective history has each transition once, without those that a later one replaces."""
+    wrong, right = (
+        told("Stable", 2_000, name="a"),
+        told("PreparingRebalance", 2_500, name="b", replaces="a"),
+    )
+    assert comparing.effective([right, wrong, right]) == [right]
+
+
+def test_lines_are_read_whatever_the_group_is_called() -> None:
+    """Brackets and spaces in a name do not end it."""
+    start = "[2026-11-20 23:51:50,925] INFO [GroupCoordinator id=1] "
+    lines = [
+        f"{start}Preparing to rebalance group g (x) in state STABLE with old generation 3 "
+        "(reason: Removing member m on LeaveGroup; client reason: bye (now)). (org.apache.kafka.X)",
+        f"{start}Stabilized group g (x) generation 4 with 2 members. (org.apache.kafka.X)",
+        f"{start}Assignment received from leader m for group g (x) for generation 4. 2 members.",
+        f"{start}Group g (x) with generation 5 is now empty. (org.apache.kafka.X)",
+        "[2026-11-20 23:51:50,925] INFO something else",
+    ]
+    assert [(group, state, n) for group, state, n, _ in comparing.logged(lines)] == [
+        ("g (x)", "PreparingRebalance", 3),
+        ("g (x)", "CompletingRebalance", 4),
+        ("g (x)", "Stable", 4),
+        ("g (x)", "Empty", 5),
+    ]
+
+
+def test_missing_and_extra_are_told_apart() -> None:
+    """What the log has and we lack is missing; what only we have is extra; births and deaths have no line."""
+    ours = [
+        told("Empty", 1, 0, came_from="Dead"),
+        told("Stable", 2),
+        told("Dead", 3),
+        told("Stable", 4, 2),
+    ]
+    logged = [("g", "Stable", 1, ""), ("g", "CompletingRebalance", 2, "")]
+    missing, extra = comparing.missing_and_extra(ours, logged)
+
+    assert missing == [("g", "CompletingRebalance", 2)]
+    assert extra == [("g", "Stable", 2)]
+
+
+def test_damage_is_the_same_each_time_and_partly_readable() -> None:
+    """A seed fixes every piece, and some pieces must not be counted."""
+    pieces = damage.offsets(random.Random(1), 100)
+    assert pieces == damage.offsets(random.Random(1), 100)
+    assert len(pieces) == 100
+    assert sum(damage.expected(pieces).values()) == 100 - len(damage.HOSTILE)

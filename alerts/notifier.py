@@ -13,9 +13,10 @@ import msgspec
 
 from alerts.alert import Alert
 from alerts.alert_log import AlertLog, AlertRecord, Cursor
-from alerts.outbox import Outbox, Place, Work
+from alerts.outbox import Outbox
 from alerts.receivers import Delivery, Outcome, Receiver
 from alerts.routing import Route, receivers_for, routes_or_everything
+from alerts.waiting import Place, Work
 
 _LOGGER = logging.getLogger("groupwatch.notifier")
 
@@ -137,7 +138,7 @@ class Reader(threading.Thread):
             self.begin(log)
             while not self._stopping.is_set():
                 self.step(log)
-            self.commit(log)
+            self.commit(log, closing=True)
         finally:
             log.close()
 
@@ -156,6 +157,7 @@ class Reader(threading.Thread):
         self._note_positions(log)
         self._outbox.recovered(self._log_name, now_ms=self._clock_ms())
         self.is_caught_up = True
+        self.commit(log)
 
     def step(self, log: AlertLog) -> None:
         """Read what is there, and commit what was delivered since."""
@@ -164,10 +166,16 @@ class Reader(threading.Thread):
         self.commit(log)
         self._failures, self._last_trouble = 0, ""
 
-    def commit(self, log: AlertLog) -> None:
+    def commit(self, log: AlertLog, *, closing: bool = False) -> None:
         """Commit the cursors if they moved (or now and then, so that they do not expire)."""
+        try:
+            self._commit(log, self._outbox.cursors(self._log_name, closing=closing))
+        finally:
+            # A commit that fails must not silence the alerts: better told twice than not.
+            self._outbox.announced(self._log_name)
+
+    def _commit(self, log: AlertLog, cursors: Mapping[int, Cursor]) -> None:
         now_ms = self._clock_ms()
-        cursors = self._outbox.cursors(self._log_name)
         if now_ms - self._committed_at_ms < _RECOMMIT_MS:
             cursors = {n: cursor for n, cursor in cursors.items() if self._committed.get(n) != cursor}
         else:

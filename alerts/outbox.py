@@ -7,23 +7,23 @@ Pure bookkeeping under a lock: no Kafka, no HTTP, no clock of its own.  The read
 Laws:
 - A cursor never passes a record that is still to be delivered: a crash repeats, it loses nothing.
 - One entry for each alert: a newer revision replaces an older one that waits.
-- The end of an alert is told only to those who were told its beginning.
+- The end of an alert is told only to those who were told its beginning, or may have been.
+- A severity goes out only after a cursor has said that it may have: a killed process leaves no doubt
+  about anything else.
 - Whether something is worth sending is decided when it is sent, not when it came in.
 """
 
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
 from alerts.receivers import Delivery, Notification, Outcome
 from alerts.routing import Route, receivers_for
-from alerts.told import Told, mark, pack_told, unpack_told
+from alerts.told import Memory, Told, pack_told
+from alerts.waiting import RANK, Entry, Known, Place, Recovered, Work, label_sets, told_at_start
 
 EXPIRED = "expired"
 """Outcome of a notification that was tried until it was too old."""
@@ -40,53 +40,6 @@ _CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _ENDED_REMEMBERED_MAX = 100_000
-_RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
-
-
-class Place(NamedTuple):
-    """Where a record stands: which log (one for each Kafka cluster we write to), partition, offset."""
-
-    log: str
-    partition: int
-    offset: int
-
-
-class Entry(msgspec.Struct, kw_only=True, eq=False):
-    """One alert that waits to be delivered."""
-
-    alert: Alert
-    place: Place | None
-    """None: not from a log (the supervisor's own alerts, repeats)."""
-    queued_at_ms: int
-    sequence: int
-    late: bool = False
-    due_ms: int = 0
-    attempts: int = 0
-    first_attempt_ms: int = -1
-
-
-class Work(NamedTuple):
-    """One attempt to make now."""
-
-    entry: Entry
-    notification: Notification
-
-
-class _Recovered(msgspec.Struct, kw_only=True):
-    """The newest revision of one alert while the topic is read at start."""
-
-    alert: Alert
-    place: Place
-    timestamp_ms: int
-    told_by_log: Told | None = None
-    """The newest firing revision before the cursor that was for this receiver."""
-
-
-class _Known(msgspec.Struct, kw_only=True):
-    """What is known of one receiver's cursor in one log when reading begins."""
-
-    cursors: Mapping[int, Cursor]
-    latest: dict[str, _Recovered] = msgspec.field(default_factory=dict)
 
 
 class Outbox:
@@ -119,10 +72,14 @@ class Outbox:
         self._pending: dict[str, Entry] = {}
         self._open: dict[str, Alert] = {}
         self._told: dict[str, Told] = {}
+        self._doubts: dict[str, frozenset[Severity]] = {}
+        """Severities that a process before this one may have told, or not: it was killed in the attempt."""
+        self._under_way: Work | None = None
+        self._announcing: dict[str, list[Entry]] = {}
         self._homes: dict[str, Place] = {}
         self._repeat_at_ms: dict[str, int] = {}
         self._newest: OrderedDict[str, int] = OrderedDict()
-        self._recovering: dict[str, _Known] = {}
+        self._recovering: dict[str, Known] = {}
         self._positions: dict[str, dict[int, int]] = {}
         self._late_seen_ms: dict[str, int] = {}
         self._sequence = 0
@@ -134,7 +91,7 @@ class Outbox:
     def recover(self, log: str, cursors: Mapping[int, Cursor]) -> None:
         """Begin to read ``log`` as a whole; nothing of it is sent before ``recovered``."""
         with self.changed:
-            self._recovering[log] = _Known(cursors=cursors)
+            self._recovering[log] = Known(cursors=cursors)
 
     def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> None:
         """Take one record of a log."""
@@ -152,7 +109,14 @@ class Outbox:
         with self.changed:
             if log in self._recovering:
                 self._recovering[log].latest.pop(alert_id, None)
-            for memory in (self._pending, self._open, self._told, self._homes, self._repeat_at_ms):
+            for memory in (
+                self._pending,
+                self._open,
+                self._told,
+                self._doubts,
+                self._homes,
+                self._repeat_at_ms,
+            ):
                 memory.pop(alert_id, None)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
@@ -187,13 +151,16 @@ class Outbox:
                     if entry.first_attempt_ms < 0:
                         entry.first_attempt_ms = now_ms
                     alert = entry.alert
-                    return Work(entry, Notification(id=alert.id, revision=alert.revision, alerts=alerts))
+                    notification = Notification(id=alert.id, revision=alert.revision, alerts=alerts)
+                    self._under_way = Work(entry, notification)
+                    return self._under_way
                 self._done(entry)
             return None
 
     def settle(self, work: Work, delivery: Delivery, now_ms: int) -> str:
         """Take note of how an attempt ended; return the outcome to count."""
         with self.changed:
+            self._under_way = None
             if delivery.outcome is Outcome.RETRY:
                 return self._put_off(work.entry, delivery, now_ms)
             self._failures = 0
@@ -203,8 +170,13 @@ class Outbox:
             self._plan_repeat(work.entry.alert, now_ms)
             return str(delivery.outcome)
 
-    def cursors(self, log: str) -> dict[int, Cursor]:
-        """Return how far each partition of ``log`` is done with; {} while it is recovered."""
+    def cursors(self, log: str, *, closing: bool = False) -> dict[int, Cursor]:
+        """Return how far each partition of ``log`` is done with; {} while it is recovered.
+
+        Args:
+            log: its name.
+            closing: nothing more will be sent, so what was not tried by now is not told.
+        """
         with self.changed:
             if log in self._recovering:
                 return {}
@@ -213,12 +185,22 @@ class Outbox:
                 place = entry.place
                 if place is not None and place.log == log and place.partition in offsets:
                     offsets[place.partition] = min(offsets[place.partition], place.offset)
-            told: dict[int, dict[str, Told]] = {partition: {} for partition in offsets}
-            for alert_id, one in self._told.items():
+            self._announcing[log] = [] if closing else self._sendable(log)
+            maybe = self._maybe_told(self._announcing[log])
+            memories = {partition: Memory() for partition in offsets}
+            for alert_id in self._told.keys() | maybe.keys():
                 home = self._homes.get(alert_id)
                 if home is not None and home.log == log:
-                    told.setdefault(home.partition, {})[alert_id] = one
-            return {n: Cursor(offset, pack_told(told[n])) for n, offset in offsets.items()}
+                    memory = memories.setdefault(home.partition, Memory())
+                    memory.add(alert_id, self._told.get(alert_id), maybe.get(alert_id, frozenset()))
+            return {n: Cursor(offset, pack_told(memories[n])) for n, offset in offsets.items()}
+
+    def announced(self, log: str) -> None:
+        """Let go what the last ``cursors`` said may be told: they are committed, or cannot be now."""
+        with self.changed:
+            for entry in self._announcing.pop(log, []):
+                entry.announced = True
+            self.changed.notify_all()
 
     @property
     def waiting(self) -> int:
@@ -228,10 +210,24 @@ class Outbox:
 
     # -- inside, under the lock ----------------------------------------------------------------
 
+    def _sendable(self, log: str) -> list[Entry]:
+        return [e for i, e in self._pending.items() if (home := self._homes.get(i)) and home.log == log]
+
+    def _maybe_told(self, entries: Iterable[Entry]) -> dict[str, frozenset[Severity]]:
+        """Return what the receiver may hold, besides ``_told``, if this process is killed from now on."""
+        maybe = dict(self._doubts)
+        going_out = [entry.alert for entry in entries]
+        going_out += self._under_way.notification.alerts if self._under_way else ()
+        for alert in going_out:
+            told, should = self._told.get(alert.id), self._should_know(alert)
+            if should is not None and (told is None or told.severity is not should):
+                maybe[alert.id] = maybe.get(alert.id, frozenset()) | {should}
+        return maybe
+
     def _interval_ms(self, alert: Alert) -> int | None:
         return receivers_for(self._routes, alert).get(self.receiver)
 
-    def _remember(self, known: _Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
+    def _remember(self, known: Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
         before = known.latest.get(alert.id)
         cursor = known.cursors.get(place.partition)
         told = before.told_by_log if before else None
@@ -239,24 +235,26 @@ class Outbox:
             severity = self._should_know(alert)
             told = None if severity is None else Told(severity, timestamp_ms)
         if before is None or alert.revision >= before.alert.revision:
-            known.latest[alert.id] = _Recovered(
+            known.latest[alert.id] = Recovered(
                 alert=alert, place=place, timestamp_ms=timestamp_ms, told_by_log=told
             )
 
-    def _settle_recovered(self, known: _Known, item: _Recovered, now_ms: int) -> None:
+    def _settle_recovered(self, known: Known, item: Recovered, now_ms: int) -> None:
         alert, place = item.alert, item.place
         if alert.revision <= self._newest.get(alert.id, -1):
             return
         cursor = known.cursors.get(place.partition)
-        told = _told_at_start(item, cursor)
+        told, doubts = told_at_start(item, cursor)
         if told is not None:
             self._told[alert.id] = told
+        if doubts:
+            self._doubts[alert.id] = doubts
         self._accept(alert, place)
         is_news = cursor is None or place.offset >= cursor.offset
         if not self._worth_telling(alert):
             return  # long over, and never told here; there may be very many of these
         should = self._should_know(alert)
-        if is_news or told is None or told.severity is not should:
+        if is_news or doubts or told is None or told.severity is not should:
             late = self._is_late(alert, item.timestamp_ms, now_ms)
             self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
         else:
@@ -283,7 +281,9 @@ class Outbox:
 
     def _forget_an_ended(self) -> bool:
         for alert_id in self._newest:
-            if alert_id not in self._open and alert_id not in self._pending and alert_id not in self._told:
+            if not any(
+                alert_id in memory for memory in (self._open, self._pending, self._told, self._doubts)
+            ):
                 del self._newest[alert_id]
                 self._homes.pop(alert_id, None)
                 return True
@@ -292,7 +292,13 @@ class Outbox:
     def _queue(self, alert: Alert, place: Place | None, *, now_ms: int, late: bool) -> None:
         self._sequence += 1
         entry = Entry(
-            alert=alert, place=place, queued_at_ms=now_ms, sequence=self._sequence, late=late, due_ms=now_ms
+            alert=alert,
+            place=place,
+            queued_at_ms=now_ms,
+            sequence=self._sequence,
+            late=late,
+            due_ms=now_ms,
+            announced=self._is_known_to_cursor(alert),
         )
         before = self._pending.get(alert.id)
         if before is not None:
@@ -302,6 +308,12 @@ class Outbox:
         self._repeat_at_ms.pop(alert.id, None)
         self.changed.notify_all()
 
+    def _is_known_to_cursor(self, alert: Alert) -> bool:
+        """Say whether a kill after sending ``alert`` leaves nothing that its successor would not know."""
+        told, should = self._told.get(alert.id), self._should_know(alert)
+        no_news = should is None or (told is not None and told.severity is should)
+        return no_news or alert.id not in self._homes
+
     def _queue_repeats(self, now_ms: int) -> None:
         for alert_id in [i for i, at_ms in self._repeat_at_ms.items() if at_ms <= now_ms]:
             del self._repeat_at_ms[alert_id]
@@ -309,8 +321,12 @@ class Outbox:
                 self._queue(self._open[alert_id], None, now_ms=now_ms, late=False)
 
     def _most_urgent(self, now_ms: int) -> Entry | None:
-        ready = (e for e in self._pending.values() if e.due_ms <= now_ms and not self._is_held(e, now_ms))
-        return min(ready, key=lambda e: (_RANK[e.alert.severity], e.due_ms, e.sequence), default=None)
+        ready = (
+            e
+            for e in self._pending.values()
+            if e.announced and e.due_ms <= now_ms and not self._is_held(e, now_ms)
+        )
+        return min(ready, key=lambda e: (RANK[e.alert.severity], e.due_ms, e.sequence), default=None)
 
     def _is_late(self, alert: Alert, timestamp_ms: int, now_ms: int) -> bool:
         """Say whether the job that wrote ``alert`` was catching up.
@@ -331,12 +347,14 @@ class Outbox:
         return now_ms - entry.queued_at_ms < longest_ms[caught_up]
 
     def _worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
-        """Return the alerts of the notification: none, one, or the old label set's end and the new one."""
+        """Return the alerts of the notification: the ends of old label sets, then what fires."""
         told = self._told.get(alert.id)
-        return tuple(_label_sets(alert, told.severity if told else None, self._should_know(alert)))
+        held = self._doubts.get(alert.id, frozenset()) | ({told.severity} if told else set())
+        return tuple(label_sets(alert, held, self._should_know(alert)))
 
     def _note_told(self, work: Work, now_ms: int) -> None:
         last = work.notification.alerts[-1]
+        self._doubts.pop(last.id, None)
         if last.status is AlertStatus.FIRING:
             self._told[last.id] = Told(last.severity, now_ms)
         else:
@@ -372,22 +390,3 @@ class Outbox:
     def _backoff_ms(self, attempts: int, longest_ms: int) -> int:
         full_ms = min(longest_ms, _RETRY_BASE_MS << min(attempts - 1, 20))
         return round(full_ms * (0.5 + 0.5 * self._jitter()))
-
-
-def _told_at_start(item: _Recovered, cursor: Cursor | None) -> Told | None:
-    """Return what the receiver holds for firing, by its cursor's memory or else by the topic."""
-    if cursor is None:
-        return None
-    memory = unpack_told(cursor.metadata)
-    if memory is None:
-        return item.told_by_log
-    told, is_complete = memory
-    return told.get(mark(item.alert.id), None if is_complete else item.told_by_log)
-
-
-def _label_sets(alert: Alert, told: Severity | None, should: Severity | None) -> Iterator[Alert]:
-    if told is not None and told is not should:
-        ended_ms = alert.ends_at_ms if alert.ends_at_ms is not None else alert.detected_at_ms
-        yield msgspec.structs.replace(alert, severity=told, status=AlertStatus.RESOLVED, ends_at_ms=ended_ms)
-    if should is not None:
-        yield alert

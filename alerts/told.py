@@ -2,11 +2,12 @@
 
 The alerts topic is compacted: after a long absence the revision that a receiver was told may be gone.
 So the open alerts it knows travel as the metadata of its cursor, and cursor and memory cannot disagree.
+What is about to be told goes there first: after a kill nobody could say whether it was.
 """
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from alerts.alert import Severity
@@ -31,34 +32,57 @@ class Told(NamedTuple):
     at_ms: int
 
 
+@dataclass
+class Memory:
+    """What a cursor remembers of the alerts in one partition; keys are marks."""
+
+    told: dict[str, Told] = field(default_factory=dict)
+    maybe: dict[str, frozenset[Severity]] = field(default_factory=dict)
+    """Severities that were about to be told when the cursor was committed."""
+    is_complete: bool = True
+    """False: not all had room."""
+
+    def add(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
+        """Remember one alert."""
+        if told is not None:
+            self.told[mark(alert_id)] = told
+        if maybe:
+            self.maybe[mark(alert_id)] = maybe
+
+
 def mark(alert_id: str) -> str:
     """Return eight characters that stand for an alert id."""
     digest = hashlib.sha256(alert_id.encode("utf-8", "surrogatepass")).digest()
     return base64.urlsafe_b64encode(digest[:6]).decode()
 
 
-def pack_told(told: Mapping[str, Told]) -> str:
-    """Return ``told`` (by alert id) as text, times to the minute; "+": not all had room."""
-    words = sorted(
-        mark(alert_id) + _LETTER[one.severity] + _minutes(one.at_ms) for alert_id, one in told.items()
-    )
+def pack_told(memory: Memory) -> str:
+    """Return ``memory`` as text, times to the minute; "+": not all had room."""
+    doubtful = [(name, one) for name, severities in memory.maybe.items() for one in severities]
+    # Doubts are few and short-lived; what was told can mostly be read in the topic as well.
+    words = sorted(name + _LETTER[one].upper() + _minutes(0) for name, one in doubtful)
+    words += sorted(name + _LETTER[one.severity] + _minutes(one.at_ms) for name, one in memory.told.items())
     room = _CHARACTERS_MAX // _WORD_LENGTH
     return f"{_VERSION}{'=' if len(words) <= room else '+'}{''.join(words[:room])}"
 
 
-def unpack_told(text: str) -> tuple[dict[str, Told], bool] | None:
-    """Return (mark → told, whether that is all), or None if the text is not ours."""
+def unpack_told(text: str) -> Memory | None:
+    """Return what ``pack_told`` wrote, or None if the text is not ours."""
     head, words = text[: len(_VERSION) + 1], text[len(_VERSION) + 1 :]
     if head not in {f"{_VERSION}=", f"{_VERSION}+"} or len(words) % _WORD_LENGTH:
         return None
-    told: dict[str, Told] = {}
+    memory = Memory(is_complete=head.endswith("="))
     for start in range(0, len(words), _WORD_LENGTH):
         word = words[start : start + _WORD_LENGTH]
-        severity = _SEVERITY.get(word[_MARK_LENGTH])
+        name, letter = word[:_MARK_LENGTH], word[_MARK_LENGTH]
+        severity = _SEVERITY.get(letter.lower())
         if severity is None:
             return None
-        told[word[:_MARK_LENGTH]] = Told(severity, _time_ms(word[_MARK_LENGTH + 1 :]))
-    return told, head.endswith("=")
+        if letter.isupper():
+            memory.maybe[name] = memory.maybe.get(name, frozenset()) | {severity}
+        else:
+            memory.told[name] = Told(severity, _time_ms(word[_MARK_LENGTH + 1 :]))
+    return memory
 
 
 def _minutes(at_ms: int) -> str:

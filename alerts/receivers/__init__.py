@@ -33,7 +33,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """What one receiver is told about one revision of one alert.
 
-    ``alerts`` has one entry, or two when the severity changed: resolved under the old one first, so
+    ``alerts`` has one entry, or more when the severity changed: resolved under the old one first, so
     that whoever keeps the last word for a fingerprint ends with the right one.
     """
 

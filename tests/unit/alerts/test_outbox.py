@@ -8,10 +8,11 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
 from alerts.notifier import Reader
-from alerts.outbox import EXPIRED, Outbox, Work
+from alerts.outbox import EXPIRED, Outbox
 from alerts.receivers import Delivery, Outcome
 from alerts.routing import Route
-from alerts.told import Told, mark, pack_told, unpack_told
+from alerts.told import Memory, Told, mark, pack_told, unpack_told
+from alerts.waiting import Place, Work
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic
@@ -49,6 +50,12 @@ class Desk:
     def work(self) -> Work | None:
         """Return the attempt due now."""
         return self.outbox.next_work(self.now_ms)
+
+    def die_sending(self) -> None:
+        """Deliver one notification, and be killed before its commit."""
+        work = self.work()
+        assert work is not None
+        self.outbox.settle(work, DELIVERED, self.now_ms)
 
     def send(self, answer: Delivery = DELIVERED) -> list[tuple[str, int, list[tuple[str, str]]]]:
         """Answer every attempt due now; return (id, revision, [(status, severity)]) of each."""
@@ -215,6 +222,82 @@ def test_a_kill_between_delivery_and_commit_repeats_with_the_same_key(
     second = make_desk().work()
     assert second is not None
     assert first.notification.idempotency_key == second.notification.idempotency_key == "a1/4"
+
+
+def test_the_end_is_told_of_what_a_killed_process_may_have_told(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """What was about to go out is known, and only that: nobody hears the end of what came later."""
+    desk = make_desk()
+    topic.write(make_alert(id="told"))
+    desk.read()
+    desk.die_sending()
+    topic.write(
+        make_alert(id="later"),
+        make_alert(id="told", revision=1, status=RESOLVED, ends_at_ms=T0),
+        make_alert(id="later", revision=1, status=RESOLVED, ends_at_ms=T0),
+    )
+    topic.compact()
+    assert make_desk().send() == [("told", 1, [("resolved", "warning")])]
+    assert make_desk().send() == []
+
+
+def test_every_severity_that_killed_processes_may_have_told_is_ended(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """Two kills, two severities, and a third one that fires now; after it all is known again."""
+    for revision, severity in enumerate((Severity.INFO, Severity.WARNING)):
+        topic.write(make_alert(revision=revision, severity=severity))
+        topic.compact()
+        make_desk().die_sending()
+    topic.write(make_alert(revision=2, severity=Severity.CRITICAL))
+    topic.compact()
+    desk = make_desk()
+    assert desk.send() == [("a1", 2, [("resolved", "info"), ("resolved", "warning"), ("firing", "critical")])]
+    topic.write(make_alert(revision=3, severity=Severity.CRITICAL, status=RESOLVED, ends_at_ms=T0))
+    desk.read()
+    assert desk.send() == [("a1", 3, [("resolved", "critical")])]
+
+
+def test_doubts_outlive_processes_that_could_not_end_them(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """The receiver is away for the life of two more processes, one stopped and one killed."""
+    topic.write(make_alert())
+    make_desk().die_sending()
+    topic.write(make_alert(revision=1, severity=Severity.CRITICAL))
+    stopped = make_desk()
+    stopped.send(RETRY)
+    stopped.reader.commit(stopped.log, closing=True)
+    make_desk().send(RETRY)
+    assert make_desk().send() == [("a1", 1, [("resolved", "warning"), ("firing", "critical")])]
+
+
+def test_a_clean_stop_leaves_no_doubt(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """What waited in vain, and ended while nobody was there, is not told."""
+    desk = make_desk()
+    topic.write(make_alert())
+    desk.read()
+    desk.send(RETRY)
+    desk.reader.commit(desk.log, closing=True)
+    topic.write(make_alert(revision=1, status=RESOLVED, ends_at_ms=T0))
+    assert make_desk().send() == []
+
+
+def test_nothing_new_is_sent_before_a_cursor_has_announced_it(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """Else a kill in the attempt would leave the successor without a hint; when Kafka is away it goes out."""
+    desk = make_desk()
+    alert = make_alert()
+    desk.outbox.take(alert, Place("main", 0, 0), timestamp_ms=T0, now_ms=T0)
+    assert desk.work() is None
+    topic.is_away = True
+    with pytest.raises(ConnectionError):
+        desk.reader.commit(desk.log)
+    assert desk.work() is not None
 
 
 def test_the_end_is_told_although_the_beginning_was_compacted_away(
@@ -539,24 +622,35 @@ def test_a_route_added_later_brings_what_is_open(
 
 def test_the_cursors_memory_is_read_back_as_written() -> None:
     """Marks and severities survive; foreign metadata is none of ours."""
-    told = {"a": Told(Severity.INFO, T0), "b": Told(Severity.CRITICAL, T0 + 90_000)}
-    unpacked = unpack_told(pack_told(told))
-    assert unpacked is not None
+    memory = Memory()
+    memory.add("a", Told(Severity.INFO, T0), frozenset())
+    memory.add("b", Told(Severity.CRITICAL, T0 + 90_000), frozenset({Severity.INFO, Severity.WARNING}))
+    memory.add("c", None, frozenset({Severity.WARNING}))
     minute_ms = T0 // 60_000 * 60_000
-    assert unpacked[0] == {
-        mark("a"): (Severity.INFO, minute_ms),
-        mark("b"): (Severity.CRITICAL, minute_ms + 60_000),
-    }
-    assert unpacked[1] is True
+    assert unpack_told(pack_told(memory)) == Memory(
+        told={
+            mark("a"): Told(Severity.INFO, minute_ms),
+            mark("b"): Told(Severity.CRITICAL, minute_ms + 60_000),
+        },
+        maybe={
+            mark("b"): frozenset({Severity.INFO, Severity.WARNING}),
+            mark("c"): frozenset({Severity.WARNING}),
+        },
+    )
     assert unpack_told("") is None
     assert unpack_told("gw1=short") is None
     assert unpack_told("gw1=12345678xAAAA") is None
 
 
 def test_the_cursors_memory_is_bounded_and_says_so() -> None:
-    """Kafka refuses a commit with metadata above 4 KiB."""
-    text = pack_told({str(n): Told(Severity.WARNING, T0) for n in range(1000)})
+    """Kafka refuses a commit with metadata above 4 KiB; what is in doubt has room first."""
+    memory = Memory()
+    for n in range(1000):
+        memory.add(str(n), Told(Severity.WARNING, T0), frozenset())
+    memory.add("doubtful", None, frozenset({Severity.WARNING}))
+    text = pack_told(memory)
     assert len(text) < 4096
     unpacked = unpack_told(text)
     assert unpacked is not None
-    assert unpacked[1] is False
+    assert not unpacked.is_complete
+    assert mark("doubtful") in unpacked.maybe

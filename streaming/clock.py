@@ -138,7 +138,7 @@ class Clock:
         """
         # Read before the ends are asked for: what happened by then stands before them.
         at_ms = max(time.time_ns() // 1_000_000, self._last_ms + 1)
-        ends = self._ends()
+        ends, skew_ms = self._ends(), self._skews.known()
         record = ClockRecord(
             at_ms=at_ms,
             run=self._run,
@@ -146,20 +146,20 @@ class Clock:
             ends=ends,
             positions=self._positions(),
             events_partitions=self._events_partitions,
-            skew_ms=self._skews.known(),
+            skew_ms=skew_ms,
             ask=self._ask(),
         )
         sent_ms = time.time() * 1000
         futures = [self._producer.send(self._plan.control_topic, value=encode_record(record), partition=0)]
-        futures += self._send_copies(at_ms)
+        futures += self._send_copies(at_ms, skew_ms)
         for future in futures:
             self._note_skew(future.get(timeout=_ANSWER_S), sent_ms)
         self._last_ms = at_ms
 
-    def _send_copies(self, at_ms: int) -> list[Any]:
-        value = msgspec.json.encode(
-            {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": self._run}
-        )
+    def _send_copies(self, at_ms: int, skew_ms: dict[int, int]) -> list[Any]:
+        # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.
+        copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": self._run}
+        value = msgspec.json.encode({**copy, "skew_ms": skew_ms})
         return [
             self._events_producer.send(
                 self._plan.events_topic, key=EVENTS_CLOCK_KEY, value=value, partition=partition

@@ -60,9 +60,10 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted of a divergence; a contradiction has no kind of its own."""
+    """What is counted of a divergence."""
 
-    kind: str = "log_line_missing"
+    kind: str
+    count: int = 1
 
 
 class KeptCluster:

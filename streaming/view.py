@@ -87,7 +87,6 @@ class View:
             "alert": self._take_alert,
             "transition": self._take_transition,
             "cluster": self._take_cluster,
-            "contradiction": self._take_divergence,
             "divergence": self._take_divergence,
         }
 
@@ -194,8 +193,8 @@ class View:
         known.report = msgspec.json.decode(value, type=ClusterReport)
 
     def _take_divergence(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
-        kind = msgspec.json.decode(value, type=DivergenceRow).kind
-        known.divergences[kind] = known.divergences.get(kind, 0) + 1
+        one = msgspec.json.decode(value, type=DivergenceRow)
+        known.divergences[one.kind] = known.divergences.get(one.kind, 0) + one.count
 
     # -- what goes out: metrics ----------------------------------------------------------------
 
@@ -235,8 +234,7 @@ class View:
                     groups=len(known.groups),
                     events={(source, kind): count for source, kind, count in known.report.events},
                     undecodable={(source, why): count for source, why, count in known.report.undecodable},
-                    # The cluster's shard keeps some kinds itself, over restarts; its word counts.
-                    divergences=known.divergences | known.report.divergences,
+                    divergences=_larger(known.divergences, known.report.divergences),
                     newest_ms=known.report.newest_ms,
                 )
                 for name, known in self._clusters.items()
@@ -372,3 +370,8 @@ class View:
 
 def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:
     return [TopicLag(topic=topic, records=lag.records, seconds=lag.seconds) for topic, lag in lags.items()]
+
+
+def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
+    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
+    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}

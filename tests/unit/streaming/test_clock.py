@@ -4,11 +4,14 @@ import time
 from typing import Any, cast
 
 import msgspec
+import pyarrow as pa
 import pytest
 from kafka.structs import TopicPartition
 
+from coordinator_model.observations import EventsClock
 from streaming.clock import Clock, Skews, interval_s
 from streaming.cluster_job import Asking
+from streaming.decoding_events import decode_events
 from streaming.kafka_io import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
@@ -134,6 +137,28 @@ def test_the_skew_of_a_leader_is_learnt_from_when_it_appends() -> None:
     skews = {int(broker): skew for broker, skew in _values(out, "control")[1]["skew_ms"].items()}
     assert set(skews) == {10, 11}
     assert all(59_000 < skew < 61_000 for skew in skews.values())
+
+
+def test_copies_tell_the_same_skews_and_are_read_back() -> None:
+    """A shard needs them where it reads the broker's lines, in the events topic."""
+    out = FakeProducer()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    clock._skews.add(10, 2_000, 1_000, 1_000)
+    clock.tick()
+    copies = [one for one in out.sent if one["topic"] == "events"]
+    rows = pa.RecordBatch.from_pydict(
+        {
+            "partition": pa.array([one["partition"] for one in copies], pa.int32()),
+            "offset": pa.array([0 for _ in copies], pa.int64()),
+            "timestamp_ms": pa.array([5 for _ in copies], pa.int64()),
+            "key": pa.array([one["key"] for one in copies], pa.binary()),
+            "value": pa.array([one["value"] for one in copies], pa.binary()),
+        }
+    )
+    decoded = decode_events(rows, shard_count=1, backlog_ends={}, timezone="UTC")
+    clocks = [seen.what for seen in decoded.cells[0] if isinstance(seen.what, EventsClock)]
+    assert [one.skew_ms for one in clocks] == [{10: 1_000}, {10: 1_000}]
+    assert _values(out, "control")[0]["skew_ms"] == {"10": 1_000}
 
 
 def test_small_skews_are_noise() -> None:

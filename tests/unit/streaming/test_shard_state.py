@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 
+from coordinator_model.judging import Divergence, Outputs
 from coordinator_model.observations import (
     AnyObservation,
     Clock,
@@ -16,7 +18,7 @@ from coordinator_model.observations import (
     Source,
     pack,
 )
-from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look
+from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
 
 
 class SavedShard:
@@ -116,3 +118,21 @@ def test_the_saved_shard_is_what_the_next_batch_begins_with() -> None:
     assert [frame.values.tolist() for frame in rows_apart] == [
         frame.values.tolist() for frame in rows_together
     ]
+
+
+def test_every_divergence_becomes_a_row() -> None:
+    """Whatever its kind, with how many there were, so that the driver can count them all."""
+    found = [
+        Divergence(kind="inferred_wrong", group="g", broker=1, at_ms=5, detail="d", count=3),
+        Divergence(kind="internal_error", group="", broker=-1, at_ms=6),
+    ]
+    rows = list(rows_of(Outputs(divergences=found), 4))
+    assert [(kind, key) for kind, key, _ in rows] == [("divergence", "g"), ("divergence", "")]
+    first = msgspec.json.decode(rows[0][2])
+    assert {name: first[name] for name in ("kind", "broker", "at_ms", "detail", "count")} == {
+        "kind": "inferred_wrong",
+        "broker": 1,
+        "at_ms": 5,
+        "detail": "d",
+        "count": 3,
+    }

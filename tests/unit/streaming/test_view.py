@@ -181,17 +181,35 @@ def test_the_clusters_own_report_feeds_the_totals(view: View) -> None:
         [
             ("cluster", "", msgspec.json.encode(report)),
             ("contradiction", "g", b'{"broker": 1, "lost": "coordinator_log", "group": "g"}'),
-            ("divergence", "g", b'{"kind": "inferred_wrong", "group": "g"}'),
+            ("divergence", "g", b'{"kind": "log_line_missing", "group": "g", "count": 1}'),
+            ("divergence", "g", b'{"kind": "inferred_wrong", "group": "g", "count": 2}'),
+            ("divergence", "h", b'{"kind": "inferred_wrong", "group": "h", "count": 1}'),
             ("reported", "3", b"{}"),
         ],
     )
     (sample,) = view.cluster_samples()
     assert sample.events == {("offsets", "commit"): 5}
     assert sample.undecodable == {("events", "truncated"): 2}
-    assert sample.divergences == {"log_line_missing": 3, "inferred_wrong": 1}
+    assert sample.divergences == {"log_line_missing": 3, "inferred_wrong": 3}
     assert sample.newest_ms == {"offsets": NOW_MS}
     assert [one.at_ms for one in view.undecodable().samples] == [2, 1]
     assert view.undecodable().counts[0].count == 2
+
+
+def test_a_lost_line_counts_once_and_never_goes_back(view: View) -> None:
+    """It comes as a contradiction, as a divergence, and later in the cluster's own report."""
+    counted = []
+    for row in (
+        ("contradiction", "g", b'{"broker": 1, "lost": "coordinator_log", "group": "g"}'),
+        ("divergence", "g", b'{"kind": "log_line_missing", "group": "g", "count": 1}'),
+        ("cluster", "", b'{"divergences": {}}'),
+        ("cluster", "", b'{"divergences": {"log_line_missing": 1}}'),
+        ("cluster", "", b'{"divergences": {"log_line_missing": 2}}'),
+    ):
+        view.apply("eu", [row])
+        (sample,) = view.cluster_samples()
+        counted.append(sample.divergences.get("log_line_missing", 0))
+    assert counted == [0, 1, 1, 1, 2]
 
 
 def test_a_row_that_cannot_be_read_spoils_no_other(

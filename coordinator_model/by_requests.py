@@ -203,8 +203,10 @@ def _why_joined(group: Group, what: JoinAnswered) -> Cause:
         kind = CauseKind.SUBSCRIPTION_CHANGED
     elif _is_new(group, what):
         kind = CauseKind.MEMBER_JOINED
+    elif _leads_the_way(group, what):
+        kind = CauseKind.LEADER_REJOINED
     else:
-        # A member that is here joins again because others made it, or it leads and wants a new assignment.
+        # A member that is here joins again because others made it.
         return Cause(kind=CauseKind.UNKNOWN, detail=reason)
     return Cause(
         kind=kind,
@@ -219,6 +221,20 @@ def _is_new(group: Group, what: JoinAnswered) -> bool:
     """Say whether this join made the member; the leader's answer may have named it before its own."""
     member = group.members.get(what.member_id)
     return member is None or member.joined_at_ms >= what.arrived_at_ms
+
+
+def _leads_the_way(group: Group, what: JoinAnswered) -> bool:
+    """Say whether the leader joined again before anything else was seen of this rebalance.
+
+    Kafka: a leader that joins a Stable group always makes it rebalance.
+    """
+    last = group.rebalance
+    if what.member_id != group.leader_id or group.leader_basis is not Basis.OBSERVED or last is None:
+        return False
+    if what.generation == group.generation + 1 and group.state is GroupState.STABLE:
+        return True
+    is_this = last.old_generation + 1 == what.generation
+    return is_this and last.cause.kind is CauseKind.UNKNOWN and what.arrived_at_ms <= last.started_at_ms
 
 
 def _left_behind(turn: Turn, what: JoinAnswered) -> None:

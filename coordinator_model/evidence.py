@@ -51,11 +51,12 @@ def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
     Broker -1 stands for any of them: nobody has told yet who holds the shard.
     """
     if broker < 0:
-        return max((requests_heard_ms(header, one, at_ms) for one in header.heard), default=-1)
-    known = header.heard.get(broker)
-    if not known:
-        return -1
-    if known[-1][0] <= at_ms:
+        return max((_newest_ms(known, at_ms) for known in header.heard.values()), default=-1)
+    return _newest_ms(header.heard.get(broker, []), at_ms)
+
+
+def _newest_ms(known: list[tuple[int, int]], at_ms: int) -> int:
+    if known and known[-1][0] <= at_ms:
         return known[-1][1]
     index = bisect_right(known, (at_ms, NEWEST)) - 1
     return known[index][1] if index >= 0 else -1

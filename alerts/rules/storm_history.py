@@ -2,18 +2,20 @@
 
 A rebalance is counted unless one of these explains it:
 
-- the voluntary departure of a member that was there when the window opened, as in a rolling restart;
+- the voluntary departure of a member that was there when the window opened, as in a rolling restart,
+  or that belongs to the first deployment of a group which was empty then and has settled since;
 - an arrival that takes the place of such a departure, for as long as the member stays;
 - an arrival, still there, into a group that was empty or unknown when the window opened;
 - the first replacement of a static member in the window;
-- the second step of a cooperative rebalance, at most one for each first step.
+- the second step of a cooperative rebalance, or a leader that joins again right after an assignment,
+  at most one for each first step.
 
 Departures by a timeout always count, and so does who comes and goes within the window.
 """
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from alerts.rules.situation import Actor, Leave, StormMemory, Trigger
@@ -29,6 +31,9 @@ SECOND_STEP_MS = 10_000
 
 ARRIVED_MS = 5_000
 """A member that joined no longer ago than this when its rebalance begins is an arrival."""
+
+SETTLED_MS = 5_000
+"""A group that was empty when the window opened is deployed once it has been Stable for so long."""
 
 SAME_MOMENT_MS = 1_000
 """The line of a departure and the line of its rebalance are no further apart."""
@@ -65,6 +70,7 @@ def history_max(rebalances: int) -> int:
 
 def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit: int) -> bool:
     """Take in what a step tells; True if a rebalance began."""
+    _settle(memory, step)
     for departure in step.departures:
         _note_departure(memory, departure)
     began = False
@@ -93,17 +99,17 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
     """Return the rebalances of the window that nothing explains, oldest first."""
     opened_ms = now_ms - window_ms
     by_member = {leave.member: leave for leave in memory.leaves}
-    places = sorted(leave.at_ms for leave in memory.leaves if _was_there(leave, opened_ms, window_ms))
+    places = sorted(leave.at_ms for leave in memory.leaves if _was_there(memory, leave, opened_ms, window_ms))
     replaced: set[int] = set()
     found = []
     for trigger in memory.triggers:
         if trigger.at_ms <= opened_ms or trigger.role == Role.SECOND_STEP:
             continue
         if trigger.role == Role.DEPARTURE:
-            explained = _is_first_departure(by_member.get(trigger.member), opened_ms)
+            explained = _is_first_departure(memory, by_member.get(trigger.member), opened_ms)
         elif trigger.role == Role.ARRIVAL:
-            explained = not trigger.gone and (
-                trigger.fresh or _takes_place(places, trigger.at_ms - window_ms)
+            explained = _is_deployment(memory, trigger, by_member) or (
+                not trigger.gone and _takes_place(places, trigger.at_ms - window_ms)
             )
         else:
             explained = trigger.role == Role.REPLACEMENT and trigger.member not in replaced
@@ -118,13 +124,37 @@ def checksum(member_id: str) -> int:
     return zlib.crc32(member_id.encode("utf-8", "surrogatepass")) if member_id else 0
 
 
-def _was_there(leave: Leave, opened_ms: int, window_ms: int) -> bool:
-    """Say whether the member that left was there when its window opened."""
-    return leave.joined_at_ms <= (opened_ms if leave.at_ms > opened_ms else leave.at_ms - window_ms)
+def _was_there(memory: StormMemory, leave: Leave, opened_ms: int, window_ms: int) -> bool:
+    """Say whether the member that left was there when its window opened, or in the first deployment."""
+    own_opened_ms = opened_ms if leave.at_ms > opened_ms else leave.at_ms - window_ms
+    return leave.joined_at_ms <= max(own_opened_ms, memory.settled_ms)
 
 
-def _is_first_departure(leave: Leave | None, opened_ms: int) -> bool:
-    return leave is not None and leave.joined_at_ms <= opened_ms
+def _is_first_departure(memory: StormMemory, leave: Leave | None, opened_ms: int) -> bool:
+    return leave is not None and leave.joined_at_ms <= max(opened_ms, memory.settled_ms)
+
+
+def _is_deployment(memory: StormMemory, trigger: Trigger, by_member: Mapping[int, Leave]) -> bool:
+    """Say whether an arrival belongs to a first deployment: still there, or restarted once it was complete."""
+    is_restarted = trigger.at_ms <= memory.settled_ms and trigger.member in by_member
+    return trigger.fresh and (not trigger.gone or is_restarted)
+
+
+def _settle(memory: StormMemory, step: Step) -> None:
+    """Close the first deployment of a group that began empty, when something ends its quiet.
+
+    Without this the rolling restart of a service deployed within the window would be a storm, although
+    each member leaves and returns once.  Who leaves first closes the deployment for good.
+    """
+    if any(transition.to_state is GroupState.EMPTY for transition in step.transitions):
+        memory.settled_ms = -1
+        return
+    began = [t.at_ms for t in step.transitions if t.to_state is GroupState.PREPARING_REBALANCE]
+    times = began + [departure.at_ms for departure in step.departures]
+    if not times or memory.leaves or memory.stable_at_ms < 0:
+        return
+    if min(times) - memory.stable_at_ms >= SETTLED_MS and any(t.initial for t in memory.triggers):
+        memory.settled_ms = memory.stable_at_ms
 
 
 def _takes_place(places: list[int], after_ms: int) -> bool:
@@ -243,7 +273,9 @@ def _is_second_step(
     since_stable_ms = transition.at_ms - memory.stable_at_ms
     if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _REJOINS:
         return False
-    if not (group.protocol or "").startswith(_COOPERATIVE):
+    # Some clients' leaders (kafka-python 3) look at the topics once more after each assignment.
+    is_eager = not (group.protocol or "").startswith(_COOPERATIVE)
+    if is_eager and kind is not CauseKind.LEADER_REJOINED:
         return False
     if kind is CauseKind.UNKNOWN and not member_id:
         return True  # the topic alone: nobody came or went, so somebody who is here joined again

@@ -24,7 +24,10 @@ from tests.live.members import Member
 from tests.live.schedule import MODES
 from tests.live.stage import Job, Pager, alerts_of, await_that, free_port, records_of
 
+WINDOW_S = 60.0
+"""A window that opens after a deployment, so that a restart can be played within minutes."""
 RULES: Mapping[str, Any] = {
+    "rebalance_storm": {"window": f"{WINDOW_S:.0f}s"},
     "stuck_preparing_rebalance": {"after": "8s"},
     "stuck_completing_rebalance": {"after": "8s"},
 }
@@ -208,13 +211,13 @@ def _rolling(members: int = 6, **options: Any) -> Callable[[Scene, str], Play]:
     def play(scene: Scene, group: str) -> Play:
         extra = dict(options)
         if is_static := extra.pop("static", False):
-            extra |= {"session_timeout_ms": 45_000}
+            extra |= {"session_timeout_ms": 45_000, "max_poll_interval_ms": 60_000}
         cast = []
         for number in range(members):
             name = f"{group}-{number}"
             cast.append(scene.member(group, name, **extra, **({"instance_id": name} if is_static else {})))
         yield scene.is_stable(group, members)
-        yield 3.0
+        yield WINDOW_S + 10.0  # a storm counts members that come and go within the window
         for member in cast:
             member.close()
             yield 1.0

@@ -180,6 +180,65 @@ def test_a_first_deployment_is_no_storm(new_stage: "NewStage") -> None:
     assert stage.alerts == []
 
 
+@pytest.mark.parametrize("size", [3, 6, 10])
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+@pytest.mark.parametrize("one_by_one", [False, True], ids=["at-once", "one-by-one"])
+def test_a_rolling_restart_of_a_young_group_is_no_storm(
+    new_stage: "NewStage", size: int, cooperative: bool, one_by_one: bool
+) -> None:
+    """A service deployed a minute ago may be deployed again: each member leaves and returns once."""
+    stage = new_stage(protocol="cooperative-sticky" if cooperative else "range")
+    names = [f"m{index}" for index in range(size)]
+    for index, name in enumerate(names):
+        stage.join(name, host=f"/10.0.0.{index}")
+        if one_by_one:
+            stage.rebalance()
+            stage.wait(3_000)
+    if not one_by_one:
+        stage.rebalance()
+    stage.wait(60_000)
+    for index, name in enumerate(names):
+        restart(stage, name, f"n{index}", f"/10.0.0.{index}", cooperative=cooperative, away_ms=4_000)
+        stage.wait(2_000)
+
+    assert sum(stage.group.rebalances.values()) >= 2 * size
+    assert stage.alerts == []
+
+
+def test_a_flapping_member_of_a_young_group_is_a_storm(new_stage: "NewStage") -> None:
+    """Only the first departure is explained by the deployment; who leaves again and again is not."""
+    stage = new_stage()
+    for index in range(3):
+        stage.join(f"m{index}", host=f"/10.0.0.{index}", client="bad" if index == 2 else "good")
+    stage.rebalance()
+    stage.wait(30_000)
+    name = "m2"
+    for index in range(5):
+        stage.leave(name)
+        stage.rebalance()
+        stage.wait(4_000)
+        name = f"again-{index}"
+        stage.join(name, host="/10.0.0.2", client="bad")
+        stage.rebalance()
+        stage.wait(4_000)
+
+    assert [(c.client_id, c.share) for c in stage.told(STORM)[0].culprits] == [("bad", 1.0)]
+
+
+def test_a_single_member_that_restarts_over_and_over_is_a_storm(new_stage: "NewStage") -> None:
+    """A group that it empties each time has no deployment to explain anything."""
+    stage = new_stage()
+    for index in range(5):
+        stage.join(f"m{index}", host="/10.0.0.0", client="bad")
+        stage.rebalance()
+        stage.wait(8_000)
+        stage.leave(f"m{index}")
+        stage.end_join_phase()
+        stage.wait(2_000)
+
+    assert [c.client_id for c in stage.told(STORM)[0].culprits] == ["bad"]
+
+
 def test_one_rebalance_with_three_state_changes_is_no_storm(new_stage: "NewStage") -> None:
     """A threshold of two is not reached by one rebalance, however many states it passes."""
     stage = new_stage({"rebalance_storm": {"rebalances": 2}})
@@ -232,6 +291,34 @@ def test_the_cost_counts_the_members_it_stops(new_stage: "NewStage") -> None:
         stage.end_join_phase()
 
     assert "which stops 1 member each time" in stage.told(STORM)[0].cost
+
+
+def test_a_leader_that_looks_again_after_each_assignment_is_no_storm(new_stage: "NewStage") -> None:
+    """kafka-python's leader joins again right after Stable: one rebalance more for each of a restart."""
+    stage = new_stage()
+    members = stage.start(6)
+    stage.wait(60 * MINUTE)
+    leader = members[-1]
+    for index, member in enumerate(members[:-1]):
+        restart(stage, member, generated("app", index), f"/10.0.1.{index}", cooperative=False, away_ms=1_000)
+        stage.wait(200)
+        stage.rejoin(leader, CauseKind.LEADER_REJOINED, "Leader re-joining group during Stable")
+        stage.rebalance()
+
+    assert stage.told(STORM) == []
+
+
+def test_a_leader_that_never_stops_joining_is_a_storm(new_stage: "NewStage") -> None:
+    """Only one rejoin after each other rebalance is explained."""
+    stage = new_stage()
+    leader = stage.start(3)[0]
+    stage.wait(60 * MINUTE)
+    for _ in range(12):
+        stage.wait(200)
+        stage.rejoin(leader, CauseKind.LEADER_REJOINED, "Leader re-joining group during Stable")
+        stage.rebalance()
+
+    assert "leader" in stage.told(STORM)[0].advice
 
 
 def test_a_known_cause_is_named_before_those_nobody_told(new_stage: "NewStage") -> None:

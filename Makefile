@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench conformance format lock
+.PHONY: help setup demo test check conformance faults bench conformance format lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ check: | $(BIN)/groupwatch ## lint, format, types and the direction of imports
 format: | $(BIN)/groupwatch ## put the code into its one format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+conformance: | $(BIN)/groupwatch ## a long random schedule, judged by the brokers (ARGS="--mode quiet --seed 7 --kills 3")
+	$(BIN)/python -m tests.live.conformance $(ARGS)
+
+faults: | $(BIN)/groupwatch ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
+	$(BIN)/python -m tests.live.faults $(ARGS)
 
 bench: | $(BIN)/groupwatch ## the measurements of the README (ARGS=--help for the parts)
 	$(BIN)/groupwatch bench $(ARGS)

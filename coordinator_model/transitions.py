@@ -133,7 +133,8 @@ def reach(turn: Turn, target: Target) -> bool:
         return False
     replaces = _retract(turn, target)
     for state in _way(turn.group, target):
-        replaces = _fill(turn, state, target, replaces)
+        _fill(turn, state, target, replaces)
+        replaces = None  # the first move has replaced it
     make(turn, target, replaces=replaces)
     return True
 

@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check conformance faults bench conformance format lock
+.PHONY: help setup demo test check faults bench conformance format lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,9 +43,6 @@ format: | $(BIN)/groupwatch ## put the code into its one format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-conformance: | $(BIN)/groupwatch ## a long random schedule, judged by the brokers (ARGS="--mode quiet --seed 7 --kills 3")
-	$(BIN)/python -m tests.live.conformance $(ARGS)
-
 faults: | $(BIN)/groupwatch ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
 	$(BIN)/python -m tests.live.faults $(ARGS)
 
@@ -53,7 +50,7 @@ bench: | $(BIN)/groupwatch ## the measurements of the README (ARGS=--help for th
 	$(BIN)/groupwatch bench $(ARGS)
 
 conformance: | $(BIN)/groupwatch ## our transitions against the broker's own answers (ARGS="--seed 7")
-	$(BIN)/python tests/live/conformance.py $(ARGS)
+	$(BIN)/python -m tests.live.conformance $(ARGS)
 
 lock: ## make both locks again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \

@@ -66,6 +66,8 @@ class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
     """When the group was last seen to become Stable."""
     members_max: int = 0
     """Most members seen at once since this history began."""
+    settled_ms: int = -1
+    """When the first deployment of a group that began empty was complete; -1: not, or long ago."""
 
 
 class Occurrence(msgspec.Struct, array_like=True, kw_only=True):

@@ -135,7 +135,7 @@ def _is_first_departure(memory: StormMemory, leave: Leave | None, opened_ms: int
 
 
 def _is_deployment(memory: StormMemory, trigger: Trigger, by_member: Mapping[int, Leave]) -> bool:
-    """Say whether an arrival belongs to a first deployment: still there, or restarted once it was complete."""
+    """Say whether an arrival belongs to a first deployment: still there, or restarted since."""
     is_restarted = trigger.at_ms <= memory.settled_ms and trigger.member in by_member
     return trigger.fresh and (not trigger.gone or is_restarted)
 

@@ -16,7 +16,8 @@ DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
 
 
-def _known_metrics() -> set[str]:
+def known_metrics() -> set[str]:
+    """Every name that a scrape of ours can have."""
     registry = CollectorRegistry()
     OwnMetrics(registry)
     own = {(metric.name, metric.type) for metric in registry.collect()}
@@ -30,7 +31,7 @@ def test_dashboards_and_rules_use_only_metrics_that_exist(file: str) -> None:
     """A panel over a metric that nobody exports is an empty panel for ever."""
     used = set(METRIC.findall((DEPLOY / file).read_text()))
 
-    assert used - _known_metrics() == set()
+    assert used - known_metrics() == set()
     assert used
 
 

@@ -27,29 +27,29 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	  || { echo "make setup: pip could not install the locked packages; above it says why (network? mirror? see pip config)." >&2; exit 1; }
 	@touch $@
 
-demo: | $(BIN)/groupwatch ## real Kafka, real consumers that misbehave, and the job that tells on them
+demo: setup ## real Kafka, real consumers that misbehave, and the job that tells on them
 	$(BIN)/groupwatch demo $(ARGS)
 
-test: | $(BIN)/groupwatch ## all tests, live ones included (TESTS=tests/unit for a part)
+test: setup ## all tests, live ones included (TESTS=tests/unit for a part)
 	$(BIN)/python -m pytest $(TESTS) $(ARGS)
 
-check: | $(BIN)/groupwatch ## lint, format, types and the direction of imports
+check: setup ## lint, format, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: | $(BIN)/groupwatch ## put the code into its one format
+format: setup ## put the code into its one format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-faults: | $(BIN)/groupwatch ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
+faults: setup ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
 	$(BIN)/python -m tests.live.faults $(ARGS)
 
-bench: | $(BIN)/groupwatch ## the measurements of the README (ARGS=--help for the parts)
+bench: setup ## the measurements of the README (ARGS=--help for the parts)
 	$(BIN)/groupwatch bench $(ARGS)
 
-conformance: | $(BIN)/groupwatch ## our transitions against the broker's own answers (ARGS="--seed 7")
+conformance: setup ## our transitions against the broker's own answers (ARGS="--seed 7")
 	$(BIN)/python -m tests.live.conformance $(ARGS)
 
 lock: ## make both locks again from pyproject.toml (needs uv)
@@ -57,6 +57,3 @@ lock: ## make both locks again from pyproject.toml (needs uv)
 	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
 	printf 'hatchling\neditables\nsetuptools\nwheel\n' | uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --upgrade --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-build.lock
-
-$(BIN)/groupwatch:
-	@echo "There is no $(VENV) yet: run make setup first." >&2; exit 1

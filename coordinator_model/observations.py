@@ -80,14 +80,14 @@ class StaticMemberReplaced(GroupObservation, tag="repl", frozen=True, kw_only=Tr
 
 
 class RebalanceStarted(GroupObservation, tag="prep", frozen=True, kw_only=True):
-    """"Preparing to rebalance": the group is in PreparingRebalance, still at ``generation``."""
+    """The line "Preparing to rebalance": the group is in PreparingRebalance, still at ``generation``."""
 
     generation: int
     reason: Reason
 
 
 class JoinPhaseEnded(GroupObservation, tag="stab", frozen=True, kw_only=True):
-    """"Stabilized": the group entered CompletingRebalance with this new generation."""
+    """The line "Stabilized": the group entered CompletingRebalance with this new generation."""
 
     generation: int
     member_count: int

@@ -136,7 +136,9 @@ def _job(kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, cores: int) ->
     page = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "streaming", "run", "--config", str(config)]
     with (folder / "latency-job.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+        process = subprocess.Popen(  # noqa: S603 - ourselves, with arguments we build
+            command, stdout=log, stderr=log, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+        )
     try:
         _await(lambda: _is_ready(process, page), "the job was not ready")
         yield page
@@ -196,7 +198,8 @@ def moments_in(lines: Iterator[str], happened: dict[str, dict[str, str]]) -> Mom
         subject = alerts.get(match[3]) if match else None
         if match is None or subject is None or subject in found:
             continue
-        if ("has failed" in match[4]) if subject[0] == "SessionTimeout" else (POLL_TIMEOUT_REASON in match[4]):
+        sign = "has failed" if subject[0] == "SessionTimeout" else POLL_TIMEOUT_REASON
+        if sign in match[4]:
             found[subject] = _line_ms(match[1], match[2])
     return found
 

@@ -101,8 +101,9 @@ _LINE = (
     '"request":{"groupId":"%s","generationId":%d,"memberId":"%s","groupInstanceId":null},"response":'
     '{"throttleTimeMs":0,"errorCode":0},"connection":"10.0.0.1:9092-10.1.2.3:4%04d-0-%d","totalTimeMs":0.771,'
     '"requestQueueTimeMs":0.093,"localTimeMs":0.302,"remoteTimeMs":0.0,"throttleTimeMs":0,'
-    '"responseQueueTimeMs":0.156,"sendTimeMs":0.064,"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS",'
-    '"listener":"PLAINTEXT","clientInformation":{"softwareName":"apache-kafka-java","softwareVersion":"3.9.2"}} '
+    '"responseQueueTimeMs":0.156,"sendTimeMs":0.064,"securityProtocol":"PLAINTEXT",'
+    '"principal":"User:ANONYMOUS","listener":"PLAINTEXT","clientInformation":'
+    '{"softwareName":"apache-kafka-java","softwareVersion":"3.9.2"}} '
     "(kafka.request.logger)"
 )
 
@@ -110,13 +111,9 @@ _LINE = (
 def heartbeat_line(population: Population, group: int, member: int, at_ms: int, sequence: int) -> bytes:
     """Return the request log's line about one heartbeat of one member, in UTC; about 700 bytes."""
     second = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return _filled(population, group, member, second, at_ms % 1000, sequence)
-
-
-def _filled(population: Population, group: int, member: int, second: str, milli: int, sequence: int) -> bytes:
     port = (group * 7 + member) % 10_000
     name, member_id = population.group(group), population.member_ids(group)[member]
-    filled = (second, milli, sequence, group, member + 1, name, 1, member_id, port, sequence % 40)
+    filled = (second, at_ms % 1000, sequence, group, member + 1, name, 1, member_id, port, sequence % 40)
     return (_LINE % filled).encode()
 
 

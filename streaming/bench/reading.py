@@ -10,10 +10,10 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from streaming import topics
+from streaming.beginning import Beginning, capture
 from streaming.bench import rig
 from streaming.bench.material import Beats, Commits, Generations, Population
 from streaming.bench.targets import percentile
-from streaming.beginning import Beginning, capture
 from streaming.embedded.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.plan import ClusterPlan
 
@@ -92,7 +92,7 @@ def heartbeats(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, 
             rig.await_ready(one)
         floor_s, ours_s = 0.0, 0.0
         for _ in range(_RUNS):
-            rows, floor_s, ours_s = _caught_up(spark, kafka, plan, began, population, rounds)
+            rows, floor_s, ours_s = _caught_up(spark, kafka, plan, began, population, rounds=rounds)
     return _row(rows, floor_s, ours_s) | {
         "groups": population.groups,
         "members": population.groups * population.members,
@@ -111,6 +111,7 @@ def _caught_up(
     plan: ClusterPlan,
     began: Beginning,
     population: Population,
+    *,
     rounds: int,
 ) -> tuple[int, float, float]:
     """Let heartbeats come while the job is down; returns rows, and the seconds of the floor and of ours."""
@@ -133,8 +134,6 @@ def _caught_up(
         ours_s, batches = rig.follow(query, targets, 1)
     rig.say(f"heartbeats ours {rows / ours_s:,.0f} rows/s; batches {batches.durations()[:4]} s")
     return rows, floor_s, ours_s
-
-
 
 
 def batch_times(told: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:

@@ -6,20 +6,20 @@ first to the end of the one that counts as the last.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streaming import beginning, session, sources
-from streaming.bench import material
 from streaming.beginning import Beginning
+from streaming.bench import material
 from streaming.cluster_job import ClusterJob
 from streaming.config import Config
 from streaming.embedded.kafka import EmbeddedKafka
@@ -32,7 +32,13 @@ _PATIENCE_S = 900.0
 _ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that a broker lets produce to internal topics."""
 
-Fill = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+class Fill(Protocol):
+    """A function for ``mapInArrow`` that makes rows of task numbers."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        ...
 
 
 class BenchError(Exception):
@@ -128,11 +134,11 @@ class Batches:
 
 
 def _start_s(progress: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(progress["timestamp"]).timestamp()
+    return datetime.fromisoformat(str(progress["timestamp"])).timestamp()
 
 
 def _end_s(progress: Mapping[str, Any]) -> float:
-    return _start_s(progress) + progress["durationMs"]["triggerExecution"] / 1000
+    return _start_s(progress) + float(progress["durationMs"]["triggerExecution"]) / 1000
 
 
 def follow(query: StreamingQuery, targets: Mapping[str, list[int]], more: int) -> tuple[float, Batches]:
@@ -154,7 +160,9 @@ def follow(query: StreamingQuery, targets: Mapping[str, list[int]], more: int) -
     raise BenchError(f"the query did not catch up within {_PATIENCE_S:.0f} s")
 
 
-def floor(spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]) -> float:
+def floor(
+    spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]
+) -> float:
     """Return the seconds that Spark needs to read the same rows, the same way, into nothing."""
     rows = sources.read(spark, plan, began, len(began.events_ends))
     query = (

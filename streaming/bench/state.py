@@ -56,7 +56,9 @@ def _minute(population: Population, minute: int) -> list[Seen]:
         if minute % 5 == 0:
             seen += _rebalance(population, number, minute, at_ms, offset)
         seen += [
-            _seen(at_ms + 30_000, Source.OFFSETS, offset + _COMMIT_OFFSET, _commits(population, number, at_ms)),
+            _seen(
+                at_ms + 30_000, Source.OFFSETS, offset + _COMMIT_OFFSET, _commits(population, number, at_ms)
+            ),
             *_beats(population, number, minute, at_ms, offset),
         ]
     end_ms = at_ms + 60_000
@@ -109,9 +111,7 @@ def _rebalance(population: Population, number: int, minute: int, at_ms: int, off
                 session_timeout_ms=45_000,
                 rebalance_timeout_ms=300_000,
                 topics=(population.topic(number),),
-                assigned={
-                    population.topic(number): tuple(range(index, population.partitions, len(members)))
-                },
+                assigned={population.topic(number): tuple(range(index, population.partitions, len(members)))},
             )
             for index, member in enumerate(members)
         ),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_model.causes import (
+    cause_by,
     emptied,
     gone_for_good,
     start_before_emptiness,
@@ -26,6 +27,7 @@ from coordinator_model.observations import (
 )
 from coordinator_model.rebalances import unburn
 from coordinator_model.sessions import end_silent, start_by_silence
+from coordinator_model.silence import was_heard
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
@@ -114,8 +116,10 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
     is_new = place(GroupState.EMPTY, what.generation) > place_of(group)
     start = start_by_emptiness(group, turn.at_ms)
     how = start.kind
-    silent = end_silent(turn, turn.at_ms) if is_new and how is CauseKind.UNKNOWN else None
-    why = silent or _why_empty(group, what, turn.at_ms)
+    seen = _seen_to_end(turn) if is_new and how is CauseKind.UNKNOWN else None
+    if seen is not None and seen.kind is CauseKind.ALL_MEMBERS_LEFT:
+        how = CauseKind.MEMBER_LEFT
+    why = seen or _why_empty(group, what, turn.at_ms)
     if how is CauseKind.SYNC_TIMEOUT:
         why = start
     else:
@@ -127,6 +131,20 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
         Target(to=GroupState.EMPTY, generation=what.generation, at_ms=turn.at_ms, cause=why, start=start),
     )
     group.protocol_type, group.protocol = what.protocol_type, None
+
+
+def _seen_to_end(turn: Turn) -> Cause | None:
+    """Return what emptied a group whose members' requests we read; None where that is not known.
+
+    Who was not silent must have left: the answer to its LeaveGroup is logged a little after the record.
+    """
+    group = turn.group
+    members = list(group.members)
+    could_be_heard = group.state is GroupState.STABLE and all(map(was_heard, group.members.values()))
+    silent = end_silent(turn, turn.at_ms)
+    if silent is None and members and could_be_heard and turn.reads_requests:
+        return cause_by(group, CauseKind.ALL_MEMBERS_LEFT, members[-1])
+    return silent
 
 
 def _why_empty(group: Group, what: GroupRecorded, at_ms: int) -> Cause:

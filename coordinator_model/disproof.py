@@ -14,6 +14,9 @@ from coordinator_model.transitions import (
     restate_guess,
 )
 
+_FALLBACKS = frozenset({CauseKind.UNKNOWN, CauseKind.SESSION_TIMEOUT})
+"""Inferred reasons that a join which came before gives way to: whoever fell silent then only held it up."""
+
 
 def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
     """Take back a session timeout that the model concluded, if the group's heartbeats are still accepted.
@@ -80,7 +83,7 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
     is_earlier = what.arrived_at_ms < last.started_at_ms - GUESS_TOLERANCE_MS
     is_reason = (
         why.kind is not CauseKind.UNKNOWN
-        and last.cause.kind is CauseKind.UNKNOWN
+        and last.cause.kind in _FALLBACKS
         and what.arrived_at_ms <= last.started_at_ms
     )
     if is_earlier or is_reason:

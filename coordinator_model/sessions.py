@@ -74,7 +74,7 @@ def start_by_silence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
 
 def _silent(turn: Turn, at_ms: int) -> list[tuple[int, str]]:
     """Return the members whose session was over, with when it ended, earliest first."""
-    if turn.context.info_live or not turn.context.requests_live:
+    if not turn.reads_requests:
         return []
     return sorted(
         (min(runs_out_at(member) or at_ms, at_ms), member.member_id)

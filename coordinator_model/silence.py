@@ -20,7 +20,11 @@ def has_run_out(member: Member, at_ms: int) -> bool:
     return ends_at_ms is not None and ends_at_ms - TOLERANCE_MS <= at_ms
 
 
+def was_heard(member: Member) -> bool:
+    """Say whether any request of the member was seen accepted, so that its silence means something."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
+
+
 def went_silent(member: Member, at_ms: int) -> bool:
     """Say whether the member was heard in the request log before, and was silent too long at ``at_ms``."""
-    was_heard = max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
-    return was_heard and has_run_out(member, at_ms)
+    return was_heard(member) and has_run_out(member, at_ms)

@@ -75,6 +75,11 @@ class Turn:
         """Say whether the request log and timers may move the group."""
         return not self.context.info_live and self.group.group_type == "classic"
 
+    @property
+    def reads_requests(self) -> bool:
+        """Say whether requests are what tells of members: the INFO log would tell better."""
+        return self.context.requests_live and not self.context.info_live
+
     def diverged(self, kind: str) -> None:
         """Count one kind of divergence, once for each turn."""
         if kind not in self.step.divergences:

@@ -111,3 +111,37 @@ def missing_and_extra(
     missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0))]
     extra = [key for key, n in list(ours.items()) for _ in range(max(n - theirs[key], 0))]
     return missing, extra
+
+
+_REASONS = (
+    ("Adding new member", {"member_joined"}),
+    ("explicit `LeaveGroup`", {"member_left", "poll_timeout"}),
+    ("heartbeat expiration", {"session_timeout"}),
+    ("re-joining group during Stable", {"leader_rejoined", "partitions_changed"}),
+    ("pending sync request expiration", {"sync_timeout"}),
+    ("static member", {"static_member_replaced", "subscription_changed"}),
+    ("Updating metadata for member", {"subscription_changed", "protocol_changed"}),
+)
+
+
+def wrong_causes(
+    transitions: list[dict[str, Any]], expected: list[tuple[str, str, int, str]]
+) -> tuple[int, list[tuple[str, int, str, str]]]:
+    """Return how many starts of rebalances were compared, and (group, generation, ours, reason) that differ.
+
+    A generation can begin to rebalance twice after a failover; those are left out.
+    """
+    ours: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for t in effective(transitions):
+        if t["to"] == "PreparingRebalance":
+            ours[(t["group"], t["generation"])].append(t["cause"]["kind"])
+    compared, wrong = 0, []
+    for group, state, generation, reason in expected:
+        kinds = ours.get((group, generation), [])
+        allowed = next((found for part, found in _REASONS if part in reason), None)
+        if state != "PreparingRebalance" or len(kinds) != 1 or allowed is None:
+            continue
+        compared += 1
+        if kinds[0] not in allowed:
+            wrong.append((group, generation, kinds[0], reason))
+    return compared, wrong

@@ -61,6 +61,7 @@ def keep(outcome: Outcome, folder: Path) -> None:
     (folder / "transitions.jsonl").write_text("\n".join(json.dumps(one) for one in outcome.transitions))
     (folder / "alerts.jsonl").write_text("\n".join(json.dumps(one) for one in outcome.alerts))
     (folder / "polls.jsonl").write_text("\n".join(json.dumps(vars(one)) for one in outcome.polls))
+    (folder / "lines.txt").write_text("\n".join(outcome.lines))
     (folder / "metrics.txt").write_text(outcome.metrics)
 
 
@@ -73,13 +74,17 @@ def judge(outcome: Outcome, *, require: float, lenient: bool) -> bool:
         say(f"  {poll.asked_at_ms} {poll.group}: broker {poll.state}, we {claimed}")
     told = len(comparing.effective(outcome.transitions))
     say(f"transitions {told}, missing {missing[:TOLD_MAX]}, extra {extra[:TOLD_MAX]}")
+    compared, wrong = outcome.wrong_causes()
+    say(f"causes: {len(wrong)} of {compared} wrong")
+    for group, generation, kind, reason in wrong[:TOLD_MAX]:
+        say(f"  {group} generation {generation}: we {kind}, broker: {reason[:150]}")
     say(f"told in two ways: {outcome.twofold}")
     final = outcome.states == outcome.brokers_states
     if not final:
         say(f"final states: brokers {outcome.brokers_states}, we {outcome.states}")
     _print_alerts(outcome)
     say(f"job exit code {outcome.exit_code}")
-    exact = lenient or not (missing or extra)
+    exact = lenient or not (missing or extra or wrong)
     good = result.share >= require and exact and final
     return good and not outcome.twofold and outcome.exit_code == 0
 

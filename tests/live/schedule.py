@@ -66,6 +66,10 @@ class Outcome:
         """Compare the transitions with the lines of ``server.log``."""
         return comparing.missing_and_extra(self.transitions, comparing.logged(self.lines))
 
+    def wrong_causes(self) -> tuple[int, list[tuple[str, int, str, str]]]:
+        """Compare why rebalances began with the reasons in ``server.log``."""
+        return comparing.wrong_causes(self.transitions, comparing.logged(self.lines))
+
     def delays_ms(self) -> list[int]:
         """Return how long each alert took from its detection to the webhook, shortest first."""
         detected = {f"{one['id']}/{one['revision']}": one["detected_at_ms"] for one in self.alerts}

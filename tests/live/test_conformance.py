@@ -40,6 +40,7 @@ def agrees(outcome: Outcome) -> None:
     assert result.judged > 50
     assert result.share >= 0.999, result.wrong[:5]
     assert outcome.missing_and_extra() == ([], [])
+    assert outcome.wrong_causes()[1] == []
 
 
 def test_full_agrees_with_the_brokers_though_the_job_is_killed(full: Outcome) -> None:

@@ -90,6 +90,16 @@ def test_missing_and_extra_are_told_apart() -> None:
     assert extra == [("g", "Stable", 2)]
 
 
+def test_a_wrong_cause_is_found() -> None:
+    """A rebalance that began by a timeout did not begin because somebody left."""
+    logged = [("g", "PreparingRebalance", 4, "removing member m on heartbeat expiration")]
+    right = told("PreparingRebalance", 1, 4, cause={"kind": "session_timeout"})
+    wrong = told("PreparingRebalance", 1, 4, cause={"kind": "member_left"})
+
+    assert comparing.wrong_causes([right], logged) == (1, [])
+    assert comparing.wrong_causes([wrong], logged) == (1, [("g", 4, "member_left", logged[0][3])])
+
+
 def test_damage_is_the_same_each_time_and_partly_readable() -> None:
     """A seed fixes every piece, and some pieces must not be counted."""
     pieces = damage.offsets(random.Random(1), 100)

@@ -484,8 +484,7 @@ def run(sights: list[Seen], context: Context, *, saved: bool = False) -> tuple[G
     """Apply everything, firing deadlines on the way; ``saved`` stores and loads the group each time."""
     group, steps = classic.new_group("g"), []
     for sight in sights:
-        due_ms = classic.due_at(group, context)
-        if due_ms is not None and due_ms <= sight.at_ms:
+        while (due_ms := classic.due_at(group, context)) is not None and due_ms <= sight.at_ms:
             steps.append(classic.pass_time(group, due_ms, context))
         steps.append(classic.apply(group, sight, context))
         if saved:

@@ -161,7 +161,11 @@ ROUTES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(actions, max_size=40), ROUTES)
 def test_a_receiver_ends_up_believing_what_is_true(
     make_alert: Any, topic: "MemoryTopic", history: list[tuple[str, str]], routes: Any

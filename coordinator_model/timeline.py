@@ -14,7 +14,7 @@ import msgspec
 from coordinator_model import classic, evidence
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
-from coordinator_model.folding import is_quiet, run_key, split
+from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.observations import Seen
@@ -116,15 +116,19 @@ class Timeline:
 
     def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
         """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
+        count = 1
         while True:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = split(runs, stop_ms)
-            if heads and all(is_quiet(live.group, head) for head in heads):
+            heads = in_time(heads)
+            if heads and are_quiet(live.group, heads):
                 self._apply_folded(live, heads)
             elif heads:
-                heads, tails = split(runs, limit_ms)
+                # One by one until nothing comes of them again, which is looked for ever more rarely.
+                stop_ms = min(limit_ms, first_times(heads, count))
+                count *= 2
+                heads, tails = split(runs, stop_ms)
                 self._apply_singly(live, heads)
-                return tails
             runs = tails
             if stop_ms == limit_ms or not runs:
                 return runs

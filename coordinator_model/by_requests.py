@@ -97,7 +97,7 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
     group = turn.group
     if what.generation >= group.generation:
         first_ms = max(what.times[0], group.state_since_ms)
-        expire_silent(turn, first_ms)
+        expire_silent(turn, first_ms, heard=what.member_id)
         prove(turn, GroupState.PREPARING_REBALANCE, what.generation, first_ms, _UNKNOWN)
     member = _present(turn, what.member_id, what.generation, what)
     if member is None:
@@ -254,6 +254,7 @@ def _sync_answered(turn: Turn, what: SyncAnswered) -> None:
     if what.error_code == NONE:
         _sync_accepted(turn, what)
     elif what.error_code == REBALANCE_IN_PROGRESS and what.generation >= turn.group.generation:
+        expire_silent(turn, turn.at_ms, heard=what.member_id)
         prove(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms, _UNKNOWN)
     elif what.error_code == UNKNOWN_MEMBER_ID:
         _unknown_member(turn, what.member_id, what.generation)

@@ -80,7 +80,8 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
     last = group.rebalance
     if last is None or what.generation != last.old_generation + 1 or group.generation != what.generation:
         return
-    is_earlier = what.arrived_at_ms < last.started_at_ms - GUESS_TOLERANCE_MS
+    started_at_ms = max(what.arrived_at_ms, last.not_before_ms)
+    is_earlier = started_at_ms < last.started_at_ms - GUESS_TOLERANCE_MS
     is_reason = (
         why.kind is not CauseKind.UNKNOWN
         and last.cause.kind in _FALLBACKS
@@ -93,7 +94,7 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
             Target(
                 to=GroupState.PREPARING_REBALANCE,
                 generation=last.old_generation,
-                at_ms=what.arrived_at_ms,
+                at_ms=started_at_ms,
                 cause=better,
                 basis=Basis.INFERRED,
             ),

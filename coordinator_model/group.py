@@ -153,6 +153,8 @@ class Rebalance(msgspec.Struct, array_like=True, kw_only=True):
     silent: tuple[str, ...] = ()
     """Members that had been silent for their session timeout when the join phase ended: parked in
     it, or gone, which the generation's list of members tells."""
+    not_before_ms: int = -1
+    """When the state before it began: it cannot have started earlier."""
 
 
 class Group(msgspec.Struct, array_like=True, kw_only=True):

@@ -44,14 +44,25 @@ def run_out(turn: Turn, now_ms: int) -> None:
         members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
 
 
-def expire_silent(turn: Turn, at_ms: int) -> None:
-    """Take out the silent members of a Stable group that is known to rebalance at ``at_ms``."""
+def expire_silent(turn: Turn, at_ms: int, *, heard: str) -> None:
+    """Take out the silent members of a group that is known to rebalance at ``at_ms``.
+
+    ``heard`` is the member whose answer tells so.  In the sync phase followers wait in their parked
+    SyncGroup, so only the silence of the leader means something.
+    """
     group = turn.group
-    if not turn.may_infer or group.state is not GroupState.STABLE:
+    if not turn.may_infer or group.state not in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
         return
+    in_sync_phase = group.state is GroupState.COMPLETING_REBALANCE
     for ended_at_ms, member_id in _silent(turn, at_ms):
+        if member_id == heard or (in_sync_phase and not _is_known_leader(group, member_id)):
+            continue
         _depart_silent(turn, member_id, ended_at_ms)
         members_gone(turn, ended_at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
+
+
+def _is_known_leader(group: Group, member_id: str) -> bool:
+    return member_id == group.leader_id and group.leader_basis is Basis.OBSERVED
 
 
 def end_silent(turn: Turn, at_ms: int) -> Cause | None:

@@ -149,8 +149,11 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
     group = turn.group
     came_from = group.state
     forget_guesses(group, target.to, target.generation)  # of an earlier visit, before the group went back
+    before_ms = group.state_since_ms
     group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
+    if group.rebalance is not None and target.to is GroupState.PREPARING_REBALANCE:
+        group.rebalance.not_before_ms = before_ms
     _tell(turn, came_from, target, replaces)
 
 

@@ -254,7 +254,7 @@ class Outbox:
         if not self._worth_telling(alert):
             return  # long over, and never told here; there may be very many of these
         should = self._should_know(alert)
-        if is_news or doubts or told is None or told.severity is not should:
+        if is_news or told is None or told.severity is not should:
             late = self._is_late(alert, item.timestamp_ms, now_ms)
             self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
         else:

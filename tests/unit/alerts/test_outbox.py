@@ -273,6 +273,22 @@ def test_doubts_outlive_processes_that_could_not_end_them(
     assert make_desk().send() == [("a1", 1, [("resolved", "warning"), ("firing", "critical")])]
 
 
+@pytest.mark.parametrize("closing", [False, True])
+def test_an_attempt_under_way_stays_in_doubt(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert, *, closing: bool
+) -> None:
+    """The warning is being posted when the escalation comes and the process ends, killed or in a stop."""
+    desk = make_desk()
+    topic.write(make_alert())
+    desk.read()
+    assert desk.work() is not None
+    topic.write(make_alert(revision=1, severity=Severity.CRITICAL))
+    desk.read()
+    if closing:
+        desk.reader.commit(desk.log, closing=True)
+    assert make_desk().send() == [("a1", 1, [("resolved", "warning"), ("firing", "critical")])]
+
+
 def test_a_clean_stop_leaves_no_doubt(
     topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
 ) -> None:

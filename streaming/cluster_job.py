@@ -193,13 +193,16 @@ class ClusterJob:
             progress=self.progress,
         )
         sink = BatchSink(self.plan, began.run, out, self._apply, self.progress.batch_done)
-        running = query.start(self._spark, self.plan, began, events_partitions, sink)
+        # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
         clock.start()
         try:
-            self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
+            running = query.start(self._spark, self.plan, began, events_partitions, sink)
+            try:
+                self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
+            finally:
+                _stop_gently(running)
         finally:
-            _stop_gently(running)
             self._clock = None
             clock.stop()
 

@@ -5,10 +5,8 @@ heartbeats and commits of one member with one answer are folded into one observa
 across a copy of the clock: what stands before it must not seem to come after it.
 """
 
-import gc
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
@@ -19,6 +17,7 @@ from coordinator_model import coordinator_log, log_envelope, request_log
 from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
 from streaming import heartbeat_lines
+from streaming.collector import collector_paused
 from streaming.decoded import Decoded
 from streaming.stretches import Place, Stretch, heard_in
 
@@ -49,20 +48,8 @@ def decode_events(
     """
     names = ("partition", "offset", "timestamp_ms", "key", "value")
     rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-    with _collector_paused():
+    with collector_paused():
         return decode_rows(rows, shard_count=shard_count, backlog_ends=backlog_ends, timezone=timezone)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Nothing made here has cycles, and looking for them again and again took a sixth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def decode_rows(

@@ -17,6 +17,7 @@ import pandas as pd
 from alerts.rules import RuleJudge
 from coordinator_model.observations import Clock, EventsClock, Seen, unpack
 from coordinator_model.shard import Judge, Outputs, Shard
+from streaming.collector import collector_paused
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"
 """Frozen in every checkpoint: change it and no checkpoint can be read."""
@@ -47,11 +48,14 @@ class ShardStage:
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
         """Apply one batch's cells to one shard; yields at most one frame of ``OUTPUT_SCHEMA``."""
-        seen = [one for frame in frames for cell in frame["payload"] for one in unpack(bytes(cell))]
-        due_ms, blob = _stored(state)
-        if blob is not None and not needs_look(seen, due_ms):
-            return
-        rows, blob, due_ms = self.advance(int(key[1]), seen, blob)
+        # Nothing made here has cycles, and a shard's many small objects are looked through again and again.
+        with collector_paused():
+            seen = [one for frame in frames for cell in frame["payload"] for one in unpack(bytes(cell))]
+            due_ms, blob = _stored(state)
+            if blob is not None and not needs_look(seen, due_ms):
+                return
+            rows, blob, due_ms = self.advance(int(key[1]), seen, blob)
+            del seen
         state.update((STATE_VERSION, due_ms, blob))
         if rows:
             yield pd.DataFrame(rows, columns=["kind", "key", "value"])

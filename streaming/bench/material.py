@@ -17,6 +17,8 @@ FILL_SCHEMA = "key binary, value binary, partition int"
 
 _ARROW = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
 _ROWS = 10_000
+SESSION_MS = 1_800_000
+"""So long, a broker's maximum, that no session runs out while the bench fills a topic."""
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 Row = tuple[bytes, bytes, int]
 
@@ -91,7 +93,7 @@ def group_value(population: Population, number: int, generation: int, at_ms: int
         assigned = struct.pack(">hi", 1, 1) + text(topic)
         assigned += struct.pack(f">i{len(owned)}i", len(owned), *owned) + struct.pack(">i", -1)
         out += text(member) + text(None) + text(f"consumer-{number}-{index + 1}") + text("/10.1.2.3")
-        out += struct.pack(">ii", 300_000, 45_000) + blob(subscribed) + blob(assigned)
+        out += struct.pack(">ii", 300_000, SESSION_MS) + blob(subscribed) + blob(assigned)
     return out
 
 

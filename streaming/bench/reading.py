@@ -24,6 +24,7 @@ HEARTBEATS = 500_000
 BROKERS = 4
 """As many partitions has the events topic, one for the lines of each."""
 INTERVAL_MS = 3_000
+_WARMING_ROUNDS = 2
 _RUNS = 2
 """Of each, in turns; the last one counts, when the JVM is warm and the workers have loaded our code."""
 

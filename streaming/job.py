@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from py4j.protocol import Py4JError
 
 from alerts.alert import Alert
 from alerts.exporter import PictureCollector
@@ -134,7 +135,11 @@ class Monitor:
         if self._notifier is not None:
             self._notifier.stop()
         self._server.stop()
-        self._spark.stop()
+        try:
+            self._spark.stop()
+        except (Py4JError, OSError) as error:
+            # A service manager's SIGTERM goes to the whole process group: the JVM may be gone before us.
+            _log.info("Spark had ended already (%s)", type(error).__name__)
 
 
 def _limits(config: Config) -> Limits:

@@ -86,12 +86,17 @@ class Clock:
         self._leaders_at = float("-inf")
         self._admin: KafkaAdminClient | None = None
         self._last_ms = 0
+        self._ticked = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
 
     def start(self) -> None:
         """Begin to tick in a thread of its own."""
         self._thread.start()
+
+    def await_tick(self, seconds: float) -> bool:
+        """Return when a clock record has been written, or after ``seconds``; says whether one was."""
+        return self._ticked.wait(seconds)
 
     def stop(self) -> None:
         """Stop ticking; returns when the last tick is over."""
@@ -155,6 +160,7 @@ class Clock:
         for future in futures:
             self._note_skew(future.get(timeout=_ANSWER_S), sent_ms)
         self._last_ms = at_ms
+        self._ticked.set()
 
     def _send_copies(self, at_ms: int, skew_ms: dict[int, int]) -> list[Any]:
         # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.

@@ -30,6 +30,8 @@ _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
 """A query that ran this long has earned a quick restart."""
 _STOP_WAIT_S = 30.0
+_FIRST_TICK_S = 5.0
+"""Long enough for a cluster that is well; with one that is not, reading begins without a time."""
 _ASK_EVERY_S = 3.0
 _ASK_AT_ONCE = 17
 """A third of the usual shards: the reports of 100,000 groups should not come in one batch."""
@@ -197,6 +199,7 @@ class ClusterJob:
         self._clock = clock
         clock.start()
         try:
+            clock.await_tick(_FIRST_TICK_S)
             running = query.start(self._spark, self.plan, began, events_partitions, sink)
             try:
                 self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))

@@ -92,8 +92,8 @@ def heartbeats(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, 
         with rig.job(spark, plan) as (one, _):
             rig.await_ready(one)
         floor_s, ours_s = 0.0, 0.0
-        for _ in range(_RUNS):
-            rows, floor_s, ours_s = _caught_up(spark, kafka, plan, began, population, rounds=rounds)
+        for turns in (_WARMING_ROUNDS, rounds):
+            rows, floor_s, ours_s = _caught_up(spark, kafka, plan, began, population, rounds=turns)
     return _row(rows, floor_s, ours_s) | {
         "groups": population.groups,
         "members": population.groups * population.members,

@@ -1,0 +1,167 @@
+"""What the bench fills topics with is what brokers write, and its sums are right."""
+
+import pyarrow as pa
+import pytest
+
+from coordinator_model import request_log
+from coordinator_model.observations import GroupRecorded, Heartbeats, OffsetsCommitted
+from coordinator_model.records import observe
+from coordinator_model.schemas import describe
+from streaming import heartbeat_lines
+from streaming.bench import command, material
+from streaming.bench.latency import moments_in, seconds_to
+from streaming.bench.material import Beats, Commits, Generations, Population
+from streaming.bench.rig import Batches
+from streaming.bench.state import state
+from streaming.bench.targets import TARGETS, Target, percentile
+from streaming.embedded.webhook_probe import Told
+
+AT_MS = 1_750_000_000_123
+POPULATION = Population(groups=7, members=3, partitions=4)
+Row = tuple[bytes, bytes, int]
+
+
+def _rows(fill: Commits | Generations | Beats, tasks: int) -> list[Row]:
+    """Return what the tasks produce, one after the other."""
+    numbers = pa.RecordBatch.from_arrays([pa.array(range(tasks), pa.int64())], names=["id"])
+    made = pa.Table.from_batches(list(fill([numbers])))
+    keys, values, partitions = (column.to_pylist() for column in made.columns)
+    return list(zip(keys, values, partitions, strict=True))
+
+
+def test_commits_are_read_as_kafka_means_them() -> None:
+    """Each group commits all its partitions in each round, to the partition of its shard."""
+    rows = _rows(Commits(POPULATION, tasks=2, rounds=3, from_ms=AT_MS), tasks=2)
+
+    assert len(rows) == 7 * 4 * 3
+    for key, value, partition in rows:
+        seen = observe(key, value, recorded_at_ms=AT_MS)
+        assert isinstance(seen, OffsetsCommitted)
+        assert partition in {POPULATION.shard(n) for n in range(7) if POPULATION.group(n) == seen.group}
+    assert describe(*rows[0][:2])["version"] == 4
+
+
+def test_rounds_follow_one_another() -> None:
+    """A later round's commits lie behind, with greater offsets, as repeats do in the topic."""
+    rows = _rows(Commits(Population(groups=1, partitions=1), tasks=1, rounds=3, from_ms=AT_MS), tasks=1)
+    offsets = [describe(key, value)["value"]["offset"] for key, value, _ in rows]
+
+    assert offsets == sorted(set(offsets))
+
+
+def test_a_generation_has_every_member_and_its_partitions() -> None:
+    """The record of a group divides all partitions among all members."""
+    rows = _rows(Generations(POPULATION, tasks=2, at_ms=AT_MS), tasks=2)
+
+    assert len(rows) == 7
+    for key, value, _ in rows:
+        seen = observe(key, value, recorded_at_ms=AT_MS)
+        assert isinstance(seen, GroupRecorded)
+        owned = [one for member in seen.members for ones in (member.assigned or {}).values() for one in ones]
+        assert (len(seen.members), sorted(owned)) == (3, [0, 1, 2, 3])
+
+
+def test_heartbeats_come_from_known_members_in_the_order_of_time() -> None:
+    """Each line is a heartbeat that the fast path takes, of a member that the group's record names."""
+    rows = _rows(Beats(POPULATION, brokers=2, rounds=2, interval_ms=3_000, from_ms=AT_MS), tasks=2)
+    members = {member for n in range(7) for member in POPULATION.member_ids(n)}
+    times: dict[int, list[str]] = {}
+
+    assert len(rows) == 7 * 3 * 2
+    for key, line, partition in rows:
+        assert heartbeat_lines.LINE.fullmatch(line)
+        message = line[line.index(b"Completed") : line.rindex(b" (kafka")]
+        _, (seen,) = request_log.parse(message, AT_MS)
+        assert isinstance(seen, Heartbeats)
+        assert seen.member_id in members
+        assert key == b"%d" % (partition + 1)
+        times.setdefault(partition, []).append(line[1:24].decode())
+    assert all(one == sorted(one) for one in times.values())
+
+
+def test_a_line_has_the_size_that_the_target_names() -> None:
+    """About 700 bytes: neither the floor nor ours may look better than it is."""
+    line = material.heartbeat_line(Population(groups=10_000), 9_999, 4, AT_MS, 1)
+    assert 630 <= len(line) <= 800
+
+
+def test_the_state_row_measures_groups_that_are_known() -> None:
+    """Hundreds of bytes at least: a shard that only held what it was shown, or lost it, would not do."""
+    row = state()
+    assert 500 < row["bytes_per_group"] < 8192
+
+
+def test_percentiles() -> None:
+    """The smallest value that so many do not exceed; nothing measured is no figure."""
+    values = [float(n) for n in range(1, 101)]
+    assert [percentile(values, part) for part in (0.5, 0.99, 1.0)] == [50.0, 99.0, 100.0]
+    assert percentile([3.0], 0.99) == 3.0
+    with pytest.raises(ValueError, match="nothing was measured"):
+        percentile([], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("smaller", "value", "must", "aim"), [(False, 0.7, True, False), (True, 3.0, True, False)]
+)
+def test_verdicts_know_which_way_is_better(smaller: bool, value: float, must: bool, aim: bool) -> None:
+    """A ratio must be large, a latency small."""
+    target = Target("x", must=4.0 if smaller else 0.6, aim=2.0 if smaller else 0.8, smaller=smaller)
+    verdict = target.verdict({"x": value})
+    assert (verdict["must_holds"], verdict["aim_holds"]) == (must, aim)
+
+
+def test_every_row_has_its_bounds() -> None:
+    """Whatever can be measured can be judged."""
+    assert set(command.ROWS) <= set(TARGETS)
+
+
+def _progress(batch: int, second: float, took_ms: int, position: int, rows: int = 1) -> dict[str, object]:
+    return {
+        "batchId": batch,
+        "timestamp": f"2026-01-01T00:00:{second:06.3f}Z",
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": took_ms},
+        "sources": [{"endOffset": {"topic": {"0": position}}}],
+    }
+
+
+def test_time_runs_from_the_first_batch_to_the_end_of_the_one_that_reached_the_end() -> None:
+    """Pauses between batches count; what comes after does not."""
+    told = [_progress(0, 1.0, 500, 5), _progress(1, 3.0, 1500, 10), _progress(2, 6.0, 1000, 12)]
+    batches = Batches(dict(enumerate(told)))
+
+    assert batches.reaching({"topic": [10]}) == 1
+    assert batches.seconds(1) == pytest.approx(3.5)
+    assert batches.reaching({"topic": [13]}) is None
+
+
+SERVER_LOG = """\
+[2026-01-01 00:00:01,250] INFO [GroupCoordinator id=1] Member m-1 in group g1 has failed, removing it from \
+the group. (org.apache.kafka)
+[2026-01-01 00:00:02,500] INFO [GroupCoordinator id=1] [Group g2] Member m-2 has left group through explicit \
+`LeaveGroup` request; client reason: consumer poll timeout has expired. (org.apache.kafka)
+[2026-01-01 00:00:03,000] INFO [GroupCoordinator id=1] Member m-9 in group g1 has failed, removing it from \
+the group. (org.apache.kafka)
+"""
+
+
+def test_incidents_are_timed_by_the_broker_s_lines() -> None:
+    """Only the lines about the members that something was done to count, each with its own time."""
+    happened = {"SessionTimeout": {"m-1": "g1"}, "PollIntervalExceeded": {"m-2": "g2"}}
+    start_ms = 1_767_225_600_000
+
+    assert moments_in(iter(SERVER_LOG.splitlines()), happened) == {
+        ("SessionTimeout", "g1"): start_ms + 1_250,
+        ("PollIntervalExceeded", "g2"): start_ms + 2_500,
+    }
+
+
+def test_latency_ends_at_the_first_receipt() -> None:
+    """A later revision of the same alert does not make it slower; other alerts do not count."""
+
+    def told(alert: str, received_at_ms: int) -> Told:
+        labels = {"alertname": alert, "group": "g1"}
+        return Told(received_at_ms, "id/0", "firing", labels, {}, "id")
+
+    received = [told("Other", 900), told("SessionTimeout", 1_500), told("SessionTimeout", 9_000)]
+    assert seconds_to({("SessionTimeout", "g1"): 1_000}, received) == {("SessionTimeout", "g1"): 0.5}

@@ -234,7 +234,7 @@ def _leads_the_way(group: Group, what: JoinAnswered) -> bool:
     if what.generation == group.generation + 1 and group.state is GroupState.STABLE:
         return True
     is_this = last.old_generation + 1 == what.generation
-    return is_this and last.cause.kind is CauseKind.UNKNOWN and what.arrived_at_ms <= last.started_at_ms
+    return is_this and last.cause.kind is CauseKind.UNKNOWN and what.arrived_at_ms < last.started_at_ms
 
 
 def _left_behind(turn: Turn, what: JoinAnswered) -> None:

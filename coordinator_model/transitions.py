@@ -183,7 +183,12 @@ def restate(turn: Turn, came_from: GroupState, target: Target, replaces: str) ->
 
 
 def restate_guess(turn: Turn, target: Target) -> None:
-    """Replace the guess of this place by a better one, if it is still a guess."""
+    """Replace the guess of this place by a better one, if it is still a guess.
+
+    One of the very same time would have the same id, which must not get a second content.
+    """
+    if any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses):
+        return
     replaces = forget_guesses(turn.group, target.to, target.generation)
     if replaces is not None:
         restate(turn, _before(turn.group, target), target, replaces)

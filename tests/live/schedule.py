@@ -71,8 +71,11 @@ class Outcome:
         return comparing.wrong_causes(self.transitions, comparing.logged(self.lines))
 
     def delays_ms(self) -> list[int]:
-        """Return how long each alert took from its detection to the webhook, shortest first."""
-        detected = {f"{one['id']}/{one['revision']}": one["detected_at_ms"] for one in self.alerts}
+        """Return how long each alert took from its detection to the webhook, shortest first.
+
+        Later revisions keep the time of the first detection, so only the first one tells.
+        """
+        detected = {f"{one['id']}/0": one["detected_at_ms"] for one in self.alerts if one["revision"] == 0}
         return sorted(page.received_at_ms - detected[page.key] for page in self.pages if page.key in detected)
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     rows = options.rows or list(DEFAULT)
     if "all" in rows:
         rows = list(ROWS)
+    # Unwind like Ctrl-C: the brokers that were started must not outlive us.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     measured = run_bench(rows, scale=options.scale, cores=options.cores, keep=options.keep)
     print(json.dumps(measured, indent=2))  # noqa: T201 - the command's result
     return 0

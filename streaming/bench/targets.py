@@ -32,7 +32,6 @@ class Target:
 TARGETS: Mapping[str, Target] = {
     "backlog": Target("ratio", must=0.6, aim=0.8),
     "heartbeats": Target("ratio", must=0.5, aim=0.8),
-    "live": Target("batch_s_p95", must=5.0, aim=2.0, smaller=True),
     "state": Target("bytes_per_group", must=8192, aim=3072, smaller=True),
     "latency": Target("p99_s", must=4.0, aim=2.0, smaller=True),
 }

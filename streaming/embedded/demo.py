@@ -4,14 +4,12 @@ import heapq
 import itertools
 import logging
 import shutil
-import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 
 import httpx
 import yaml
@@ -22,6 +20,7 @@ from rich.markup import escape
 from streaming.embedded import demo_plan as plan
 from streaming.embedded.demo_cast import Cast, JobProcess
 from streaming.embedded.demo_report import print_findings, verdict
+from streaming.embedded.interruption import interruptible, uninterrupted
 from streaming.embedded.jars import JarError
 from streaming.embedded.java import JavaError
 from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaError
@@ -52,7 +51,7 @@ def run_demo(duration: float | None = None, config_out: Path | None = None) -> i
     logging.getLogger("kafka").setLevel(logging.ERROR)  # clients that die leave warnings in ours
     work = Path(tempfile.mkdtemp(prefix="groupwatch-demo-"))
     try:
-        with _sigterm_as_ctrl_c():
+        with interruptible():
             passed = _play(console, work, duration, config_out)
     except (DemoError, EmbeddedKafkaError, JarError, JavaError, KafkaError, OSError) as error:
         console.print(f"[red]The demo failed:[/red] {error}", soft_wrap=True)
@@ -65,20 +64,6 @@ def run_demo(duration: float | None = None, config_out: Path | None = None) -> i
     else:
         console.print(f"Logs of Kafka, the job and the consumers are in {work}", soft_wrap=True)
     return 0 if passed else 1
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Lets SIGTERM unwind like Ctrl-C, so that nothing we started outlives us."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _play(console: Console, work: Path, duration: float | None, config_out: Path | None) -> bool:
@@ -99,7 +84,8 @@ def _play(console: Console, work: Path, duration: float | None, config_out: Path
         for member in plan.AT_START:
             cast.start(member)
         say("starting the job: groupwatch run --config …")
-        job = stack.enter_context(JobProcess(config, work / "job.log"))
+        with uninterrupted():
+            job = stack.enter_context(JobProcess(config, work / "job.log"))
         page = f"http://127.0.0.1:{http_port}"
         _await_ready(job, page)
         _await_groups(kafka)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from streaming.embedded.interruption import uninterrupted
+
 _CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 """What this very process started: the kernel tells of its end exactly, and wants it collected."""
 
@@ -21,18 +23,19 @@ class Tracked(msgspec.Struct, frozen=True):
 
 def start_tracked(command: list[str], *, mark: str, pid_file: Path, output: Path, cwd: Path) -> Tracked:
     """Starts ``command`` apart from our terminal, so that Ctrl-C here does not reach it."""
-    with output.open("ab") as sink:
-        process = subprocess.Popen(
-            command,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=cwd,
-            start_new_session=True,
-        )
-    _CHILDREN[process.pid] = process
-    tracked = Tracked(process.pid, mark)
-    pid_file.write_bytes(msgspec.json.encode(tracked))
+    with uninterrupted():
+        with output.open("ab") as sink:
+            process = subprocess.Popen(
+                command,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        _CHILDREN[process.pid] = process
+        tracked = Tracked(process.pid, mark)
+        pid_file.write_bytes(msgspec.json.encode(tracked))
     return tracked
 
 

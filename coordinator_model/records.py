@@ -195,7 +195,10 @@ def _count(reader: Reader) -> int:
 
 
 def _protocol_text(reader: Reader) -> str:
-    return reader.text(_present(reader.short_length()))
+    text = reader.short_text()
+    if text is None:
+        raise DecodeError(Fault.BAD_LENGTH, "null")
+    return text
 
 
 def _protocol_partitions(reader: Reader) -> tuple[str, tuple[int, ...]]:

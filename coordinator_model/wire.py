@@ -145,6 +145,23 @@ class Reader:
         """Return the length before a flexible string, bytes or array; None is null."""
         return _checked(self.uvarint() - 1)
 
+    def short_text(self) -> str | None:
+        """Return a non-flexible string; None is null.
+
+        The same as ``text`` behind ``short_length``, in one call: group records are made of these.
+        """
+        data, start, end = self._data, self._position + 2, self._end
+        if start <= end:
+            stop = start + ((data[start - 2] << 8) | data[start - 1])
+            if stop <= end and data[start - 2] < 0x80:
+                self._position = stop
+                try:
+                    return data[start:stop].decode()
+                except UnicodeDecodeError as error:
+                    raise DecodeError(Fault.BAD_UTF8, error.reason) from None
+        size = self.short_length()
+        return None if size is None else self.text(size)
+
     def text(self, size: int) -> str:
         """Return ``size`` bytes of UTF-8."""
         start = self._advance(size)

@@ -106,7 +106,24 @@ def admin_client(address: KafkaAddress) -> KafkaAdminClient:
     Raises:
         kafka.errors.KafkaError: no bootstrap server answers.
     """
-    return KafkaAdminClient(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
+    return _Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
+
+
+class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's own, which fails on brokers before Kafka 3.7."""
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """Return what is known of the brokers.
+
+        kafka-python 3.0.12 takes ``endpoint_type`` out of every answer, and older brokers put none in;
+        so those are asked for their metadata, as kafka-python itself does with brokers before 2.8.
+        """
+        try:
+            return dict(super().describe_cluster())
+        except KeyError:
+            found = dict(self._manager.run(self._get_cluster_metadata, []))
+        brokers = [{**broker, "broker_id": broker["node_id"]} for broker in found["brokers"]]
+        return found | {"brokers": brokers}
 
 
 def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:

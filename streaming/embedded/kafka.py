@@ -13,17 +13,21 @@ from kafka.errors import KafkaError
 from streaming import kafka_io
 from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
 from streaming.embedded.java import java_command
+from streaming.embedded.log4j1 import log4j1_properties
 from streaming.embedded.log4j2 import EVENT_BYTES_MAX, Logging, log4j2_yaml
 from streaming.embedded.plan import (
     EVENTS_TOPIC,
     EmbeddedKafkaError,
     EmbeddedKafkaUsageError,
+    broker_folder,
     broker_properties,
     is_open,
+    log_files,
     new_plan,
     planned,
 )
 from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
+from streaming.embedded.shipping import start_shipping, stop_shipping
 
 __all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 
@@ -34,8 +38,8 @@ START_SECONDS_MAX = 180.0
 class EmbeddedKafka:
     """One cluster in one folder; brokers are numbered from 1.
 
-    Lines that the brokers log before the events topic exists (the first seconds of the first start)
-    are in the files ``broker-<n>/logs/`` only.
+    Lines that the brokers of Kafka 4 log before the events topic exists (the first seconds of the
+    first start) are in the files ``broker-<n>/logs/`` only; files of older brokers are shipped whole.
     """
 
     def __init__(
@@ -117,12 +121,11 @@ class EmbeddedKafka:
 
     def folder(self, broker: int) -> Path:
         """Where one broker's configuration, data and logs are."""
-        return self.data_dir / f"broker-{broker}"
+        return broker_folder(self.data_dir, broker)
 
     def log_files(self, broker: int) -> list[Path]:
         """``server.log`` and ``kafka-request.log`` of one broker."""
-        logs = self.folder(broker) / "logs"
-        return [logs / "server.log", logs / "kafka-request.log"]
+        return log_files(self.data_dir, broker)
 
     def pid(self, broker: int) -> int | None:
         """The process id of a broker, or None if it does not run."""
@@ -144,10 +147,13 @@ class EmbeddedKafka:
                 undo.callback(self.stop_broker, broker, hard=True)
             self._launch(missing)
             self._await_ready()
+            if self.plan.release.log4j == 1:
+                start_shipping(self.data_dir)
             undo.pop_all()
 
     def stop(self) -> None:
         """Stops every broker, the data stays; safe to call twice."""
+        stop_shipping(self.data_dir)
         # All at once and hard: the last controllers of a quorum could not stop gently anyway.
         for broker in self.broker_ids:
             stop_tracked(self._pid_file(broker), hard=len(self.broker_ids) > 1)
@@ -218,9 +224,7 @@ class EmbeddedKafka:
             self._write_files(broker)
         self._format([broker for broker in brokers if not self._is_formatted(broker)], java)
         for broker in brokers:
-            folder = self.folder(broker)
-            logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.yaml'}"
-            options = [f"-Xmx{self.plan.heap}", "-Xms128m", logging]
+            options = [f"-Xmx{self.plan.heap}", "-Xms128m", self._write_logging(broker)]
             self._run([*java, *options, "kafka.Kafka"], broker, self._pid_file(broker))
 
     def _write_files(self, broker: int) -> None:
@@ -228,7 +232,17 @@ class EmbeddedKafka:
         (folder / "logs").mkdir(parents=True, exist_ok=True)
         properties = broker_properties(self.plan, broker, folder)
         (folder / "server.properties").write_text(properties, encoding="utf-8")
-        (folder / "log4j2.yaml").write_text(self.log4j2_text(self._logging(broker)), encoding="utf-8")
+
+    def _write_logging(self, broker: int) -> str:
+        """Writes what the broker's log4j reads, and returns the option that names it."""
+        logging, folder = self._logging(broker), self.folder(broker)
+        if self.plan.release.log4j == 1:
+            path = folder / "log4j.properties"
+            path.write_text(log4j1_properties(logging), encoding="utf-8")
+            return f"-Dlog4j.configuration=file:{path}"
+        path = folder / "log4j2.yaml"
+        path.write_text(self.log4j2_text(logging), encoding="utf-8")
+        return f"-Dlog4j2.configurationFile={path}"
 
     def _is_formatted(self, broker: int) -> bool:
         return (self.folder(broker) / "data" / "meta.properties").exists()

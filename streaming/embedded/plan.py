@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from streaming.embedded.log4j2 import EVENT_BYTES_MAX
+from streaming.embedded.versions import RELEASES, Release
 
 EVENTS_TOPIC = "groupwatch-events"
 
@@ -37,6 +38,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_delay_ms: int = 3000
     heap: str = "512m"
     properties: dict[str, str] = {}
+
+    @property
+    def release(self) -> Release:
+        """What its version needs."""
+        return RELEASES[self.version]
+
+
+def broker_folder(data_dir: Path, broker: int) -> Path:
+    """Where one broker's configuration, data and logs are."""
+    return data_dir / f"broker-{broker}"
+
+
+def log_files(data_dir: Path, broker: int) -> list[Path]:
+    """``server.log`` and ``kafka-request.log`` of one broker."""
+    logs = broker_folder(data_dir, broker) / "logs"
+    return [logs / "server.log", logs / "kafka-request.log"]
 
 
 def planned(data_dir: Path) -> Plan | None:
@@ -130,13 +147,21 @@ def broker_properties(plan: Plan, broker: int, folder: Path) -> str:
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": in_sync,
         "transaction.state.log.num.partitions": "3",
-        "share.coordinator.state.topic.replication.factor": replicas,
-        "share.coordinator.state.topic.min.isr": in_sync,
-        "share.coordinator.state.topic.num.partitions": "3",
+        **_internal_topics(plan.release, replicas, in_sync),
         "group.initial.rebalance.delay.ms": str(plan.rebalance_delay_ms),
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         "num.network.threads": "2",
         "num.io.threads": "4",
+        **plan.release.settings,
         **plan.properties,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _internal_topics(release: Release, replicas: str, in_sync: str) -> dict[str, str]:
+    settings = {}
+    for prefix in release.replicated:
+        settings[f"{prefix}.replication.factor"] = replicas
+        settings[f"{prefix}.min.isr"] = in_sync
+        settings[f"{prefix}.num.partitions"] = "3"
+    return settings

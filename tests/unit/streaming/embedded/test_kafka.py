@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from streaming.embedded.commands import up
+from streaming.embedded.jars import locked_versions
 from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaUsageError, last_error
 from streaming.embedded.plan import Plan, broker_properties, free_ports
+from streaming.embedded.versions import RELEASES
 
 
 def _properties(plan: Plan, broker: int = 1) -> dict[str, str]:
@@ -34,6 +36,25 @@ def test_internal_topics_are_replicated_as_far_as_brokers_go(
 
     assert settings["offsets.topic.replication.factor"] == replicas
     assert settings["transaction.state.log.min.isr"] == in_sync
+
+
+@pytest.mark.parametrize("version", locked_versions("broker"))
+def test_every_locked_version_is_known_in_all_that_differs(version: str) -> None:
+    """Jars without a row of what the version needs, or a row without jars, start nothing."""
+    assert set(RELEASES) == set(locked_versions("broker"))
+    assert msgspec.structs.replace(_plan(1), version=version).release is RELEASES[version]
+
+
+def test_brokers_get_no_settings_of_later_versions() -> None:
+    """Kafka 3 has no share groups to configure."""
+    old = _properties(msgspec.structs.replace(_plan(1), version="3.4.1"))
+    new = _properties(_plan(1))
+
+    assert set(new) - set(old) == {
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.num.partitions",
+    }
 
 
 def test_given_properties_win() -> None:
@@ -67,8 +88,8 @@ def test_two_brokers_are_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     """The lock decides what can be had."""
-    with pytest.raises(EmbeddedKafkaUsageError, match=r"no embedded Kafka 3\.4\.1: it can be .*4\.3\.1"):
-        EmbeddedKafka(tmp_path, version="3.4.1")
+    with pytest.raises(EmbeddedKafkaUsageError, match=r"no embedded Kafka 2\.8\.0: it can be .*4\.3\.1"):
+        EmbeddedKafka(tmp_path, version="2.8.0")
 
 
 def test_another_cluster_in_the_same_folder_is_refused(tmp_path: Path) -> None:

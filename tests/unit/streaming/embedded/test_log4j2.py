@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from streaming.embedded.log4j1 import log4j1_properties
 from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, GROUP_APIS, Logging, log4j2_yaml, request_filter
+from streaming.embedded.shipping import is_ours
 
 DEPLOY = Path(__file__).parents[4] / "deploy" / "log4j2"
 
@@ -25,6 +27,19 @@ def _configuration(*, request_log: bool = True, coordinator_log: bool = True) ->
     )
     found: dict[str, Any] = yaml.safe_load(text)["Configuration"]
     return found
+
+
+def _log4j1(*, request_log: bool = True) -> str:
+    return log4j1_properties(
+        Logging(
+            broker_id=2,
+            folder=Path("/logs"),
+            bootstrap_servers="127.0.0.1:1",
+            events_topic="events",
+            request_log=request_log,
+            coordinator_log=True,
+        )
+    )
 
 
 def _logger(configuration: dict[str, Any], name: str) -> dict[str, Any]:
@@ -102,11 +117,49 @@ def test_operators_get_the_same_appender() -> None:
     assert theirs["PatternLayout"] == ours["PatternLayout"]
 
 
-def test_kafka_3_filters_the_same_requests() -> None:
+@pytest.mark.parametrize("text", [_log4j1(), (DEPLOY / "log4j-kafka3-to-file.properties").read_text()])
+def test_kafka_3_filters_the_same_requests(text: str) -> None:
     """The log4j 1 file names each API that a Kafka 3 broker has, and refuses the rest last."""
-    text = (DEPLOY / "log4j-kafka3-to-file.properties").read_text()
     kept = set(re.findall(r'StringToMatch="requestApiKeyName":"(\w+)"', text))
     filters = re.findall(r"filter\.(\d+)=(\S+)", text)
 
     assert kept == set(GROUP_APIS) - {"SHARE_GROUP_HEARTBEAT", "STREAMS_GROUP_HEARTBEAT"}
     assert max(filters)[1] == "org.apache.log4j.varia.DenyAllFilter"
+
+
+@pytest.mark.parametrize(("request_log", "level"), [(True, "DEBUG"), (False, "WARN")])
+def test_kafka_3_keeps_the_request_log_attached(request_log: bool, level: str) -> None:
+    """The level is all that can be changed at run time."""
+    assert f"log4j.logger.kafka.request.logger={level}, requestLog\n" in _log4j1(request_log=request_log)
+
+
+SCALA = (
+    "INFO [GroupCoordinator 1]: Stabilized group g generation 1 (__consumer_offsets-3) with 1 members "
+    "(kafka.coordinator.group.GroupCoordinator)",
+    "INFO [GroupMetadataManager brokerId=1] Loading group metadata for g with generation 3 "
+    "(kafka.coordinator.group.GroupMetadataManager)",
+    "INFO Group leader [member.id: a, group.instance.id: None] failed to join before rebalance timeout, "
+    "while new leader b was elected. (kafka.coordinator.group.GroupMetadata)",
+    f"DEBUG {_line('JOIN_GROUP')} (kafka.request.logger)",
+)
+
+
+@pytest.mark.parametrize("line", SCALA)
+def test_every_line_about_groups_is_shipped(line: str) -> None:
+    """Also those of the Scala coordinator that have another prefix, or none."""
+    assert is_ours(line)
+
+
+def test_operators_shippers_look_for_the_same_marks() -> None:
+    """A line without the usual prefix passes there as well, by the name of its logger."""
+    vector, fluent = (
+        (DEPLOY.parent / "shippers" / f"{name}.yaml").read_text() for name in ("vector", "fluent-bit")
+    )
+
+    assert 'contains(line, "(kafka.coordinator.group.")' in vector
+    assert r"- log \(kafka\.coordinator\.group\." in fluent
+
+
+def test_the_rest_of_the_brokers_log_is_not() -> None:
+    """Nothing else leaves the host."""
+    assert not is_ours("INFO [KafkaServer id=1] started (kafka.server.KafkaServer)")

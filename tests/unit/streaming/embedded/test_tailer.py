@@ -83,6 +83,66 @@ def test_a_file_that_comes_later_is_read_whole(tmp_path: Path) -> None:
     assert follower.events() + follower.events() == [FIRST]
 
 
+def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+    """What was given out before is not given out again, and nothing in between is lost."""
+    path = tmp_path / "server.log"
+    _append(path, FIRST + "\n")
+    before = Follower(path, from_start=True)
+    given = before.events() + before.events()
+    _append(path, SECOND + "\n")
+    after = Follower(path, from_start=True, position=before.position())
+
+    assert (given, after.events() + after.events()) == ([FIRST], [SECOND])
+
+
+def test_what_is_held_counts_as_not_given(tmp_path: Path) -> None:
+    """A stop while an event waits for its stack trace repeats that event after the restart."""
+    path = tmp_path / "server.log"
+    _append(path, f"{FIRST}\n{SECOND}\n")
+    before = Follower(path, from_start=True)
+    given = before.events()
+    after = Follower(path, from_start=True, position=before.position())
+
+    assert (given, after.events() + after.events()) == ([FIRST], [SECOND])
+
+
+def test_a_restart_after_rotation_reads_the_old_file_to_its_end(tmp_path: Path) -> None:
+    """The position names the file, whatever it is called by now."""
+    path = tmp_path / "server.log"
+    _append(path, FIRST + "\n")
+    before = Follower(path, from_start=True)
+    before.events(), before.events()
+    _append(path, SECOND + "\n")
+    path.rename(tmp_path / "server.log.1")
+    _append(path, FIRST + "\n")
+    after = Follower(path, from_start=True, position=before.position())
+
+    assert [event for _ in range(4) for event in after.events()] == [SECOND, FIRST]
+
+
+def test_what_was_not_acknowledged_is_given_again(tmp_path: Path) -> None:
+    """After a failure the file is read again from where Kafka has it."""
+    path = tmp_path / "server.log"
+    _append(path, FIRST + "\n")
+    follower = Follower(path, from_start=True)
+    given = follower.events() + follower.events()
+    follower.rewind(None)
+
+    assert given == follower.events() + follower.events() == [FIRST]
+
+
+def test_going_back_brings_no_lines_that_were_to_be_skipped(tmp_path: Path) -> None:
+    """Without from_start, the beginning is the end at the time."""
+    path = tmp_path / "server.log"
+    _append(path, FIRST + "\n")
+    follower = Follower(path, from_start=False)
+    follower.events()
+    _append(path, SECOND + "\n")
+    follower.rewind(None)
+
+    assert follower.events() + follower.events() == [SECOND]
+
+
 def test_the_envelope_has_no_time_of_its_own(tmp_path: Path) -> None:
     """The time of reading must not win over the line's."""
     assert json.loads(envelope(FIRST, tmp_path / "server.log", 2)) == {

@@ -19,7 +19,10 @@ _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _VARINT_BYTES_MAX = 5
 """Kafka's varints hold 32 bits."""
+_VARINT_MAX = 2**32 - 1
 _LENGTH_MAX = 2**31 - 1
+_TEXT_BYTES_MAX = 2**15 - 1
+"""Kafka refuses longer strings, whatever their length could say."""
 
 
 class Fault(StrEnum):
@@ -119,8 +122,10 @@ class Reader:
             byte = self._data[self._advance(1)]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
+                if value > _VARINT_MAX:
+                    break
                 return value
-        raise DecodeError(Fault.BAD_LENGTH, "varint without an end")
+        raise DecodeError(Fault.BAD_LENGTH, "varint of more than 32 bits")
 
     def uuid(self) -> str:
         """Return a uuid as Kafka prints it."""
@@ -164,6 +169,8 @@ class Reader:
 
     def text(self, size: int) -> str:
         """Return ``size`` bytes of UTF-8."""
+        if size > _TEXT_BYTES_MAX:
+            raise DecodeError(Fault.BAD_LENGTH, f"a text of {size} bytes")
         start = self._advance(size)
         try:
             return self._data[start : start + size].decode()

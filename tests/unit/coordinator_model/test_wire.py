@@ -39,9 +39,16 @@ def test_varints_come_back(value: int) -> None:
     assert Reader(uvarint(value)).uvarint() == value
 
 
-def test_a_varint_ends_within_five_bytes() -> None:
-    """A varint that goes on is refused instead of followed."""
-    assert _fault(Reader(b"\xff" * 6).uvarint) is Fault.BAD_LENGTH
+@pytest.mark.parametrize("data", [b"\xff" * 6, b"\x80\x80\x80\x80\x10", b"\xff\xff\xff\xff\x1f"])
+def test_a_varint_has_32_bits(data: bytes) -> None:
+    """One that goes on is refused instead of followed, and one that overflows is no other tag or length."""
+    assert _fault(Reader(data).uvarint) is Fault.BAD_LENGTH
+
+
+def test_a_text_is_as_long_as_kafka_lets_it_be() -> None:
+    """32,767 bytes; a compact length can say more, and Kafka's own reader refuses that."""
+    assert Reader(b"x" * 32_767).text(32_767) == "x" * 32_767
+    assert _fault(lambda: Reader(b"x" * 32_768).text(32_768)) is Fault.BAD_LENGTH
 
 
 @pytest.mark.parametrize(

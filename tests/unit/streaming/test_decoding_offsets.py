@@ -1,7 +1,11 @@
 """The vectorised decoder of offsets rows against reading them one by one."""
 
+import gzip
 import json
+import random
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -505,3 +509,33 @@ def test_live_rewinds_survive_folding(rows: list[Row]) -> None:
     expected, _, _ = _one_by_one(rows, 0)
     one_by_one = _rewinds([what for _, what in expected])
     assert _rewinds(_told(_decode(rows))) == one_by_one
+
+
+# --- records of Kafka's own classes, and damaged ones -------------------------------------------------------
+
+
+def test_golden_and_damaged_records_read_alike() -> None:
+    """All of them at once, and in small batches, give what the table gives one by one."""
+    rng = random.Random(1)
+    rows = list(_golden_rows())
+    rows += [Row(None if rng.random() < 0.01 else row.key, None) for row in rng.sample(rows, 200)]
+    rng.shuffle(rows)
+    for size in (len(rows), 500, 7):
+        for first in range(0, len(rows), size):
+            part = rows[first : first + size]
+            expected, counts, faults = _one_by_one(part, 0)
+            decoded = _decode(part, backlog=ALL_BACKLOG)
+            told: list[tuple[int, Any]] = [(seen.offset, seen.what) for seen in _seen(decoded)]
+            assert decoded.counts == dict(counts)
+            assert {bad.reason: bad.count for bad in decoded.bad} == dict(faults)
+            assert _apply(told) == _apply(expected)
+            assert _commits_in(told) == _commits_in(expected)
+
+
+def _golden_rows() -> Iterator[Row]:
+    folder = Path(__file__).parents[2] / "golden" / "records"
+    for file in sorted(folder.glob("*.jsonl*")):
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open() as lines:
+            for line in lines:
+                row = json.loads(line)
+                yield Row(bytes.fromhex(row["key"]), bytes.fromhex(row["value"]))

@@ -30,7 +30,10 @@ _SOURCES = {OFFSETS: Source.OFFSETS, EVENTS: Source.COORDINATOR_LOG, CONTROL: So
 _SAMPLE_BYTES = 512
 _ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
-_Decode = Callable[[pa.RecordBatch], Decoded]
+_BYTES_AT_ONCE = 128 * 2**20
+"""What is folded together: a member's heartbeats become one observation for each such heap of rows."""
+
+_Decode = Callable[[pa.Table], Decoded]
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ class DecodeStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield shards and their cells for raw rows (``sources.read``)."""
         decoders = self._decoders()
-        for batch in batches:
+        for heap in _heaps(batches):
             cells: dict[int, list[Seen]] = {}
-            for feed, rows in _by_feed(batch):
+            for feed, rows in _by_feed(heap):
                 decoded = _decode_safely(decoders[feed], rows, _NAMES[feed])
                 for shard, seen in decoded.cells.items():
                     cells.setdefault(shard, []).extend(seen)
@@ -70,16 +73,30 @@ class DecodeStage:
         }
 
 
-def _by_feed(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each feed, in their order, as batches that begin at row 0 of their buffers."""
-    feeds = batch.column("feed").to_numpy(zero_copy_only=False)
+def _heaps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows of as many batches at once as memory allows."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= _BYTES_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _by_feed(heap: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each feed, in their order."""
+    feeds = heap.column("feed").to_numpy()
     present = np.unique(feeds)
     for feed in present:
-        rows = batch if len(present) == 1 else batch.filter(pa.array(feeds == feed))
+        rows = heap if len(present) == 1 else heap.filter(pa.array(feeds == feed))
         yield int(feed), rows
 
 
-def _decode_safely(decode: _Decode, rows: pa.RecordBatch, origin: str) -> Decoded:
+def _decode_safely(decode: _Decode, rows: pa.Table, origin: str) -> Decoded:
     """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
     try:
         return decode(rows)
@@ -88,8 +105,8 @@ def _decode_safely(decode: _Decode, rows: pa.RecordBatch, origin: str) -> Decode
             return Decoded(cells={}, counts={}, bad=[_internal_error(rows, origin, error)])
     middle = rows.num_rows // 2
     result = Decoded(cells={}, counts={}, bad=[])
-    for half in (np.arange(middle), np.arange(middle, rows.num_rows)):
-        _merge(result, _decode_safely(decode, rows.take(pa.array(half)), origin))
+    for half in (rows.slice(0, middle), rows.slice(middle)):
+        _merge(result, _decode_safely(decode, half, origin))
     return result
 
 
@@ -101,7 +118,7 @@ def _merge(into: Decoded, other: Decoded) -> None:
     into.bad.extend(other.bad)
 
 
-def _internal_error(row: pa.RecordBatch, origin: str, error: Exception) -> Undecodable:
+def _internal_error(row: pa.Table, origin: str, error: Exception) -> Undecodable:
     value = row.column("value")[0].as_py() or b""
     return Undecodable(
         origin=origin,
@@ -112,7 +129,7 @@ def _internal_error(row: pa.RecordBatch, origin: str, error: Exception) -> Undec
     )
 
 
-def _account(decoded: Decoded, rows: pa.RecordBatch, source: Source) -> Iterator[Seen]:
+def _account(decoded: Decoded, rows: pa.Table, source: Source) -> Iterator[Seen]:
     """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
     notes: list[Counted | Undecodable] = list(decoded.bad)
     if decoded.counts:

@@ -6,11 +6,14 @@ across a copy of the clock: what stands before it must not seem to come after it
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import groupby, pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from coordinator_model import coordinator_log, log_envelope, request_log
@@ -34,22 +37,24 @@ Row = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def decode_events(
-    batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Mapping[int, int], timezone: str
+    rows: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int], timezone: str
 ) -> Decoded:
-    """Decode one Arrow batch with the columns partition, offset, timestamp_ms, key and value.
+    """Decode rows with the columns partition, offset, timestamp_ms, key and value.
 
     Args:
-        batch: rows in the order of their partitions.
+        rows: in the order of their partitions.
         shard_count: partitions of ``__consumer_offsets``.
         backlog_ends: partition -> end offset at the first start; rows before it are backlog.
         timezone: of times that are written in the lines without one.
 
     What a row holds never raises: it is counted in ``bad``.
     """
-    names = ("partition", "offset", "timestamp_ms", "key", "value")
-    rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    decoding = _Decoding(shard_count, backlog_ends, timezone)
     with collector_paused():
-        return decode_rows(rows, shard_count=shard_count, backlog_ends=backlog_ends, timezone=timezone)
+        for batch in rows.to_batches():
+            for piece in _pieces(batch, backlog_ends):
+                decoding.read(piece)
+        return decoding.finish()
 
 
 def decode_rows(
@@ -57,8 +62,56 @@ def decode_rows(
 ) -> Decoded:
     """Decode rows that are not in Arrow; see ``decode_events``."""
     decoding = _Decoding(shard_count, backlog_ends, timezone)
-    decoding.read(rows)
-    return decoding.finish()
+
+    def same(row: Row) -> tuple[int, bytes | None, bool]:
+        return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
+
+    with collector_paused():
+        for (partition, key, backlog), neighbours in groupby(rows, same):
+            _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
+            decoding.read(_Piece(partition, key, backlog, offsets, stamps, values))
+        return decoding.finish()
+
+
+class _Piece(NamedTuple):
+    """Neighbouring rows of one partition with one key, all in the backlog or all behind it."""
+
+    partition: int
+    key: bytes | None
+    backlog: bool
+    offsets: list[int]
+    stamps: list[int]
+    values: list[bytes | None]
+
+    def place(self, index: int) -> Place:
+        """Return where a row stands."""
+        return Place(self.partition, self.offsets[index], self.stamps[index], self.backlog)
+
+
+def _pieces(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Iterator[_Piece]:
+    """Yield a batch's rows, cut where what is the same for many rows changes."""
+    if not batch.num_rows:
+        return
+    partition = batch.column("partition").to_numpy(zero_copy_only=False)
+    offset = batch.column("offset").to_numpy(zero_copy_only=False)
+    keys = batch.column("key").dictionary_encode()
+    code = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    backlog = np.zeros(batch.num_rows, np.bool_)
+    for one in np.unique(partition).tolist():
+        backlog |= (partition == one) & (offset < backlog_ends.get(one, 0))
+    differs = (np.diff(partition) != 0) | (np.diff(code) != 0) | (np.diff(backlog) != 0)
+    edges = [0, *(np.flatnonzero(differs) + 1).tolist(), batch.num_rows]
+    texts = [*keys.dictionary.to_pylist(), None]
+    offsets, stamps, values = (batch.column(name).to_pylist() for name in ("offset", "timestamp_ms", "value"))
+    for start, end in pairwise(edges):
+        yield _Piece(
+            partition=int(partition[start]),
+            key=texts[code[start]],
+            backlog=bool(backlog[start]),
+            offsets=offsets[start:end],
+            stamps=stamps[start:end],
+            values=values[start:end],
+        )
 
 
 def kind_of(what: on.Observation) -> str:
@@ -101,34 +154,44 @@ class _Decoding:
 
     # --- reading ---
 
-    def read(self, rows: Iterable[Row]) -> None:
-        """Read every row; heartbeats in the form that brokers write them are only collected."""
+    def read(self, piece: _Piece) -> None:
+        """Read every row."""
+        if piece.key != CLOCK_KEY:
+            self._read_lines(piece)
+            return
+        for index, value in enumerate(piece.values):
+            self._clock(piece.place(index), value)
+
+    def _read_lines(self, piece: _Piece) -> None:
+        """Read lines; heartbeats in the form that brokers write them are only collected."""
         match, wanted, seconds_ms = heartbeat_lines.LINE.fullmatch, heartbeat_lines.WANTED, self._seconds
+        millis_of = heartbeat_lines.MILLIS_OF
+        latest_ms = min(piece.stamps) + AHEAD_MAX_MS
         stretch: Stretch | None = None
-        here: tuple[int, bytes | None, bool] | None = None
-        for partition, offset, stamp, key, value in rows:
+        for index, value in enumerate(piece.values):
             found = match(value) if value else None
-            backlog = offset < self._backlog_ends.get(partition, 0)
-            if found is None or key == CLOCK_KEY:
-                self._read_one(Place(partition, offset, stamp, backlog), key, value)
-                here = None
+            if found is None:
+                self._read_one(piece.place(index), piece.key, value)
                 continue
-            if stretch is None or here != (partition, key, backlog):
-                here = (partition, key, backlog)
-                stretch = self._stretch(partition, backlog, _broker_of(key))
+            if stretch is None:
+                stretch = self._stretch(piece.partition, piece.backlog, _broker_of(piece.key))
+                runs, heard = stretch.runs, stretch.request_seconds
             second, millis, identity = found.group(*wanted)
-            base_ms = None if second is None else seconds_ms.get(second)
-            at_ms = self._line_ms(second, millis, stamp) if base_ms is None else base_ms + int(millis)
-            if at_ms > stamp + AHEAD_MAX_MS:
-                at_ms = stamp
+            base_ms = seconds_ms.get(second)
+            if base_ms is None:
+                at_ms = self._line_ms(second, millis, piece.stamps[index])
+            else:
+                at_ms = base_ms + millis_of[millis]
+            if at_ms > latest_ms and at_ms > piece.stamps[index] + AHEAD_MAX_MS:
+                at_ms = piece.stamps[index]
+            heard.add(at_ms // 1000)
             # As in ``Stretch.beat``: a call for each row costs a tenth of the whole.
-            stretch.request_seconds.add(at_ms // 1000)
-            run = stretch.runs.get(identity)
+            run = runs.get(identity)
             if run is None:
-                stretch.runs[identity] = ([at_ms], [(found, offset, stamp)])
+                runs[identity] = ([at_ms], [(found, piece.offsets[index], piece.stamps[index])])
             else:
                 run[0].append(at_ms)
-                run[1][0] = (found, offset, stamp)
+                run[1][0] = (found, piece.offsets[index], piece.stamps[index])
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
@@ -150,9 +213,6 @@ class _Decoding:
         return log_envelope.local_ms(text, int(millis), self._timezone, stamp)
 
     def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
-        if key == CLOCK_KEY:
-            self._clock(place, value)
-            return
         try:
             line = log_envelope.open_record(
                 value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone

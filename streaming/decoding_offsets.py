@@ -117,18 +117,18 @@ def _sample(key: bytes | None, value: bytes | None) -> bytes:
     return msgspec.json.encode(cut)
 
 
-def decode_offsets(batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Mapping[int, int]) -> Decoded:
-    """Return what a batch of ``__consumer_offsets`` rows tells.
+def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int]) -> Decoded:
+    """Return what rows of ``__consumer_offsets`` tell.
 
     Args:
-        batch: columns partition (int32), offset (int64), timestamp_ms (int64), key and value (binary
+        table: columns partition (int32), offset (int64), timestamp_ms (int64), key and value (binary
             or large_binary); rows of one partition in order of their offsets.
         shard_count: how many shards the groups are spread over.
         backlog_ends: Kafka partition -> end offset captured at the first start; a partition that
             is not named has no backlog.
     """
     decoded, faults = Decoded(), _Faults()
-    for rows in _by_partition(batch, backlog_ends):
+    for rows in _by_partition(table, backlog_ends):
         found: list[tuple[int, Recorded]] = []
         like_commit = _looks_like_commit(rows.key)
         _read_others(rows, np.flatnonzero(~like_commit), found, decoded, faults)
@@ -161,21 +161,30 @@ def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[
         )
 
 
-def _by_partition(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
-    """Yield the rows of each Kafka partition; in the stream a batch holds only one."""
-    partitions = batch.column("partition").to_numpy(zero_copy_only=False)
-    names = np.unique(partitions).tolist()
-    for partition in names:
-        part = batch if len(names) == 1 else batch.filter(pa.array(partitions == partition))
-        offset = part.column("offset").to_numpy(zero_copy_only=False)
+def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
+    """Yield the rows of each Kafka partition, in their order."""
+    partitions = table.column("partition").to_numpy()
+    for partition in np.unique(partitions).tolist():
+        mine = np.flatnonzero(partitions == partition)
+        first, last = int(mine[0]), int(mine[-1])
+        # Spark reads one partition after another, so they are neighbours and need no copy.
+        alone = last - first + 1 == len(mine)
+        part = table.slice(first, len(mine)) if alone else table.take(pa.array(mine))
+        columns = {name: _whole(part.column(name)) for name in ("offset", "timestamp_ms", "key", "value")}
+        offset = columns["offset"].to_numpy(zero_copy_only=False)
         yield _Rows(
             partition=partition,
             offset=offset,
-            timestamp_ms=part.column("timestamp_ms").to_numpy(zero_copy_only=False),
-            key=BinaryColumn(part.column("key")),
-            value=BinaryColumn(part.column("value")),
+            timestamp_ms=columns["timestamp_ms"].to_numpy(zero_copy_only=False),
+            key=BinaryColumn(columns["key"]),
+            value=BinaryColumn(columns["value"]),
             backlog=offset < backlog_ends.get(partition, 0),
         )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 # --- everything but commits, row by row ---------------------------------------------------------------

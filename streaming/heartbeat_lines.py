@@ -53,6 +53,8 @@ IDENTITY = 4
 WANTED = (1, 2, IDENTITY)
 """The groups that differ between lines: the second, its milliseconds, and the identity."""
 CLIENT = (3, 5, 6, 7)
+MILLIS_OF = {b"%03d" % number: number for number in range(1000)}
+"""Three digits as a number."""
 
 
 class Beat(NamedTuple):

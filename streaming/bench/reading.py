@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -24,9 +24,11 @@ HEARTBEATS = 500_000
 BROKERS = 4
 """As many partitions has the events topic, one for the lines of each."""
 INTERVAL_MS = 3_000
+_WARMING_TURNS = 2
+"""Of each, in turns, before any counts: the JVM compiles for that long, floor and ours alike."""
+_TURNS = 3
+"""Of each, in turns; the median of their ratios counts."""
 _WARMING_ROUNDS = 2
-_RUNS = 2
-"""Of each, in turns; the last one counts, when the JVM is warm and the workers have loaded our code."""
 
 
 def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
@@ -44,36 +46,57 @@ def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any
         rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, commits)
         targets = {rig.OFFSETS_TOPIC: rig.ends(kafka, rig.OFFSETS_TOPIC)}
         rows = sum(targets[rig.OFFSETS_TOPIC])
-        floors: list[float] = []
-        ours: list[float] = []
-        ready: list[float] = []
-        for turn in range(_RUNS):
-            plan = rig.plan_for(kafka, folder, f"backlog-{turn}")
+        turns: list[Turn] = []
+        for number in range(_WARMING_TURNS + _TURNS):
+            plan = rig.plan_for(kafka, folder, f"backlog-{number}")
             topics.ensure(plan)
-            floors.append(rig.floor(spark, plan, capture(plan), targets))
-            rig.say(f"backlog floor {rows / floors[-1]:,.0f} rows/s")
+            floor_s = rig.floor(spark, plan, capture(plan), targets)
             with rig.job(spark, plan) as (one, query):
-                seconds, batches = rig.follow(query, targets, 1)
-                ours.append(seconds)
+                ours_s, batches = rig.follow(query, targets)
                 rig.await_ready(one)
                 batches.note(query)
-                ready.append(batches.seconds(max(batches.told)))
-            rig.say(f"backlog ours {rows / ours[-1]:,.0f} rows/s; batches {batches.durations()[:4]} s")
-    return _row(rows, floors[-1], ours[-1]) | {
+            turns.append(Turn(rows, floor_s, ours_s, batches.seconds(max(batches.told))))
+            turns[-1].tell("backlog", batches)
+    return _row(turns) | {
         "groups": population.groups,
-        "cold_s": round(ours[0], 3),
-        "ready_s": round(ready[-1], 3),
+        "cold_s": round(turns[0].ours_s, 3),
+        "ready_s": round(turns[-1].ready_s, 3),
     }
 
 
-def _row(rows: int, floor_s: float, ours_s: float) -> dict[str, Any]:
+class Turn(NamedTuple):
+    """One measurement of both: seconds from the start to the end of the batch that read the last row."""
+
+    rows: int
+    floor_s: float
+    ours_s: float
+    ready_s: float = 0.0
+    """Until every shard had reported all its groups as well."""
+
+    @property
+    def ratio(self) -> float:
+        """Return our rate as a part of the floor's."""
+        return self.floor_s / self.ours_s
+
+    def tell(self, name: str, batches: rig.Batches) -> None:
+        """Say how it went."""
+        rig.say(
+            f"{name}: floor {self.rows / self.floor_s:,.0f} rows/s, ours {self.rows / self.ours_s:,.0f}; "
+            f"batches {batches.durations()[:4]} s"
+        )
+
+
+def _row(turns: list[Turn]) -> dict[str, Any]:
+    counted = sorted(turns[-_TURNS:], key=lambda turn: turn.ratio)
+    middle = counted[len(counted) // 2]
     return {
-        "rows": rows,
-        "floor_s": round(floor_s, 3),
-        "floor_rows_per_s": round(rows / floor_s),
-        "ours_s": round(ours_s, 3),
-        "ours_rows_per_s": round(rows / ours_s),
-        "ratio": round(floor_s / ours_s, 3),
+        "rows": middle.rows,
+        "floor_s": round(middle.floor_s, 3),
+        "floor_rows_per_s": round(middle.rows / middle.floor_s),
+        "ours_s": round(middle.ours_s, 3),
+        "ours_rows_per_s": round(middle.rows / middle.ours_s),
+        "ratio": round(middle.ratio, 3),
+        "ratios": [round(turn.ratio, 3) for turn in turns],
     }
 
 
@@ -91,10 +114,11 @@ def heartbeats(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, 
         began = capture(plan)
         with rig.job(spark, plan) as (one, _):
             rig.await_ready(one)
-        floor_s, ours_s = 0.0, 0.0
-        for turns in (_WARMING_ROUNDS, rounds):
-            rows, floor_s, ours_s = _caught_up(spark, kafka, plan, began, population, rounds=turns)
-    return _row(rows, floor_s, ours_s) | {
+        turns = [
+            _caught_up(spark, kafka, plan, began, population, rounds=count)
+            for count in (*[_WARMING_ROUNDS] * _WARMING_TURNS, *[rounds] * _TURNS)
+        ]
+    return _row(turns) | {
         "groups": population.groups,
         "members": population.groups * population.members,
     }
@@ -114,8 +138,8 @@ def _caught_up(
     population: Population,
     *,
     rounds: int,
-) -> tuple[int, float, float]:
-    """Let heartbeats come while the job is down; returns rows, and the seconds of the floor and of ours."""
+) -> Turn:
+    """Let heartbeats come while the job is down, and read them."""
     starts = rig.ends(kafka, EVENTS_TOPIC)
     beats = Beats(population, BROKERS, rounds, INTERVAL_MS, time.time_ns() // 1_000_000)
     rig.say(f"writing {rounds} heartbeats of each member")
@@ -126,15 +150,14 @@ def _caught_up(
         began, events_starts=starts, offsets_topic=None, control_end=rig.ends(kafka, plan.control_topic)[0]
     )
     floor_plan = replace(plan, offsets_topic=None)
-    for _ in range(2):
-        floor_s = rig.floor(spark, floor_plan, of_events, targets)
-    rig.say(f"heartbeats floor {rows / floor_s:,.0f} rows/s")
+    floor_s = rig.floor(spark, floor_plan, of_events, targets)
     # What is dated in the future would wait for its time.
     time.sleep(max(0.0, (beats.from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
     with rig.job(spark, plan) as (_, query):
-        ours_s, batches = rig.follow(query, targets, 1)
-    rig.say(f"heartbeats ours {rows / ours_s:,.0f} rows/s; batches {batches.durations()[:4]} s")
-    return rows, floor_s, ours_s
+        ours_s, batches = rig.follow(query, targets)
+    turn = Turn(rows, floor_s, ours_s)
+    turn.tell("heartbeats", batches)
+    return turn
 
 
 def batch_times(told: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:

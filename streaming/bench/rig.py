@@ -141,8 +141,11 @@ def _end_s(progress: Mapping[str, Any]) -> float:
     return _start_s(progress) + float(progress["durationMs"]["triggerExecution"]) / 1000
 
 
-def follow(query: StreamingQuery, targets: Mapping[str, list[int]], more: int) -> tuple[float, Batches]:
-    """Return the seconds until ``targets`` were reached and ``more`` further batches had ended.
+def follow(query: StreamingQuery, targets: Mapping[str, list[int]]) -> tuple[float, Batches]:
+    """Return the seconds until the batch that reached ``targets`` was committed.
+
+    In ours that batch has also brought every state forward: the clock that says it may is written
+    before the query starts.
 
     Raises:
         BenchError: the query ended, or took too long.
@@ -151,9 +154,8 @@ def follow(query: StreamingQuery, targets: Mapping[str, list[int]], more: int) -
     while time.monotonic() < deadline:
         batches.note(query)
         reached = batches.reaching(targets)
-        later = [] if reached is None else [number for number in sorted(batches.told) if number > reached]
-        if reached is not None and len(later) >= more:
-            return batches.seconds(later[more - 1] if more else reached), batches
+        if reached is not None:
+            return batches.seconds(reached), batches
         if not query.isActive:
             raise BenchError(f"the query ended by itself: {query.exception()}")
         time.sleep(0.05)
@@ -172,7 +174,7 @@ def floor(
         .start()
     )
     try:
-        return follow(query, targets, 0)[0]
+        return follow(query, targets)[0]
     finally:
         query.stop()
 

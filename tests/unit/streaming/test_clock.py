@@ -145,7 +145,7 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
     clock._skews.add(10, 2_000, 1_000, 1_000)
     clock.tick()
     copies = [one for one in out.sent if one["topic"] == "events"]
-    rows = pa.RecordBatch.from_pydict(
+    rows = pa.table(
         {
             "partition": pa.array([one["partition"] for one in copies], pa.int32()),
             "offset": pa.array([0 for _ in copies], pa.int64()),

@@ -378,7 +378,7 @@ def test_arrow_batch() -> None:
     rows = [row(heartbeat(AT + 10 * offset), offset) for offset in range(3)] + [clock(3, AT + 99)]
     types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
-    batch = pa.record_batch(columns, ["partition", "offset", "timestamp_ms", "key", "value"])
+    batch = pa.table(columns, ["partition", "offset", "timestamp_ms", "key", "value"])
 
     assert decode_events(batch, shard_count=SHARDS, backlog_ends={}, timezone="UTC") == decoded(*rows)
 

@@ -46,7 +46,7 @@ class Row(NamedTuple):
     partition: int = 3
 
 
-def _batch(rows: list[Row], binary: pa.DataType | None = None, first_offset: int = 0) -> pa.RecordBatch:
+def _batch(rows: list[Row], binary: pa.DataType | None = None, first_offset: int = 0) -> pa.Table:
     binary = binary or pa.binary()
     columns = {
         "partition": pa.array([row.partition for row in rows], pa.int32()),
@@ -55,7 +55,7 @@ def _batch(rows: list[Row], binary: pa.DataType | None = None, first_offset: int
         "key": pa.array([row.key for row in rows], binary),
         "value": pa.array([row.value for row in rows], binary),
     }
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.table(columns)
 
 
 def _decode(rows: list[Row], *, backlog: int = 0, **how: Any) -> Decoded:

@@ -116,6 +116,8 @@ def missing_and_extra(
 _REASONS = (
     ("Adding new member", {"member_joined"}),
     ("explicit `LeaveGroup`", {"member_left", "poll_timeout"}),
+    ("on LeaveGroup", {"member_left", "poll_timeout"}),  # Kafka 3
+    ("joining group during", {"member_joined"}),
     ("heartbeat expiration", {"session_timeout"}),
     ("re-joining group during Stable", {"leader_rejoined", "partitions_changed"}),
     ("pending sync request expiration", {"sync_timeout"}),

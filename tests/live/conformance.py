@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from streaming.embedded.jars import DEFAULT_VERSIONS
+from streaming.embedded.versions import RELEASES
 from tests.live import comparing, schedule
 from tests.live.schedule import Outcome, Schedule
 
@@ -31,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         groups=options.groups,
         brokers=options.brokers,
         kills=options.kills,
+        version=options.version,
     )
     outcome = schedule.run(planned, folder, say)
     keep(outcome, folder)
@@ -41,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="conformance")
     parser.add_argument("--mode", choices=schedule.MODES, default="full")
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
+    parser.add_argument("--version", choices=sorted(RELEASES), default=DEFAULT_VERSIONS["broker"])
     parser.add_argument("--groups", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--seed", type=int, default=1)

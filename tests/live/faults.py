@@ -17,7 +17,9 @@ from typing import Any
 
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from streaming.embedded.jars import DEFAULT_VERSIONS
 from streaming.embedded.kafka import EmbeddedKafka
+from streaming.embedded.versions import RELEASES
 from streaming.kafka_io import admin_client
 from tests.live.conformance import say
 from tests.live.members import Member
@@ -420,6 +422,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--mode", choices=MODES, default="full")
     parser.add_argument("--only", default=".*", help="pattern of the cases to play")
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
+    parser.add_argument("--version", choices=sorted(RELEASES), default=DEFAULT_VERSIONS["broker"])
     parser.add_argument("--folder", type=Path, default=None)
     options = parser.parse_args(arguments)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupwatch-faults-"))
@@ -429,6 +432,7 @@ def main(arguments: list[str] | None = None) -> int:
     cluster = EmbeddedKafka(
         folder / "kafka",
         brokers=options.brokers,
+        version=options.version,
         offsets_partitions=8,
         rebalance_delay_ms=1000,
         request_log=options.mode != "quiet",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from streaming.embedded.jars import DEFAULT_VERSIONS
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import admin_client
 from tests.live import comparing
@@ -38,6 +39,8 @@ class Schedule:
     brokers: int = 1
     kills: int = 0
     """How often the job is killed on the way."""
+    version: str = DEFAULT_VERSIONS["broker"]
+    """Of Kafka."""
 
 
 @dataclass
@@ -84,6 +87,7 @@ def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _
     cluster = EmbeddedKafka(
         folder / "kafka",
         brokers=schedule.brokers,
+        version=schedule.version,
         offsets_partitions=8,
         request_log=schedule.mode != "quiet",
         coordinator_log=schedule.mode != "requests",

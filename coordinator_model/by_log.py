@@ -7,12 +7,13 @@ members stand before the line about the rebalance they cause.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.causes import emptied, start_before_emptiness, start_of_rebalance
+from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
 from coordinator_model.endings import create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import add, depart, everybody_left, resume_members, wait_for
 from coordinator_model.observations import (
     AssignmentReceived,
+    GroupDied,
     GroupEmptied,
     GroupLoaded,
     GroupsDeleted,
@@ -180,16 +181,27 @@ def _loaded(turn: Turn, what: GroupLoaded) -> None:
     if what.group_type != "classic":
         group.group_type = what.group_type
         return
-    to = GroupState.STABLE if what.member_count > 0 else GroupState.EMPTY
-    generation = _resumed_generation(group)
+    generation = what.generation if what.generation >= 0 else _resumed_generation(group)
     group.pending = {}
     group.held_record, group.held_until_ms = None, -1
     resume_members(turn)
+    to = GroupState.STABLE if _is_loaded_with_members(group, what) else GroupState.EMPTY
     if (group.state, group.generation) != (to, generation):
         why = cause(CauseKind.COORDINATOR_MOVED, f"loaded by broker {turn.broker}")
         make(turn, Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why))
     for member in group.members.values():
         member.session_base_ms = turn.at_ms
+
+
+def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
+    """Say whether the last record had members, which the line itself (3.x) does not tell."""
+    if what.member_count >= 0:
+        return what.member_count > 0
+    if group.stored_at_ms >= 0 and group.stored_generation == what.generation:
+        return bool(group.members)
+    is_under_way = group.state in {GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE}
+    was_empty = group.rebalance is not None and group.rebalance.initial
+    return group.state is GroupState.STABLE or (is_under_way and not was_empty)
 
 
 def _resumed_generation(group: Group) -> int:
@@ -216,6 +228,10 @@ def _groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
         end(turn, cause(CauseKind.GROUP_DELETED))
 
 
+def _died(turn: Turn, what: GroupDied) -> None:
+    end(turn, gone_for_good(turn.group, turn.at_ms))
+
+
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     MemberIdHandedOut: _id_handed_out,
     MemberJoined: _joined,
@@ -233,5 +249,6 @@ HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     GroupUnloaded: _unloaded,
     LeaderReplaced: _leader_replaced,
     GroupsDeleted: _groups_deleted,
+    GroupDied: _died,
 }
 """Every line that changes a classic group; the others (fenced instances, nobody rejoined) change nothing."""

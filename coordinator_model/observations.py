@@ -146,6 +146,9 @@ class GroupLoaded(GroupObservation, tag="gload", frozen=True, kw_only=True):
 
     group_type: str
     member_count: int
+    """-1: the line (3.x) tells none."""
+    generation: int = -1
+    """-1: the line (4.x) tells none."""
 
 
 class GroupUnloaded(GroupObservation, tag="gunload", frozen=True, kw_only=True):
@@ -210,6 +213,14 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     offset: int | None
     committed_at_ms: int
     count: int = 1
+
+
+class GroupDied(GroupObservation, tag="died", frozen=True, kw_only=True):
+    """The cleanup (3.x) found the group empty and without offsets; a group that was never more than a
+    simple one leaves no tombstone there.
+    """
+
+    generation: int
 
 
 class OffsetsCommitted(GroupObservation, tag="oc", frozen=True, kw_only=True):
@@ -464,6 +475,7 @@ AnyObservation = (
     | Contradicted
     | Counted
     | Undecodable
+    | GroupDied
 )
 
 

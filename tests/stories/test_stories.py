@@ -161,6 +161,13 @@ VERBS: dict[str, tuple[Source, Maker]] = {
     "nobody": (LOG, lambda w, o: seen_as.NobodyRejoined(group=G)),
     "simple": (LOG, lambda w, o: seen_as.SimpleGroupCreated(group=G)),
     "loaded": (LOG, lambda w, o: seen_as.GroupLoaded(group=G, group_type="classic", member_count=int(w[0]))),
+    "loaded-3x": (
+        LOG,
+        lambda w, o: seen_as.GroupLoaded(
+            group=G, group_type="classic", member_count=-1, generation=int(w[0])
+        ),
+    ),
+    "died": (LOG, lambda w, o: seen_as.GroupDied(group=G, generation=int(w[0]))),
     "unloaded": (LOG, lambda w, o: seen_as.GroupUnloaded(group=G, generation=int(w[0]))),
     "elected": (
         LOG,

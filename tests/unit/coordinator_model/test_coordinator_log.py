@@ -258,6 +258,23 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
             12,
         ),
         (
+            f"{SCALA}Loading group metadata for g with generation 3",
+            on.GroupLoaded(group="g", group_type="classic", member_count=-1, generation=3),
+            None,
+        ),
+        (
+            f"Loaded member MemberMetadata(memberId={A}, groupInstanceId=None, clientId=cA, "
+            "clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, "
+            "supportedProtocols=List(range)) in group g with generation 3.",
+            on.LogNoted(kind="member_loaded", group="g"),
+            None,
+        ),
+        (
+            f"{MANAGER}Group g transitioned to Dead in generation 3",
+            on.GroupDied(group="g", generation=3),
+            None,
+        ),
+        (
             f"{RUNTIME}Scheduling loading of metadata from __consumer_offsets-12 with epoch 4",
             on.ShardLoading(epoch=4),
             12,
@@ -323,6 +340,17 @@ def test_names_its_partition(message: str, expected: on.AnyObservation, partitio
         ),
         (f"removing member {A} on heartbeat expiration.", "session_timeout", {"member_ids": (A,)}),
         (f"Removing [{A}, {B}] on pending sync request expiration", "sync_timeout", {"member_ids": (A, B)}),
+        (f"Removing Set({A}) on pending sync request expiration", "sync_timeout", {"member_ids": (A,)}),
+        (
+            f"Removing HashSet({A}, {B}) on pending sync request expiration",
+            "sync_timeout",
+            {"member_ids": (A, B)},
+        ),
+        (
+            f"Error NOT_COORDINATOR when storing group assignment during SyncGroup (member: {A})",
+            "unknown",
+            {"member_ids": (A,)},
+        ),
         (f"explicit `LeaveGroup` request for ({A}) members.", "member_left", {"member_ids": (A,)}),
         ("explicit `LeaveGroup` request for () members.", "member_left", {}),
         (

@@ -99,11 +99,12 @@ def missing_and_extra(
 ) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
     """Return transitions that the coordinator logged and we lack, and ours that it never logged.
 
-    Creation and death (Dead -> Empty, -> Dead) have no line of their own and are left out.
+    Creation and death (Dead -> Empty, -> Dead) and what a new coordinator resumes from have no line of
+    their own and are left out.
     """
     ours: dict[tuple[str, str, int], int] = defaultdict(int)
     for t in effective(transitions):
-        if t["to"] != "Dead" and not (t["from"] == "Dead" and t["to"] == "Empty"):
+        if t["to"] != "Dead" and not (t["from"] == "Dead" and t["to"] == "Empty") and not _is_resumed(t):
             ours[(t["group"], t["to"], t["generation"])] += 1
     theirs: dict[tuple[str, str, int], int] = defaultdict(int)
     for group, state, generation, _ in expected:
@@ -111,6 +112,10 @@ def missing_and_extra(
     missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0))]
     extra = [key for key, n in list(ours.items()) for _ in range(max(n - theirs[key], 0))]
     return missing, extra
+
+
+def _is_resumed(transition: dict[str, Any]) -> bool:
+    return bool(transition.get("cause", {}).get("kind") == "coordinator_moved")
 
 
 _REASONS = (

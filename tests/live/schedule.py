@@ -39,6 +39,8 @@ class Schedule:
     brokers: int = 1
     kills: int = 0
     """How often the job is killed on the way."""
+    failovers: int = 0
+    """How often a broker of three is stopped, or killed, and started again."""
     version: str = DEFAULT_VERSIONS["broker"]
     """Of Kafka."""
 
@@ -105,6 +107,11 @@ def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _
         return outcome
 
 
+def _spread(count: int, seconds: float) -> list[float]:
+    """Return moments that divide the time evenly."""
+    return [seconds * (index + 1) / (count + 1) for index in range(count)]
+
+
 class _Play:
     """A schedule being played."""
 
@@ -167,7 +174,8 @@ class _Play:
 
     def _act(self) -> None:
         schedule, begun = self._schedule, time.monotonic()
-        kills = [schedule.seconds * (index + 1) / (schedule.kills + 1) for index in range(schedule.kills)]
+        kills = _spread(schedule.kills, schedule.seconds)
+        failovers = _spread(schedule.failovers, schedule.seconds)
         while (elapsed := time.monotonic() - begun) < schedule.seconds:
             member = self._rng.choice(self._members)
             self._note(f"{elapsed:7.1f}  {happen(self._rng, member)} {member.client_id}")
@@ -177,6 +185,18 @@ class _Play:
                 self._note(f"{time.monotonic() - begun:7.1f}  SIGKILL the job")
                 self._job.kill()
                 self._job.start()
+            if failovers and time.monotonic() - begun > failovers[0]:
+                failovers.pop(0)
+                self._move_coordinators(begun)
+
+    def _move_coordinators(self, begun: float) -> None:
+        """Take a broker away, gently or as a power cut would, and bring it back after some seconds."""
+        broker, hard = self._rng.choice(self._kafka.broker_ids), self._rng.random() < 0.5
+        self._note(f"{time.monotonic() - begun:7.1f}  {'SIGKILL' if hard else 'stop'} broker {broker}")
+        self._kafka.stop_broker(broker, hard=hard)
+        time.sleep(self._rng.uniform(1.0, 12.0))
+        self._note(f"{time.monotonic() - begun:7.1f}  start broker {broker}")
+        self._kafka.start_broker(broker)
 
     def _settle(self) -> None:
         """Wait until all that was asked about has been judged, and states agree if they ever will."""

@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+import pytest
+
 from tests.live import comparing, damage
 from tests.live.comparing import Poll
 
@@ -54,6 +56,33 @@ def test_what_was_replaced_or_repeated_does_not_count() -> None:
         told("PreparingRebalance", 2_500, name="b", replaces="a"),
     )
     assert comparing.effective([right, wrong, right]) == [right]
+
+
+def test_what_a_new_coordinator_resumes_from_is_in_no_line() -> None:
+    """The line about loading a group tells no transition that could be missing."""
+    resumed = told("Stable", 2_000, cause={"kind": "coordinator_moved"})
+
+    assert comparing.missing_and_extra([resumed], []) == ([], [])
+    assert comparing.missing_and_extra([told("Stable", 2_000)], []) == ([], [("g", "Stable", 1)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (
+            "poll_timeout",
+            "Removing member m on LeaveGroup; client reason: consumer poll timeout has expired",
+        ),
+        ("member_joined", "Member m joining group during CompletingRebalance; client reason: not provided"),
+    ],
+)
+def test_reasons_of_older_coordinators_are_held_against_ours(kind: str, reason: str) -> None:
+    """Kafka 3 words a leave and a join in its own way."""
+    expected = [("g", "PreparingRebalance", 1, reason)]
+    right, wrong = (told("PreparingRebalance", 5, cause={"kind": one}) for one in (kind, "session_timeout"))
+
+    assert comparing.wrong_causes([right], expected) == (1, [])
+    assert comparing.wrong_causes([wrong], expected) == (1, [("g", 1, "session_timeout", reason)])
 
 
 def test_lines_are_read_whatever_the_group_is_called() -> None:

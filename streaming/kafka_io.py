@@ -84,6 +84,8 @@ def python_options(address: KafkaAddress) -> dict[str, Any]:
         "bootstrap_servers": list(address.bootstrap_servers),
         "client_id": CLIENT_ID,
         "request_timeout_ms": _REQUEST_TIMEOUT_MS,
+        # Java's default.  kafka-python's is 30 s: so long after an outage nobody would be paged.
+        "reconnect_backoff_max_ms": 1_000,
         "metric_reporters": [],
     }
     for name, value in address.client.items():

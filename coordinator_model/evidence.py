@@ -1,6 +1,7 @@
 """Who spoke when, and which broker holds the shard: what a shard knows of its sources, not of its groups."""
 
 from bisect import bisect_right
+from operator import itemgetter
 from typing import Final
 
 from coordinator_model import observations as on
@@ -53,6 +54,13 @@ def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
     if broker < 0:
         return max((_newest_ms(known, at_ms) for known in header.heard.values()), default=-1)
     return _newest_ms(header.heard.get(broker, []), at_ms)
+
+
+def seconds_heard(header: Header, broker: int) -> list[tuple[int, int]]:
+    """Return the seconds kept of that broker's request log; for -1 those of the one heard last."""
+    if broker < 0:
+        return max(header.heard.values(), key=itemgetter(-1), default=[])
+    return header.heard.get(broker, [])
 
 
 def _newest_ms(known: list[tuple[int, int]], at_ms: int) -> int:

@@ -4,6 +4,7 @@ The model knows no rule.  It calls a ``Judge`` at the times at which a rule may 
 and keeps the judge's memory, unread, beside each group.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -26,6 +27,22 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     any line; -1 never."""
     live_since_ms: int
     """Event time at which this shard left its backlog; -1 while it is in it."""
+    requests_seconds: Sequence[tuple[int, int]] = ()
+    """The last seconds in which that log spoke, oldest first, each behind the time from which it counts."""
+
+    def requests_since_ms(self, now_ms: int, gap_ms: int) -> int:
+        """Return since when that log has spoken without a silence of more than ``gap_ms``; -1 never.
+
+        Two minutes back at most: older seconds are forgotten.
+        """
+        since_ms = self.requests_heard_ms
+        for counts_ms, at_ms in reversed(self.requests_seconds):
+            if counts_ms > now_ms or at_ms > since_ms:
+                continue
+            if since_ms - at_ms > gap_ms:
+                break
+            since_ms = at_ms
+        return since_ms
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

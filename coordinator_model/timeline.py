@@ -381,6 +381,7 @@ class Timeline:
             offsets_enabled=self.offsets_enabled,
             requests_heard_ms=heard_ms,
             live_since_ms=header.live_since_ms,
+            requests_seconds=evidence.seconds_heard(header, broker),
         )
 
 

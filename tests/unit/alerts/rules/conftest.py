@@ -40,6 +40,8 @@ class Stage:
         self.judged = 0
         self.heard_ms: int | None = None
         """When the broker's request log was heard last; None: all the time, if it is on."""
+        self.on_since_ms = 0
+        """When the request log was switched on."""
         self.alerts: list[Alert] = []
         self.members: dict[str, dict[str, Any]] = {}
         self.generation = 0
@@ -100,12 +102,18 @@ class Stage:
                 offsets_enabled=True,
                 requests_heard_ms=T0 + heard_ms if self.requests else -1,
                 live_since_ms=T0,
+                requests_seconds=self._seconds(heard_ms),
             ),
             removed=removed,
         )
         self.memory, self.due_ms = judgement.memory, judgement.due_ms
         self.alerts += judgement.alerts
         return list(judgement.alerts)
+
+    def _seconds(self, heard_ms: int) -> list[tuple[int, int]]:
+        """Return the seconds in which the request log spoke: all since it was switched on."""
+        first = max(self.on_since_ms, heard_ms - 120_000) // 1_000
+        return [(T0 + (n + 1) * 1_000, T0 + n * 1_000) for n in range(first, heard_ms // 1_000 + 1)]
 
     def told(self, name: str) -> list[Alert]:
         """Return all revisions of alerts of that name, in order."""

@@ -237,6 +237,27 @@ def test_a_log_that_is_heard_again_in_time_proves_it_late(new_stage: "NewStage")
     assert len(stage.told(IMMINENT)) == 1
 
 
+@pytest.mark.parametrize(
+    ("on_after_ms", "told_after_ms"), [(20_000, 35_000), (28_000, 43_000), (35_000, None)]
+)
+def test_a_log_just_switched_on_proves_nothing_yet(
+    new_stage: "NewStage", on_after_ms: int, told_after_ms: int | None
+) -> None:
+    """First it must have been heard for as long as any client waits between two heartbeats."""
+    stage = beating(new_stage, 1)
+    last_ms = stage.now_ms
+    stage.heard_ms = last_ms
+    stage.wait(on_after_ms)
+    stage.heard_ms, stage.on_since_ms = None, stage.now_ms
+    stage.wait(10 * MINUTE)
+
+    fired = [alert.detected_at_ms - T0 - last_ms for alert in stage.told(IMMINENT)[:1]]
+    if told_after_ms is None:
+        assert fired == []
+    else:  # within the two seconds that evidence in whole seconds costs
+        assert [told_after_ms <= at_ms <= told_after_ms + 2_000 for at_ms in fired] == [True]
+
+
 def test_a_member_never_heard_is_not_missed(new_stage: "NewStage") -> None:
     """Silence is evidence only of one who spoke."""
     stage = new_stage(requests=True)

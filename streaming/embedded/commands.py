@@ -102,7 +102,7 @@ def down_command(data: _DataOption = DATA_DIR) -> None:
 
 @kafka_app.command("status")
 def status_command(data: _DataOption = DATA_DIR) -> None:
-    """Say which brokers run; exit 1 unless all do."""
+    """Say which brokers run; exit 1 unless all do, and the shipper of their files if they need one."""
     console = Console()
     cluster = EmbeddedKafka.existing(data)
     if cluster is None:
@@ -112,5 +112,7 @@ def status_command(data: _DataOption = DATA_DIR) -> None:
     for broker, pid in pids.items():
         address = f"127.0.0.1:{cluster.plan.ports[broker - 1]}"
         console.print(f"broker {broker} at {address}: {f'running, process {pid}' if pid else 'stopped'}")
-    if None in pids.values():
+    if cluster.lacks_shipper:
+        console.print("the process that ships their log files is stopped")
+    if None in pids.values() or cluster.lacks_shipper:
         raise typer.Exit(1)

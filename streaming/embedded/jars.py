@@ -207,20 +207,29 @@ def _log_path(folder: Path) -> Path:
 
 
 def _run_ivy(jars: list[LockedJar], work: Path, tell: Tell) -> None:
+    (work / "ivy.xml").write_text(ivy_module(jars), encoding="utf-8")
+    command = [
+        _java(), "-cp", str(ivy_jar()), "org.apache.ivy.Main",
+        "-settings", ivy_settings(work), "-ivy", str(work / "ivy.xml"), "-cache", str(cache_dir() / "ivy"),
+        "-retrieve", str(work / "[organisation]_[artifact]-[revision].jar"),
+        "-types", *sorted({jar.type for jar in jars}),
+    ]  # fmt: skip
+    _follow_ivy(command, jars, work.parent, tell)
+
+
+def ivy_settings(work: Path) -> str:
+    """The path of Ivy's settings: the operator's, else the public repository's, written into ``work``.
+
+    Raises:
+        JarError: the operator's file is not there.
+    """
     settings = os.environ.get("GROUPWATCH_IVY_SETTINGS")
     if settings is None:
         settings = str(work / "ivysettings.xml")
         Path(settings).write_text(_IVY_SETTINGS, encoding="utf-8")
     elif not Path(settings).is_file():
         raise JarError(f"GROUPWATCH_IVY_SETTINGS names {settings}, which is not a file.")
-    (work / "ivy.xml").write_text(ivy_module(jars), encoding="utf-8")
-    command = [
-        _java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main",
-        "-settings", settings, "-ivy", str(work / "ivy.xml"), "-cache", str(cache_dir() / "ivy"),
-        "-retrieve", str(work / "[organisation]_[artifact]-[revision].jar"),
-        "-types", *sorted({jar.type for jar in jars}),
-    ]  # fmt: skip
-    _follow_ivy(command, jars, work.parent, tell)
+    return settings
 
 
 def _follow_ivy(command: list[str], jars: list[LockedJar], folder: Path, tell: Tell) -> None:
@@ -278,8 +287,12 @@ def _java() -> str:
         raise JarError(str(error)) from error
 
 
-def _ivy_jar() -> Path:
-    """The Ivy that came with pyspark."""
+def ivy_jar() -> Path:
+    """The Ivy that came with pyspark.
+
+    Raises:
+        JarError: there is no pyspark.
+    """
     spec = importlib.util.find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None
     found = sorted(Path(place) / "jars" for place in places or [])

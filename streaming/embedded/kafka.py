@@ -27,7 +27,7 @@ from streaming.embedded.plan import (
     planned,
 )
 from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
-from streaming.embedded.shipping import start_shipping, stop_shipping
+from streaming.embedded.shipping import is_shipping, start_shipping, stop_shipping
 
 __all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 
@@ -131,6 +131,11 @@ class EmbeddedKafka:
         """The process id of a broker, or None if it does not run."""
         tracked = self._tracked(broker)
         return tracked.pid if tracked else None
+
+    @property
+    def lacks_shipper(self) -> bool:
+        """Whether its log files should be shipped by a process of ours that does not run."""
+        return self.plan.release.log4j == 1 and not is_shipping(self.data_dir)
 
     def start(self) -> None:
         """Starts what is not running, and returns when all brokers answer and the topics exist.

@@ -9,6 +9,7 @@ import pytest
 
 from streaming.embedded import jars
 from streaming.embedded.jars import JarError, ensure_jars, ivy_failure, locked_jars, locked_versions
+from streaming.embedded.jars_lock import lock_text
 from streaming.embedded.java import java_command
 
 CONTENT = b"a jar"
@@ -156,3 +157,15 @@ def test_the_real_lock_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
         found = locked_jars(kind)
         assert len({jar.file_name for jar in found}) == len(found)
         assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in found)
+
+
+def test_the_lock_file_is_as_its_maker_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adding a version changes nothing of the others."""
+    monkeypatch.undo()
+    lock = {
+        f"{kind}-{version}": locked_jars(kind, version)
+        for kind in jars.DEFAULT_VERSIONS
+        for version in locked_versions(kind)
+    }
+
+    assert lock_text(lock) == jars._LOCK_FILE.read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ class Scene:
         self.mode = mode
         self.admin = admin_client(kafka.address)
         self._members: list[Member] = []
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def member(self, group: str, client_id: str, client: str = "kafka-python", **options: Any) -> Member:
         """Start a consumer."""
@@ -67,7 +67,13 @@ class Scene:
             *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
             *("--client-id", client_id, "--session-ms", "30000"),
         ]
-        self._processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        self._processes[client_id] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def end_process(self, client_id: str) -> None:
+        """Kill a silent leader."""
+        process = self._processes.pop(client_id)
+        process.kill()
+        process.wait()
 
     def is_stable(self, group: str, members: int) -> Callable[[], bool]:
         """Return whether the broker says that a group is Stable with so many members."""
@@ -95,9 +101,8 @@ class Scene:
         """End every process."""
         for member in self._members:
             member.crash()
-        for process in self._processes:
-            process.kill()
-            process.wait()
+        for client_id in list(self._processes):
+            self.end_process(client_id)
         self.admin.close()
 
 

@@ -123,20 +123,27 @@ class Job:
     """``groupwatch run`` as operators run it, in a process group of its own."""
 
     def __init__(
-        self, bootstrap: str, folder: Path, pager: Pager, rules: Mapping[str, Any] | None = None
+        self,
+        bootstrap: str,
+        folder: Path,
+        pager: Pager,
+        rules: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write its configuration: the defaults, one receiver, and ``rules``."""
+        """Write its configuration: the defaults, one receiver, ``rules``, and ``more`` as it is."""
         self.port = free_port()
         self.log = folder / "job.log"
+        self.checkpoint = folder / "checkpoint"
         self._config = folder / "groupwatch.yaml"
         self._process: subprocess.Popen[bytes] | None = None
         settings = {
             "clusters": [{"name": "live", "bootstrap_servers": bootstrap.split(",")}],
-            "checkpoint": str(folder / "checkpoint"),
+            "checkpoint": str(self.checkpoint),
             "http": {"host": "127.0.0.1", "port": self.port},
             "rules": dict(rules or {}),
             "receivers": [{"name": "pager", "webhook": {"url": pager.url}}],
             "routes": [{"match": {}, "receivers": ["pager"]}],
+            **(more or {}),
         }
         self._config.write_text(json.dumps(settings))
 
@@ -232,6 +239,15 @@ def alerts_of(address: KafkaAddress) -> list[dict[str, Any]]:
     """Return every revision of every alert, repeats left out, in order."""
     found = {(one["id"], one["revision"]): one for _, one in records_of(address, "groupwatch-alerts")}
     return list(found.values())
+
+
+def told_in_two_ways(address: KafkaAddress) -> list[tuple[str, int]]:
+    """Return (id, revision) of alerts, and (id, -1) of transitions, that have more than one content."""
+    contents: dict[tuple[str, int], set[bytes]] = {}
+    for topic in ("groupwatch-transitions", "groupwatch-alerts"):
+        for raw, one in records_of(address, topic):
+            contents.setdefault((one["id"], one.get("revision", -1)), set()).add(raw)
+    return [key for key, found in contents.items() if len(found) > 1]
 
 
 def group_ids(address: KafkaAddress) -> set[str]:

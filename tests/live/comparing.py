@@ -122,10 +122,10 @@ _REASONS = (
     ("Adding new member", {"member_joined"}),
     ("explicit `LeaveGroup`", {"member_left", "poll_timeout"}),
     ("on LeaveGroup", {"member_left", "poll_timeout"}),  # Kafka 3
-    ("joining group during", {"member_joined"}),
     ("heartbeat expiration", {"session_timeout"}),
     ("re-joining group during Stable", {"leader_rejoined", "partitions_changed"}),
     ("pending sync request expiration", {"sync_timeout"}),
+    (" joining group during", {"member_joined"}),
     ("static member", {"static_member_replaced", "subscription_changed"}),
     ("Updating metadata for member", {"subscription_changed", "protocol_changed"}),
 )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka.errors import KafkaError
+
 from streaming.embedded.jars import DEFAULT_VERSIONS
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import admin_client
@@ -107,6 +109,16 @@ def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _
         return outcome
 
 
+def _asked_anew(admin: Any, kafka: EmbeddedKafka) -> Any:
+    """Return a client that looks for coordinators again: kafka-python's remembers one that has moved."""
+    try:
+        fresh = admin_client(kafka.address)
+    except KafkaError:
+        return admin
+    admin.close()
+    return fresh
+
+
 def _spread(count: int, seconds: float) -> list[float]:
     """Return moments that divide the time evenly."""
     return [seconds * (index + 1) / (count + 1) for index in range(count)]
@@ -168,8 +180,11 @@ class _Play:
         while not self._asking.wait(0.2):
             for group in self._groups:
                 asked_at_ms = now_ms()
-                for state in states_of(admin, [group]).values():
+                state = states_of(admin, [group]).get(group)
+                if state is not None:
                     self._outcome.polls.append(comparing.Poll(group, state, asked_at_ms, now_ms()))
+                elif self._schedule.failovers:
+                    admin = _asked_anew(admin, self._kafka)
         admin.close()
 
     def _act(self) -> None:
@@ -203,7 +218,7 @@ class _Play:
         self._note("settling")
         self._mark()
         deadline = time.monotonic() + SETTLING_S
-        admin = admin_client(self._kafka.address)
+        admin = admin_client(self._kafka.address)  # after the last failover, so it knows no old coordinator
         outcome = self._outcome
         while True:
             before = states_of(admin, self._groups)

@@ -267,7 +267,9 @@ def states_of(admin: Any, groups: Iterable[str]) -> dict[str, str]:
             answer = admin.describe_groups([group])
         except Exception:  # noqa: S112 - a question that failed is no evidence of anything
             continue
-        found[group] = _state_in(answer, group)
+        state = _state_in(answer, group)
+        if state:  # a broker that is not, or not yet, the coordinator answers with an error and no state
+            found[group] = state
     return found
 
 

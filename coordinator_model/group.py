@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from coordinator_model.modern.model import Modern
 from coordinator_model.states import GroupState
 
 
@@ -155,6 +156,20 @@ class Rebalance(msgspec.Struct, array_like=True, kw_only=True):
     it, or gone, which the generation's list of members tells."""
     not_before_ms: int = -1
     """When the state before it began: it cannot have started earlier."""
+    leader_id: str | None = None
+    """Who led the group when it began, as far as anything told."""
+    told_at_ms: int = -1
+    """When an answer first showed that it runs (no INFO log): whatever began it came before."""
+
+
+class Doubt(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """An answer of the brokers that did not fit the mirror, kept until the next one (``reconciling.py``)."""
+
+    answered_at_ms: int
+    state: str
+    """What the broker said."""
+    mirror: bytes
+    """Digest of what the mirror said."""
 
 
 class Group(msgspec.Struct, array_like=True, kw_only=True):
@@ -193,6 +208,14 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """Generation of the last GroupMetadata record: where a new coordinator resumes (-1: none seen)."""
     stored_at_ms: int = -1
     """When that record was appended."""
+    doubt: Doubt | None = None
+    """The brokers' last answer about the group, if it did not fit."""
+    stored_members: int = -1
+    """How many members the last GroupMetadata record named; none: a new coordinator finds it Empty."""
+    offsets_gone_ms: int = -1
+    """When the last of its committed offsets was deleted; -1: it has some, or never had any."""
+    modern: Modern | None = None
+    """The records of a living consumer, share or streams group; None for every other."""
 
 
 class Step(msgspec.Struct, kw_only=True):

@@ -13,6 +13,8 @@ from enum import IntEnum
 
 import msgspec
 
+from coordinator_model.modern.parts import AnyPart
+
 
 class Source(IntEnum):
     """Where an observation was seen.
@@ -157,6 +159,25 @@ class GroupUnloaded(GroupObservation, tag="gunload", frozen=True, kw_only=True):
     generation: int
 
 
+class GroupDied(GroupObservation, tag="died", frozen=True, kw_only=True):
+    """The cleanup (3.x) found the group empty and without offsets; a group that was never more than a
+    simple one leaves no tombstone there.
+    """
+
+    generation: int
+
+
+class ModernMemberGone(GroupObservation, tag="mgone", frozen=True, kw_only=True):
+    """A member of a consumer, share or streams group left or was fenced; the topic only says that it went."""
+
+    member_id: str
+    kind: str
+    """A cause kind: member_left or one of the timeouts."""
+    text: str
+    client_reason: str | None = None
+    """Only members that speak the classic protocol give one."""
+
+
 class LeaderReplaced(Observation, tag="lead", frozen=True, kw_only=True):
     """The leader did not rejoin and another was elected (None: nobody); the line names no group."""
 
@@ -215,14 +236,6 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     count: int = 1
 
 
-class GroupDied(GroupObservation, tag="died", frozen=True, kw_only=True):
-    """The cleanup (3.x) found the group empty and without offsets; a group that was never more than a
-    simple one leaves no tombstone there.
-    """
-
-    generation: int
-
-
 class OffsetsCommitted(GroupObservation, tag="oc", frozen=True, kw_only=True):
     """Commits of one group that stand next to one another in the topic, folded by partition."""
 
@@ -270,6 +283,21 @@ class ModernRecord(GroupObservation, tag="modern", frozen=True, kw_only=True):
     record_type: int
     name: str
     tombstone: bool
+    member_id: str = ""
+    """Whose record it is, for types that have a member in their key."""
+    part: AnyPart | None = None
+    """What it holds; None for a tombstone, and for types that tell the model nothing."""
+    expression: str = ""
+    """The regular expression in the key (type 16)."""
+
+
+class ModernWrite(GroupObservation, tag="mwrite", frozen=True, kw_only=True):
+    """Records that the coordinator wrote as one: nobody ever saw the group between two of them.
+
+    Made in the shard, of neighbours in the topic; in order.
+    """
+
+    records: "tuple[ModernRecord | GroupTombstone | GroupRecorded, ...]"
 
 
 # --- from the request log --------------------------------------------------------------------------
@@ -296,6 +324,8 @@ class Heartbeats(GroupObservation, tag="hb", frozen=True, kw_only=True):
     times: tuple[int, ...]
     client: Client = Client()
     instance_id: str | None = None
+    protocol: str = "classic"
+    """The protocol that the request speaks; of the others ``generation`` is the member's epoch."""
 
 
 class JoinAnswered(GroupObservation, tag="jr", frozen=True, kw_only=True):
@@ -358,6 +388,25 @@ class DeleteAnswered(GroupObservation, tag="dr", frozen=True, kw_only=True):
     """DeleteGroups answered for this group."""
 
     error_code: int
+
+
+class EpochAnswered(GroupObservation, tag="epoch", frozen=True, kw_only=True):
+    """A heartbeat of a consumer, share or streams group that was more than a sign of life.
+
+    ``asked`` is the member's epoch in the request: 0 joins, -1 leaves, -2 is a static member that goes
+    for a while; ``epoch`` the one in the answer.
+    """
+
+    protocol: str
+    member_id: str
+    asked: int
+    epoch: int
+    error_code: int
+    arrived_at_ms: int
+    interval_ms: int = -1
+    """How often the coordinator wants to hear from the member; -1 not told."""
+    instance_id: str | None = None
+    client: Client = Client()
 
 
 # --- in band, from the driver ----------------------------------------------------------------------
@@ -434,6 +483,66 @@ class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):
     detail: str = ""
 
 
+# --- in band, from the driver: what the brokers answered when they were asked ------------------------
+
+
+class DescribedMember(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One member as a broker describes it; subscription and assignment are known in Stable groups only."""
+
+    member_id: str
+    client_id: str = ""
+    client_host: str = ""
+    instance_id: str | None = None
+    topics: tuple[str, ...] | None = None
+    assigned: dict[str, tuple[int, ...]] | None = None
+
+
+class GroupDescribed(GroupObservation, tag="desc", frozen=True, kw_only=True):
+    """A coordinator's own answer about a group (DescribeGroups, ConsumerGroupDescribe and their kin).
+
+    It held at some moment from ``asked_at_ms`` to ``Seen.at_ms``, both on the answering broker's clock.
+    """
+
+    asked_at_ms: int
+    group_type: str
+    state: str
+    """As brokers spell it; Dead: the coordinator does not know the group."""
+    protocol_type: str = ""
+    protocol: str = ""
+    """Assignment strategy, "" where the broker does not tell (a classic group that is not Stable)."""
+    epoch: int = -1
+    """Group epoch; classic groups do not tell their generation."""
+    members: tuple[DescribedMember, ...] | None = None
+    """None: too many to be carried."""
+
+
+class ShardLed(Observation, tag="led", frozen=True, kw_only=True):
+    """The metadata name this broker as leader of the shard's offsets partition."""
+
+    leader: int
+    epoch: int = -1
+    """Leader epoch, which is the coordinator's; -1 where the broker does not tell."""
+
+
+class LeadersDescribed(Observation, tag="leaders", frozen=True, kw_only=True):
+    """The same for the whole cluster: offsets partition -> (leader, leader epoch), as far as changed."""
+
+    leaders: dict[int, tuple[int, int]]
+
+
+class BrokerDescribed(Observation, tag="broker", frozen=True, kw_only=True):
+    """What a broker is set to, as far as groups depend on it (Kafka's names and spelling)."""
+
+    broker: int
+    settings: dict[str, str]
+
+
+class TopicsDescribed(Observation, tag="topics", frozen=True, kw_only=True):
+    """How many partitions topics have that groups read, as far as changed; 0: there is no such topic."""
+
+    partitions: dict[str, int]
+
+
 AnyObservation = (
     MemberIdHandedOut
     | MemberJoined
@@ -475,6 +584,14 @@ AnyObservation = (
     | Contradicted
     | Counted
     | Undecodable
+    | ModernWrite
+    | ModernMemberGone
+    | EpochAnswered
+    | GroupDescribed
+    | ShardLed
+    | LeadersDescribed
+    | BrokerDescribed
+    | TopicsDescribed
     | GroupDied
 )
 

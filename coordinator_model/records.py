@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from coordinator_model.modern.parts import part_of
 from coordinator_model.observations import (
     Commit,
     GroupRecorded,
@@ -98,6 +99,9 @@ def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> R
         record_type=record_type,
         name=RECORDS[record_type].name,
         tombstone=content is None,
+        member_id=fields.get("memberId", ""),
+        part=None if content is None else part_of(record_type, fields, content),
+        expression=fields.get("regularExpression", ""),
     )
 
 

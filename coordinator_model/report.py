@@ -2,7 +2,8 @@
 
 import msgspec
 
-from coordinator_model.group import Group
+from coordinator_model.group import Group, Member
+from coordinator_model.modern.progress import GroupProgress, MemberProgress, member_progress, progress_of
 from coordinator_model.states import GroupState
 
 
@@ -17,6 +18,8 @@ class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_timeout_ms: int
     last_heartbeat_ms: int
     assigned: dict[str, tuple[int, ...]] | None
+    progress: MemberProgress | None = None
+    """Epochs and target assignment of a member of a consumer, share or streams group."""
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,8 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     removed: bool = False
     """The group is gone (deleted, denied, forgotten): drop its series."""
+    progress: GroupProgress | None = None
+    """Epochs of a consumer, share or streams group, and who holds up its reconciliation."""
 
 
 def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport:
@@ -67,6 +72,7 @@ def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport
                 rebalance_timeout_ms=m.rebalance_timeout_ms,
                 last_heartbeat_ms=m.last_heartbeat_ms,
                 assigned=m.assigned,
+                progress=_progress(group, m),
             )
             for m in group.members.values()
         ),
@@ -85,4 +91,13 @@ def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport
         last_seen_ms=group.last_seen_ms,
         at_ms=at_ms,
         removed=removed,
+        progress=None if group.modern is None else progress_of(group.modern),
     )
+
+
+def _progress(group: Group, member: Member) -> MemberProgress | None:
+    modern = group.modern
+    known = None if modern is None else modern.members.get(member.member_id)
+    if modern is None or known is None:
+        return None
+    return member_progress(modern, known, group.group_type)

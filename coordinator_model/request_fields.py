@@ -191,6 +191,30 @@ class DeleteLine(RequestLine, frozen=True, kw_only=True):
     response: DeleteAnswer
 
 
+class EpochRequest(Part, frozen=True):
+    """ConsumerGroupHeartbeat 0-1, ShareGroupHeartbeat 0-1 and StreamsGroupHeartbeat 0."""
+
+    group_id: str
+    member_epoch: Int32
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class EpochAnswer(Answer, frozen=True):
+    """Their answer."""
+
+    member_id: str | None = None
+    member_epoch: Int32 = -1
+    heartbeat_interval_ms: Int32 = -1
+
+
+class EpochLine(RequestLine, frozen=True, kw_only=True):
+    """A heartbeat line of a consumer, share or streams group."""
+
+    request: EpochRequest
+    response: EpochAnswer
+
+
 class RenderedLine(Part, frozen=True):
     """Only to tell a line whose request was not rendered from one that is broken."""
 

@@ -16,6 +16,7 @@ from coordinator_model import observations as on
 from coordinator_model.request_fields import (
     CommitLine,
     DeleteLine,
+    EpochLine,
     HeartbeatLine,
     JoinLine,
     LeaveLine,
@@ -197,6 +198,44 @@ def _delete(line: DeleteLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
+def _epoch(protocol: str) -> Callable[[EpochLine, int], tuple[on.AnyObservation, ...]]:
+    """Return what reads a heartbeat of a protocol whose members have epochs.
+
+    A heartbeat of a member that has an epoch and keeps it is nothing but a sign of life, and is folded.
+    """
+
+    def read(line: EpochLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
+        asked, answer = line.request, line.response
+        if answer.error_code == 0 and asked.member_epoch == answer.member_epoch > 0:
+            beat = on.Heartbeats(
+                group=asked.group_id,
+                member_id=asked.member_id,
+                generation=asked.member_epoch,
+                error_code=0,
+                times=(at_ms,),
+                client=_client(line),
+                instance_id=asked.instance_id,
+                protocol=protocol,
+            )
+            return (beat,)
+        answered = on.EpochAnswered(
+            group=asked.group_id,
+            protocol=protocol,
+            # Version 0 lets the coordinator choose the id of a member that joins.
+            member_id=asked.member_id or answer.member_id or "",
+            asked=asked.member_epoch,
+            epoch=answer.member_epoch,
+            error_code=answer.error_code,
+            arrived_at_ms=_arrived_ms(line, at_ms),
+            interval_ms=answer.heartbeat_interval_ms,
+            instance_id=asked.instance_id,
+            client=_client(line),
+        )
+        return (answered,)
+
+    return read
+
+
 _Read = Callable[[bytes, int], tuple[on.AnyObservation, ...]]
 _LineT = TypeVar("_LineT", bound=RequestLine)
 
@@ -214,6 +253,9 @@ _READERS: Mapping[int, tuple[str, _Read]] = {
     14: ("sync_group", _reader(SyncLine, _sync)),
     28: ("txn_offset_commit", _reader(CommitLine, _commit)),
     42: ("delete_groups", _reader(DeleteLine, _delete)),
+    68: ("consumer_group_heartbeat", _reader(EpochLine, _epoch("consumer"))),
+    76: ("share_group_heartbeat", _reader(EpochLine, _epoch("share"))),
+    88: ("streams_group_heartbeat", _reader(EpochLine, _epoch("streams"))),
 }
 _NOTED: Mapping[int, str] = {
     9: "offset_fetch",
@@ -221,11 +263,8 @@ _NOTED: Mapping[int, str] = {
     15: "describe_groups",
     16: "list_groups",
     47: "offset_delete",
-    68: "consumer_group_heartbeat",
     69: "consumer_group_describe",
-    76: "share_group_heartbeat",
     77: "share_group_describe",
-    88: "streams_group_heartbeat",
     89: "streams_group_describe",
     90: "describe_share_group_offsets",
     91: "alter_share_group_offsets",

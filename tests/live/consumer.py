@@ -41,15 +41,19 @@ class Orders:
 
 def run_confluent(options: dict[str, Any], orders: Orders) -> None:
     """Poll with librdkafka until told to stop."""
+    classic = {
+        "session.timeout.ms": options["session_timeout_ms"],
+        "heartbeat.interval.ms": options["heartbeat_interval_ms"],
+        "partition.assignment.strategy": options.get("assignor", "range"),
+    }
     consumer = Consumer(
         {
             "bootstrap.servers": options["bootstrap"],
             "group.id": options["group"],
             "client.id": options["client_id"],
-            "session.timeout.ms": options["session_timeout_ms"],
-            "heartbeat.interval.ms": options["heartbeat_interval_ms"],
             "max.poll.interval.ms": options["max_poll_interval_ms"],
-            "partition.assignment.strategy": options.get("assignor", "range"),
+            # KIP-848: the coordinator sets these.
+            **({"group.protocol": "consumer"} if options.get("protocol") == "consumer" else classic),
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": 1000,
             **({"group.instance.id": options["instance_id"]} if options.get("instance_id") else {}),

@@ -1,0 +1,206 @@
+"""What observations do to a consumer, share or streams group; the door of the package.
+
+The topic alone makes moves here, each at the time of its record and observed: what the coordinator wrote
+is what it answers.  The logs tell how members went and that they live.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_model import by_records
+from coordinator_model import observations as on
+from coordinator_model.causes import gone_for_good
+from coordinator_model.endings import end
+from coordinator_model.group import CauseKind, Group
+from coordinator_model.modern.conversion import become_classic, become_modern, named_conversion
+from coordinator_model.modern.lines import REQUESTS, answered, member_gone
+from coordinator_model.modern.membership import follow, leave_behind
+from coordinator_model.modern.model import SHARE, Modern, state_of
+from coordinator_model.modern.moves import settle
+from coordinator_model.modern.names import learn
+from coordinator_model.modern.reasons import why
+from coordinator_model.modern.replay import Changes, replay
+from coordinator_model.observations import Seen
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Turn, cause
+
+WAITING_MAX = 16
+WAITING_MS = 5_000
+"""A classic line comes at most so long before the record that makes its group classic."""
+
+_CLASSIC_LINES = (
+    on.MemberIdHandedOut,
+    on.MemberJoined,
+    on.StaticMemberReplaced,
+    on.RebalanceStarted,
+    on.JoinPhaseEnded,
+    on.AssignmentReceived,
+    on.GroupEmptied,
+    on.MembersKicked,
+    on.MemberFailed,
+    on.PendingMemberExpired,
+    on.MemberLeft,
+)
+_SIGNS_OF_CLASSIC_LIFE = (
+    *_CLASSIC_LINES,
+    on.GroupRecorded,
+    on.OffsetsCommitted,
+    on.SimpleGroupCreated,
+    on.JoinAnswered,
+)
+_Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
+
+
+def takes(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether an observation is this module's business."""
+    if type(what) in _OWN:
+        return True
+    if group.modern is None:
+        return isinstance(what, on.Heartbeats) and what.protocol != "classic"
+    return type(what) in _OF_A_MODERN_GROUP or isinstance(what, _CLASSIC_LINES)
+
+
+def converts(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether ``what`` makes a modern group of another, which must have done with its past by then."""
+    return (
+        isinstance(what, on.ModernWrite | on.ModernRecord)
+        and group.modern is None
+        and any(map(_begins, _records_of(what)))
+    )
+
+
+def begin_anew(group: Group, what: on.AnyObservation) -> None:
+    """Let a modern group that is gone be a classic one, if that is what it comes back as."""
+    is_over = group.modern is None and group.group_type != "classic" and group.state is GroupState.DEAD
+    if is_over and group.state_since_ms >= 0 and isinstance(what, _SIGNS_OF_CLASSIC_LIFE):
+        group.group_type = "classic"
+
+
+def apply(turn: Turn, seen: Seen) -> list[Seen]:
+    """Apply one observation; returns lines that had to wait until the group became classic."""
+    modern = turn.group.modern
+    if modern is not None and isinstance(seen.what, _CLASSIC_LINES):
+        _wait(modern, seen)
+        return []
+    handler = _OWN.get(type(seen.what)) or _OF_A_MODERN_GROUP[type(seen.what)]
+    handler(turn, seen.what)
+    became_classic = modern is not None and turn.group.modern is None and turn.group.group_type == "classic"
+    if not became_classic or modern is None or modern.waiting is None:
+        return []
+    return [one for one in on.unpack(modern.waiting) if turn.at_ms - one.at_ms <= WAITING_MS]
+
+
+def _wait(modern: Modern, seen: Seen) -> None:
+    """Keep a line that may belong to the classic group that this one is about to become."""
+    waiting = [] if modern.waiting is None else on.unpack(modern.waiting)
+    waiting = [one for one in waiting if seen.at_ms - one.at_ms <= WAITING_MS]
+    modern.waiting = on.pack([*waiting, seen][-WAITING_MAX:])
+
+
+def _records_of(what: on.ModernWrite | on.ModernRecord) -> tuple[_Record, ...]:
+    return what.records if isinstance(what, on.ModernWrite) else (what,)
+
+
+def _begins(record: _Record) -> bool:
+    return isinstance(record, on.ModernRecord) and not record.tombstone
+
+
+def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
+    """Apply the records of one write at once."""
+    records, group = _records_of(what), turn.group
+    own = [one for one in records if isinstance(one, on.ModernRecord)]
+    if group.modern is None and not any(map(_begins, own)):
+        _leftovers(turn, records)
+        return
+    was = _enter(turn, own)
+    modern, changes = group.modern or Modern(), Changes()
+    for one in own:
+        if one.group_type == group.group_type:
+            replay(modern, one, turn.at_ms, changes)
+    to_classic = next((one for one in reversed(records) if isinstance(one, on.GroupRecorded)), None)
+    if to_classic is not None:
+        become_classic(turn, modern, changes, to_classic)
+    elif changes.ended:
+        _end(turn, modern)
+    else:
+        _settle(turn, modern, changes, was)
+
+
+def _enter(turn: Turn, own: list[on.ModernRecord]) -> str:
+    """Make the group one of its records' type; returns the type it was converted from, or ""."""
+    group = turn.group
+    group_type = next((one.group_type for one in reversed(own) if _begins(one)), group.group_type)
+    if group.modern is not None and group.group_type == group_type:
+        return ""
+    return become_modern(turn, group_type)
+
+
+def _leftovers(turn: Turn, records: tuple[_Record, ...]) -> None:
+    """Apply what stands beside tombstones of a modern group that is over, or was never seen."""
+    for one in records:
+        if not isinstance(one, on.ModernRecord):
+            begin_anew(turn.group, one)
+            by_records.HANDLERS[type(one)](turn, one)
+
+
+def _settle(turn: Turn, modern: Modern, changes: Changes, was: str) -> None:
+    group = turn.group
+    if changes.retargeted:
+        learn(modern, group.group_type)
+    if was:
+        leave_behind(turn, modern)
+    passage = follow(turn, modern, changes)
+    reason = why(group, modern, changes, passage, state_of(modern, group.group_type))
+    if was:
+        reason = named_conversion(reason, was, group.group_type)
+    group.protocol = _assignor(modern)
+    settle(turn, modern, changes, reason, unexplained=passage.unexplained(), converted=bool(was))
+
+
+def _assignor(modern: Modern) -> str | None:
+    """Return the assignor that most members prefer, None if none prefers any (the broker's default)."""
+    votes = Counter(one.metadata.assignor for one in modern.members.values() if one.metadata)
+    del votes[""]
+    return min(votes, key=lambda name: (-votes[name], name), default=None)
+
+
+def _end(turn: Turn, modern: Modern) -> None:
+    """End a group whose own record was deleted.  Kafka deletes only empty ones."""
+    group = turn.group
+    leave_behind(turn, modern)
+    group.members = {}
+    # Kafka: share groups are never cleaned up by themselves.
+    is_share = group.group_type == SHARE
+    end(turn, cause(CauseKind.GROUP_DELETED) if is_share else gone_for_good(group, turn.at_ms))
+    group.modern = None
+
+
+def _classic_record(turn: Turn, what: on.GroupRecorded) -> None:
+    """A classic group's record proves that the modern one is over, wherever its tombstones are."""
+    become_classic(turn, turn.group.modern or Modern(), Changes(), what)
+
+
+def _deleted(turn: Turn, _: on.GroupsDeleted) -> None:
+    """The line stands before the tombstones that it explains."""
+    end(turn, cause(CauseKind.GROUP_DELETED))
+    turn.group.modern = None
+
+
+def _ignored(turn: Turn, what: on.AnyObservation) -> None:
+    """Old tombstones of a converted group, and who loaded it: its records tell the rest."""
+
+
+_OWN: Mapping[type, Callable[[Turn, Any], None]] = {
+    on.ModernWrite: _written,
+    on.ModernRecord: _written,
+    on.ModernMemberGone: member_gone,
+    on.EpochAnswered: answered,
+}
+_OF_A_MODERN_GROUP: Mapping[type, Callable[[Turn, Any], None]] = {
+    on.GroupRecorded: _classic_record,
+    on.GroupTombstone: _ignored,
+    on.GroupLoaded: _ignored,
+    on.GroupsDeleted: _deleted,
+    **REQUESTS,
+}

@@ -1,0 +1,79 @@
+"""Keeps ``Group.members`` in step with a modern group's records: who is in, who came, who went and how."""
+
+from dataclasses import dataclass, field
+
+from coordinator_model.group import Basis, CauseKind, Member
+from coordinator_model.members import MEMBERS_MAX, depart, rename
+from coordinator_model.modern import going
+from coordinator_model.modern.going import Going
+from coordinator_model.modern.model import Modern, ModernMember
+from coordinator_model.modern.names import named
+from coordinator_model.modern.replay import Changes
+from coordinator_model.transitions import Turn
+
+
+@dataclass(slots=True)
+class Passage:
+    """Who came and who went in one write."""
+
+    came: list[str] = field(default_factory=list)
+    went: dict[str, Going] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Old id of a static member -> its new one."""
+
+    def unexplained(self) -> str:
+        """Return a member of which nobody has told how it went, "" if there is none."""
+        inferred = (name for name, one in self.went.items() if one.basis is Basis.INFERRED)
+        return next(inferred, "")
+
+
+def follow(turn: Turn, modern: Modern, changes: Changes) -> Passage:
+    """Bring the members up to date and say who came and went."""
+    passage = Passage()
+    for member_id, before in changes.gone.items():
+        if member_id not in modern.members or member_id in changes.joined:
+            _goes(turn, modern, before, changes, passage)
+    group = turn.group
+    for member_id, member in modern.members.items():
+        if member_id not in group.members and len(group.members) < MEMBERS_MAX:
+            group.members[member_id] = Member(
+                member_id=member_id, joined_at_ms=turn.at_ms, session_base_ms=turn.at_ms, rejoined=True
+            )
+            turn.step.arrivals.append(member_id)
+            passage.came.append(member_id)
+        if member_id in group.members:
+            fill_in(group.members[member_id], modern, member)
+    return passage
+
+
+def _goes(turn: Turn, modern: Modern, before: ModernMember, changes: Changes, passage: Passage) -> None:
+    successor = going.replaced(turn.group, modern, before, changes.joined)
+    if successor:
+        passage.replaced[before.member_id] = successor
+        modern.hints.pop(before.member_id, None)
+        if before.member_id in turn.group.members:
+            rename(turn, before.member_id, successor)
+        return
+    how = going.how_it_went(turn, modern, before)
+    passage.went[before.member_id] = how
+    depart(turn, before.member_id, how.how, basis=how.basis, reason=how.client_reason)
+
+
+def fill_in(member: Member, modern: Modern, known: ModernMember) -> None:
+    """Give a member what its records tell."""
+    metadata = known.metadata
+    if metadata is not None:
+        member.client_id, member.client_host = metadata.client_id, metadata.client_host
+        member.instance_id = metadata.instance_id
+        member.session_timeout_ms = metadata.classic_session_ms
+        member.rebalance_timeout_ms = metadata.rebalance_timeout_ms
+        topics = set(metadata.topics)
+        topics.update(modern.regexes.get(metadata.regex, ()) if metadata.regex else ())
+        member.topics = tuple(sorted(topics))
+    member.assigned = named(modern, known.assigned)
+
+
+def leave_behind(turn: Turn, modern: Modern) -> None:
+    """Let go of classic members that a conversion did not bring along; nothing tells how they went."""
+    for member_id in [m for m in turn.group.members if m not in modern.members]:
+        depart(turn, member_id, CauseKind.UNKNOWN, basis=Basis.INFERRED)

@@ -1,0 +1,77 @@
+"""Moves a modern group, and keeps its rebalance and counters in step; nobody else does.
+
+A rebalance of these groups is a growth of the group epoch: it lasts until every member has reached an
+assignment of that epoch.
+"""
+
+from coordinator_model.group import Cause, Group, Rebalance
+from coordinator_model.modern.model import Modern, Told, state_of
+from coordinator_model.modern.replay import Changes
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import Target, Turn, tell, transition_id_of
+
+_CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
+
+
+def settle(
+    turn: Turn, modern: Modern, changes: Changes, cause: Cause, *, unexplained: str, converted: bool
+) -> None:
+    """Bring the group's state and epoch to what its records say, and tell of it.
+
+    Args:
+        turn: the write.
+        modern: the group after it.
+        changes: what it changed.
+        cause: why it was written.
+        unexplained: a member that went, and nobody told how; a late line may.
+        converted: the group was of another type until now, which is told even in the same state.
+    """
+    group = turn.group
+    came_from, epoch_before = group.state, group.generation
+    to = state_of(modern, group.group_type)
+    _note(turn, changes, cause, came_from, epoch_before)
+    group.generation = max(modern.epoch, 0)
+    if to is not came_from or converted:
+        group.state, group.state_since_ms = to, turn.at_ms
+        target = Target(to=to, generation=group.generation, at_ms=turn.at_ms, cause=cause)
+        tell(turn, came_from, target)
+        modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
+    _follow_rebalance(group, modern, turn.at_ms)
+
+
+def _told(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> Told:
+    return Told(
+        id=transition_id_of(turn, target),
+        from_state=came_from,
+        to_state=target.to,
+        generation=target.generation,
+        member_id=member_id,
+    )
+
+
+def _note(turn: Turn, changes: Changes, cause: Cause, came_from: GroupState, epoch_before: int) -> None:
+    """Count the rebalances that began; the broker's own counter grows with each epoch as well."""
+    if not changes.epochs:
+        return
+    group, last = turn.group, turn.group.rebalance
+    if not turn.context.backlog:
+        group.rebalances[str(cause.kind)] = group.rebalances.get(cause.kind, 0) + len(changes.epochs)
+    goes_on = last is not None and last.ended_at_ms < 0
+    group.rebalance = Rebalance(
+        started_at_ms=turn.at_ms,
+        old_generation=epoch_before,
+        cause=cause,
+        initial=came_from in {GroupState.EMPTY, GroupState.DEAD},
+        unstable_since_ms=last.unstable_since_ms if goes_on and last is not None else turn.at_ms,
+        not_before_ms=group.state_since_ms,
+    )
+
+
+def _follow_rebalance(group: Group, modern: Modern, at_ms: int) -> None:
+    running = group.rebalance
+    if running is None or running.ended_at_ms >= 0:
+        return
+    if running.joined_at_ms < 0 and modern.assignment_epoch >= modern.epoch:
+        running.joined_at_ms = at_ms
+    if group.state in _CALM:
+        running.ended_at_ms = at_ms

@@ -1,0 +1,59 @@
+"""Puts together what the coordinator wrote as one.
+
+All records of one write of the coordinator stand side by side in one batch, under one time, and become
+visible at once: a member that joins writes up to six records, and none of the states between them ever
+was.  Two writes of the same group within one millisecond are taken for one, since no time passed between
+them.
+
+The shard releases observations by their order time, which all records of a batch share (``ordering.py``),
+so a write is never torn by the way the topic is read.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite, Seen
+from coordinator_model.ordering import Held
+
+_PARTS = (ModernRecord, GroupTombstone, GroupRecorded)
+
+
+def gather(singles: list[Held]) -> list[Held]:
+    """Return one group's observations, in order, with the records of each write put together."""
+    if not any(type(held.seen.what) is ModernRecord for held in singles):
+        return singles
+    return list(_gathered(singles))
+
+
+def _gathered(singles: list[Held]) -> Iterator[Held]:
+    run: list[Held] = []
+    for held in singles:
+        if run and not _goes_on(run[-1].seen, held.seen):
+            yield from _folded(run)
+            run = []
+        if isinstance(held.seen.what, _PARTS):
+            run.append(held)
+        else:
+            yield held
+    yield from _folded(run)
+
+
+def _goes_on(last: Seen, seen: Seen) -> bool:
+    is_part = isinstance(seen.what, _PARTS)
+    return is_part and (seen.at_ms, seen.backlog, seen.partition) == (
+        last.at_ms,
+        last.backlog,
+        last.partition,
+    )
+
+
+def _folded(run: list[Held]) -> Iterator[Held]:
+    """Yield records of one time as one write, if any of them is of a modern group."""
+    if not any(type(held.seen.what) is ModernRecord for held in run):
+        yield from run
+        return
+    last = run[-1]
+    records = tuple(held.seen.what for held in run)
+    what = ModernWrite(group=records[0].group, records=records)  # type: ignore[union-attr, arg-type]
+    yield Held(last.order_ms, msgspec.structs.replace(last.seen, what=what))

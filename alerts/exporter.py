@@ -47,6 +47,12 @@ class ClusterSample(NamedTuple):
     undecodable: Mapping[tuple[str, str], int]
     divergences: Mapping[str, int]
     newest_ms: Mapping[str, int]
+    answers: Mapping[str, int] = {}
+    """agreeing, differing -> how many of the brokers' own answers."""
+    agreement: float | None = None
+    """Share that agreed lately; None: nothing could be compared."""
+    probe_requests: Mapping[str, int] = {}
+    """Kafka request -> how many were sent."""
 
 
 class Picture(Protocol):
@@ -127,9 +133,19 @@ def _add_cluster(families: _Families, sample: ClusterSample, now_ms: int) -> Non
         families[metrics.UNDECODABLE].add_metric((cluster, source, reason), count)
     for kind, count in sample.divergences.items():
         families[metrics.DIVERGENCE].add_metric((cluster, kind), count)
+    _add_answers(families, sample)
     for source, at_ms in sample.newest_ms.items():
         if at_ms >= 0:
             families[metrics.SOURCE_DELAY].add_metric((cluster, source), _age_s(at_ms, now_ms))
+
+
+def _add_answers(families: _Families, sample: ClusterSample) -> None:
+    for outcome, count in sample.answers.items():
+        families[metrics.ANSWERS].add_metric((sample.cluster, outcome), count)
+    for request, count in sample.probe_requests.items():
+        families[metrics.PROBE_REQUESTS].add_metric((sample.cluster, request), count)
+    if sample.agreement is not None:
+        families[metrics.AGREEMENT_RATIO].add_metric((sample.cluster,), sample.agreement)
 
 
 def _age_s(since_ms: int, now_ms: int) -> float:

@@ -89,6 +89,25 @@ SOURCE_DELAY = Metric(
     "Age of the newest event of a source; grows while the source is silent.",
 )
 
+AGREEMENT_RATIO = Metric(
+    "groupwatch_agreement_ratio",
+    "gauge",
+    ("cluster",),
+    "Share of the brokers' own answers of the last 15 minutes that agreed with the mirror.",
+)
+ANSWERS = Metric(
+    "groupwatch_answers",
+    "counter",
+    ("cluster", "outcome"),
+    "The brokers' own answers about groups that could be compared with the mirror.",
+)
+PROBE_REQUESTS = Metric(
+    "groupwatch_probe_requests",
+    "counter",
+    ("cluster", "request"),
+    "Requests sent to the brokers to ask about groups.",
+)
+
 PICTURE = (
     GROUP_STATE,
     GROUP_MEMBERS,
@@ -103,6 +122,9 @@ PICTURE = (
     UNDECODABLE,
     DIVERGENCE,
     SOURCE_DELAY,
+    AGREEMENT_RATIO,
+    ANSWERS,
+    PROBE_REQUESTS,
 )
 """The metrics that are read off the picture."""
 

@@ -14,6 +14,7 @@ SAMPLES_MAX = 100
 SAMPLE_BYTES_MAX = 512
 CONTRADICTIONS_MAX = 100
 MOVES_MAX = 200
+TOPICS_MAX = 10_000
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -60,6 +61,12 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     newest_ms: dict[str, int] = {}
     """Source -> newest event time."""
     moves: list[Move] = []
+    leaders: dict[int, tuple[int, int]] = {}
+    """Offsets partition -> (leader, leader epoch)."""
+    brokers: dict[int, dict[str, str]] = {}
+    """Broker -> those of its settings on which groups depend, in Kafka's spelling."""
+    partitions: dict[str, int] = {}
+    """Topic that groups read -> its partitions."""
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
@@ -84,6 +91,9 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
                 "divergences": self.divergences,
                 "newest_ms": self.newest_ms,
                 "moves": [_fields(move) for move in self.moves],
+                "leaders": {str(partition): told for partition, told in sorted(self.leaders.items())},
+                "brokers": {str(broker): told for broker, told in sorted(self.brokers.items())},
+                "partitions": self.partitions,
             }
         )
 
@@ -141,6 +151,28 @@ def _moved(state: ClusterState, seen: on.Seen) -> bool:
     return True
 
 
+def _leaders(state: ClusterState, seen: on.Seen) -> bool:
+    assert isinstance(seen.what, on.LeadersDescribed)  # noqa: S101 - the table's type
+    state.leaders |= seen.what.leaders
+    return True
+
+
+def _broker(state: ClusterState, seen: on.Seen) -> bool:
+    assert isinstance(seen.what, on.BrokerDescribed)  # noqa: S101 - the table's type
+    state.brokers[seen.what.broker] = seen.what.settings
+    return True
+
+
+def _topics(state: ClusterState, seen: on.Seen) -> bool:
+    assert isinstance(seen.what, on.TopicsDescribed)  # noqa: S101 - the table's type
+    for topic, count in seen.what.partitions.items():
+        if count > 0 and (topic in state.partitions or len(state.partitions) < TOPICS_MAX):
+            state.partitions[topic] = count
+        elif count <= 0:
+            state.partitions.pop(topic, None)
+    return True
+
+
 _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.Counted: _counted,
     on.Undecodable: _undecodable,
@@ -149,4 +181,7 @@ _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.ShardLoading: _moved,
     on.ShardLoaded: _moved,
     on.ShardUnloaded: _moved,
+    on.LeadersDescribed: _leaders,
+    on.BrokerDescribed: _broker,
+    on.TopicsDescribed: _topics,
 }

@@ -94,6 +94,20 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
     header.lost.pop(seen.broker, None)
 
 
+def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
+    """Take in whom the metadata name as leader of the offsets partition; an older epoch is old news.
+
+    Without epochs (an old broker) only a shard that nobody is known to hold learns something.
+    """
+    is_told_apart = what.epoch >= 0 or header.coordinator < 0
+    if what.leader < 0 or what.epoch < header.epoch or not is_told_apart:
+        return
+    if header.coordinator not in (-1, what.leader):
+        header.lost[header.coordinator] = at_ms
+    header.coordinator, header.epoch = what.leader, what.epoch
+    header.lost.pop(what.leader, None)
+
+
 def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
     """Say whether a broker speaks of a shard that it has lost."""
     lost_ms = header.lost.get(seen.broker)

@@ -110,3 +110,7 @@ class Outputs(msgspec.Struct, kw_only=True):
     cluster_report: bytes | None = None
     reported: bool = False
     """Every group was reported, because a clock asked."""
+    compared: int = 0
+    """Answers of the brokers that could be held against the mirror."""
+    agreeing: int = 0
+    """Those of them that said the same."""

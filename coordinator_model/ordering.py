@@ -37,7 +37,17 @@ HELD_MAX = 200_000
 NEVER = 2**62
 """A deadline that is none."""
 
-_CONTROL = (on.Clock, on.Settings, on.Adopted, on.Contradicted)
+_CONTROL = (
+    on.Clock,
+    on.Settings,
+    on.Adopted,
+    on.Contradicted,
+    on.GroupDescribed,
+    on.ShardLed,
+    on.LeadersDescribed,
+    on.BrokerDescribed,
+    on.TopicsDescribed,
+)
 RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 
 

@@ -31,7 +31,7 @@ __all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"
 SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
-_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted)
+_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.ShardLed)
 
 
 class Shard:
@@ -308,9 +308,8 @@ class Shard:
             self._configure(what, cut.order_ms)
         elif isinstance(what, on.Adopted):
             self._adopt(what, cut.order_ms)
-        elif isinstance(what, _MOVES):
-            evidence.move_shard(self.header, cut.seen, cut.order_ms)
-            self.header.info_live = True
+        elif isinstance(what, (*_MOVES, on.ShardLed)):
+            self._move(cut)
         elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
             if self._is_first_word(cut.seen):
                 self.header.info_live = True
@@ -318,6 +317,13 @@ class Shard:
                     evidence.note_coordinator(self.header, cut.seen)
             for name in routing.groups_meant(what, self.slots, self._lives):
                 self._run_group(name, [cut], cut.order_ms)
+
+    def _move(self, cut: Held) -> None:
+        if isinstance(cut.seen.what, on.ShardLed):
+            evidence.note_leader(self.header, cut.seen.what, cut.order_ms)
+            return
+        evidence.move_shard(self.header, cut.seen, cut.order_ms)
+        self.header.info_live = True
 
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
         known = what.group in self.slots

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from coordinator_model.cluster import ClusterState
-from coordinator_model.group import Group
+from coordinator_model.group import Doubt, Group
 from coordinator_model.ordering import NEVER, Order
 
 VERSION = 1
@@ -70,6 +70,8 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Only in the shard of the whole cluster."""
     cluster_memory: bytes | None = None
     cluster_due_ms: int = NEVER
+    strangers: dict[str, Doubt] = {}
+    """Groups that a broker described once and the mirror does not have."""
 
 
 class _Snapshot(msgspec.Struct, array_like=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import classic, evidence
+from coordinator_model import answers, classic, evidence
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
@@ -104,7 +104,9 @@ class Timeline:
                 runs = self._pass(live, runs, held.order_ms)
             if live.slot.due_ms < held.order_ms:
                 self._fire_before(live, held.order_ms)
-            if not live.absent or _is_sign_of_life(held.seen):
+            if type(held.seen.what) is on.GroupDescribed:
+                answers.take(self, live, held)
+            elif not live.absent or _is_sign_of_life(held.seen):
                 self._apply(live, held.seen, held.order_ms)
         if runs:
             runs = self._pass(live, runs, until_ms)
@@ -137,14 +139,14 @@ class Timeline:
     def _apply_folded(self, live: Live, heads: list[Run]) -> None:
         """Apply quiet runs as they are; they touch one member each, so their order does not matter."""
         group, backlog, last_ms = live.group, heads[0].seen.backlog, -1
-        context = self._context(live, heads[0].first_ms(), backlog=backlog)
+        context = self.context(live, heads[0].first_ms(), backlog=backlog)
         for head in heads:
             seen = head.seen
             order_ms = max(head.floor_ms, seen.at_ms)
             last_ms = max(last_ms, order_ms)
             if seen.backlog is not backlog:
                 backlog = seen.backlog
-                context = self._context(live, order_ms, backlog=backlog)
+                context = self.context(live, order_ms, backlog=backlog)
             try:
                 step = classic.apply(group, seen, context)
             except Exception as error:
@@ -153,7 +155,7 @@ class Timeline:
                 self.poison(group.group, seen, order_ms, error)
                 continue
             if _says_something(step):
-                self._account(live, step, seen, order_ms, backlog=backlog)
+                self.account(live, step, seen, order_ms, backlog=backlog)
         self.reschedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
@@ -176,7 +178,7 @@ class Timeline:
         order_ms = max(run.floor_ms, seen.at_ms)
         step = self._step(live, seen, order_ms)
         if _says_something(step):
-            self._account(live, step, seen, order_ms, backlog=seen.backlog)
+            self.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
 
     # --- single observations -----------------------------------------------------------------------
@@ -190,7 +192,7 @@ class Timeline:
             self._report_later(live, order_ms)
         elif not folded or before != (len(live.group.members), live.group.generation):
             live.visible = True
-        self._account(live, step, seen, order_ms, backlog=seen.backlog)
+        self.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
 
     def _report_later(self, live: Live, order_ms: int) -> None:
@@ -200,7 +202,7 @@ class Timeline:
     def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
         live.absent = False
         try:
-            return classic.apply(live.group, seen, self._context(live, order_ms, backlog=seen.backlog))
+            return classic.apply(live.group, seen, self.context(live, order_ms, backlog=seen.backlog))
         except Exception as error:
             if self.strict:
                 raise
@@ -228,7 +230,8 @@ class Timeline:
         )
         self.outputs.divergences.append(one)
 
-    def _context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
+    def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
+        """Return what is known of the sources at ``order_ms``."""
         header = self.header
         return _context(
             self.cluster,
@@ -266,7 +269,7 @@ class Timeline:
             self.drop(live, due_ms)
             return False
         backlog = self.header.live_since_ms < 0
-        context = self._context(live, due_ms, backlog=backlog)
+        context = self.context(live, due_ms, backlog=backlog)
         step = _NO_STEP
         try:
             model_ms = classic.due_at(live.group, context)
@@ -281,7 +284,7 @@ class Timeline:
         if step.transitions or step.departures or step.arrivals:
             live.visible = True
         if step is not _NO_STEP or live.slot.judge_due_ms <= due_ms:
-            self._account(live, step, None, due_ms, backlog=backlog)
+            self.account(live, step, None, due_ms, backlog=backlog)
         self.reschedule(live, due_ms)
         return True
 
@@ -308,7 +311,7 @@ class Timeline:
     def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""
         slot = live.slot
-        context = self._context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        context = self.context(live, at_ms, backlog=self.header.live_since_ms < 0)
         model_ms = classic.due_at(live.group, context)
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
@@ -316,7 +319,7 @@ class Timeline:
 
     # --- rules -------------------------------------------------------------------------------------
 
-    def _account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
+    def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
         """Put a step's results where they belong and ask the rules; the backlog is silent."""
         if backlog or self.header.live_since_ms < 0:
             return

@@ -95,6 +95,47 @@ class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[UndecodableSample]
 
 
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """One time that the mirror and its sources, or the brokers' own answers, said different things."""
+
+    kind: str
+    group: str
+    broker: int
+    """Who said otherwise; -1: not known."""
+    at_ms: int
+    detail: str
+    """Both sides, where there are two."""
+
+
+class ClusterDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster as a whole: what its brokers said of themselves, and how well they and the mirror agree."""
+
+    cluster: str
+    groups: int
+    agreement: float | None
+    """Share of the last 15 minutes' answers that agreed with the mirror; null: none could be compared."""
+    answers_compared: int
+    """Since this process started."""
+    answers_agreeing: int
+    probe_requests: dict[str, int]
+    """Kafka request -> how many were sent to ask the brokers about groups, since this process started."""
+    brokers: dict[int, dict[str, str]]
+    """Broker -> those of its settings on which groups depend."""
+    offsets_leaders: dict[int, int]
+    """Partition of the offsets topic -> broker that coordinates its groups."""
+    partitions: dict[str, int]
+    """Topic that groups read -> its partitions."""
+    divergences: list[Divergence]
+    """The last few, newest first."""
+
+
+class ClusterList(msgspec.Struct, frozen=True, kw_only=True):
+    """All clusters."""
+
+    at_ms: int
+    clusters: list[ClusterDetail]
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a request was refused."""
 
@@ -106,6 +147,7 @@ ENDPOINTS: dict[str, type[msgspec.Struct]] = {
     "/api/v1/groups/{cluster}/{group}": GroupDetail,
     "/api/v1/alerts": AlertList,
     "/api/v1/undecodable": Undecodable,
+    "/api/v1/clusters": ClusterList,
 }
 
 

@@ -82,6 +82,7 @@ class Clock:
         self._ask = ask
         self._progress = progress
         self._skews = Skews()
+        self._told_skew_ms: dict[int, int] = {}
         self._leaders: dict[int, int] = {}
         self._leaders_at = float("-inf")
         self._admin: KafkaAdminClient | None = None
@@ -103,6 +104,10 @@ class Clock:
         self._stopped.set()
         self._thread.join(timeout=2 * _ANSWER_S)
         self._drop_admin()
+
+    def skew_ms(self) -> dict[int, int]:
+        """Return broker -> its clock minus ours as the last tick told it; from any thread."""
+        return self._told_skew_ms
 
     @property
     def is_alive(self) -> bool:
@@ -144,6 +149,7 @@ class Clock:
         # Read before the ends are asked for: what happened by then stands before them.
         at_ms = max(time.time_ns() // 1_000_000, self._last_ms + 1)
         ends, skew_ms = self._ends(), self._skews.known()
+        self._told_skew_ms = skew_ms
         record = ClockRecord(
             at_ms=at_ms,
             run=self._run,

@@ -20,6 +20,7 @@ from streaming.clock import Clock
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.plan import ClusterPlan
 from streaming.probes import Ends, Probe
+from streaming.probing.asking import GroupProbe, Picture
 from streaming.progress import Progress, positions_in
 from streaming.sinks import Apply, BatchSink
 from streaming.topics import TopicsRefusedError
@@ -90,6 +91,7 @@ class ClusterJob:
         topics: Callable[[], Iterable[str]] = tuple,
         found: Callable[[Ends], None] = lambda _ends: None,
         remember: Callable[[Alert], None] = lambda _alert: None,
+        picture: Picture | None = None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -100,6 +102,7 @@ class ClusterJob:
             topics: which topics' ends to ask for.
             found: takes their ends.
             remember: takes the alerts that are open at the start.
+            picture: what the brokers' own answers about groups are chosen by; None: they are not asked.
         """
         self.plan = plan
         self.progress = Progress(plan.cluster)
@@ -110,6 +113,10 @@ class ClusterJob:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
         self._clock: Clock | None = None
+        self._picture = picture if plan.groups_per_second > 0 else None
+        self._asking: GroupProbe | None = None
+        if self._picture is None:
+            self.progress.reconciliation = self.progress.broker_settings = "off"
 
     def start(self) -> None:
         """Begin to run in threads of its own."""
@@ -128,11 +135,12 @@ class ClusterJob:
 
     def dead_threads(self) -> list[str]:
         """Return the names of threads that should run and do not."""
-        clock = self._clock
+        clock, asking = self._clock, self._asking
         alive = {
             self._thread.name: self._thread.is_alive(),
             f"probe-{self.plan.cluster}": self._probe.is_alive,
             f"clock-{self.plan.cluster}": clock is None or clock.is_alive,
+            f"asking-{self.plan.cluster}": asking is None or asking.is_alive,
         }
         return [name for name, is_alive in alive.items() if not is_alive]
 
@@ -198,6 +206,7 @@ class ClusterJob:
         # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
         clock.start()
+        self._ask_brokers(began, out, clock)
         try:
             clock.await_tick(_FIRST_TICK_S)
             running = query.start(self._spark, self.plan, began, events_partitions, sink)
@@ -206,8 +215,25 @@ class ClusterJob:
             finally:
                 _stop_gently(running)
         finally:
-            self._clock = None
+            asking, self._asking, self._clock = self._asking, None, None
+            if asking is not None:
+                asking.stop()
             clock.stop()
+
+    def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
+        if self._picture is None:
+            return
+        asking = GroupProbe(
+            self.plan,
+            run=began.run,
+            shard_count=began.shard_count,
+            producer=out,
+            progress=self.progress,
+            picture=self._picture,
+            skew_ms=clock.skew_ms,
+        )
+        asking.start()
+        self._asking = asking
 
     def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
         inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]

@@ -66,6 +66,14 @@ class GroupFilter(Options):
     deny: Patterns = Field(default_factory=list)
 
 
+class ProbeConfig(Options):
+    """How the brokers are asked what they know of groups, to prove the mirror and to heal it."""
+
+    enabled: bool = True
+    groups_per_second: float = Field(default=10.0, ge=0.01, le=1_000)
+    """Groups described per second and cluster at most; each at rest no more often than every 30 s."""
+
+
 class ClusterConfig(Options):
     """One Kafka cluster to watch."""
 
@@ -76,6 +84,7 @@ class ClusterConfig(Options):
     events: EventsSource = Field(default_factory=EventsSource)
     groups: GroupFilter = Field(default_factory=GroupFilter)
     forget_after_ms: DurationMs = Field(default=604_800_000, alias="forget_after")
+    probe: ProbeConfig = Field(default_factory=ProbeConfig)
 
     @model_validator(mode="after")
     def _sees_something(self) -> "ClusterConfig":
@@ -275,6 +284,8 @@ _IN_WORDS = {
     "string_type": "expected text",
     "int_type": "expected a whole number",
     "int_parsing": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
     "bool_type": "expected true or false",
     "bool_parsing": "expected true or false",
     "too_short": "must not be empty",

@@ -17,13 +17,20 @@ from coordinator_model.observations import (
     CLUSTER_SHARD,
     Adopted,
     AnyObservation,
+    BrokerDescribed,
     Clock,
     Contradicted,
+    DescribedMember,
+    GroupDescribed,
+    LeadersDescribed,
     Seen,
     Settings,
+    ShardLed,
     Source,
+    TopicsDescribed,
     Undecodable,
 )
+from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.decoded import Decoded
 
 _SAMPLE_BYTES = 512
@@ -67,7 +74,67 @@ class ContradictedRecord(_Record, tag="contradicted", kw_only=True):
     group: str
 
 
-ControlRecord = ClockRecord | SettingsRecord | AdoptRecord | ContradictedRecord
+class MemberAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One member as a broker described it."""
+
+    member_id: str
+    client_id: str = ""
+    client_host: str = ""
+    instance_id: str | None = None
+    topics: tuple[str, ...] | None = None
+    assigned: dict[str, tuple[int, ...]] | None = None
+
+
+class GroupAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One group as its coordinator described it; state Dead: it does not know the group."""
+
+    group: str
+    group_type: str
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    epoch: int = -1
+    members: tuple[MemberAnswer, ...] | None = None
+
+
+class GroupsRecord(_Record, tag="groups", kw_only=True):
+    """A broker's answers about groups of one shard or several; true at some moment up to ``at_ms``."""
+
+    broker: int
+    asked_at_ms: int
+    skew_ms: int = 0
+    """The broker's clock minus the driver's."""
+    groups: list[GroupAnswer]
+
+
+class LeadersRecord(_Record, tag="leaders", kw_only=True):
+    """Offsets partition -> (leader, leader epoch), as far as changed."""
+
+    leaders: dict[int, tuple[int, int]]
+
+
+class BrokersRecord(_Record, tag="brokers", kw_only=True):
+    """Broker -> its settings, as far as changed."""
+
+    brokers: dict[int, dict[str, str]]
+
+
+class TopicsRecord(_Record, tag="topics", kw_only=True):
+    """Topic -> partitions, as far as changed; 0: there is no such topic."""
+
+    partitions: dict[str, int]
+
+
+ControlRecord = (
+    ClockRecord
+    | SettingsRecord
+    | AdoptRecord
+    | ContradictedRecord
+    | GroupsRecord
+    | LeadersRecord
+    | BrokersRecord
+    | TopicsRecord
+)
 
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
 
@@ -111,12 +178,12 @@ def decode_control(
             continue
         for index, (shard, what) in enumerate(parts):
             seen = Seen(
-                at_ms=record.at_ms,
+                at_ms=record.at_ms + _skew_ms(record),
                 source=Source.CONTROL,
                 partition=partition,
                 offset=offset,
                 index=index,
-                broker=-1,
+                broker=record.broker if isinstance(record, GroupsRecord) else -1,
                 recorded_at_ms=timestamp_ms,
                 backlog=False,
                 what=what,
@@ -144,9 +211,52 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
             group = _ALERT_GROUP.decode(alert).group
             shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
             yield shard, Adopted(group=group, alert=bytes(alert))
-    else:
+    elif isinstance(record, ContradictedRecord):
         lost = Source[record.lost.upper()]
         yield CLUSTER_SHARD, Contradicted(broker=record.broker, lost=lost, group=record.group)
+    elif isinstance(record, GroupsRecord):
+        for answer in record.groups:
+            yield shard_of(answer.group, shard_count), _described(record, answer)
+    else:
+        yield from _of_cluster(record, shard_count)
+
+
+def _skew_ms(record: ControlRecord) -> int:
+    """Return what makes the record's time one of the broker that answered: its groups live on its clock."""
+    if not isinstance(record, GroupsRecord):
+        return 0
+    return max(-SKEW_MAX_MS, min(SKEW_MAX_MS, record.skew_ms))
+
+
+def _described(record: GroupsRecord, answer: GroupAnswer) -> GroupDescribed:
+    members = None
+    if answer.members is not None:
+        members = tuple(DescribedMember(**msgspec.structs.asdict(member)) for member in answer.members)
+    return GroupDescribed(
+        group=answer.group,
+        asked_at_ms=record.asked_at_ms + _skew_ms(record),
+        group_type=answer.group_type,
+        state=answer.state,
+        protocol_type=answer.protocol_type,
+        protocol=answer.protocol,
+        epoch=answer.epoch,
+        members=members,
+    )
+
+
+def _of_cluster(
+    record: LeadersRecord | BrokersRecord | TopicsRecord, shard_count: int
+) -> Iterator[tuple[int, AnyObservation]]:
+    if isinstance(record, LeadersRecord):
+        yield CLUSTER_SHARD, LeadersDescribed(leaders=record.leaders)
+        for shard, (leader, epoch) in record.leaders.items():
+            if 0 <= shard < shard_count:
+                yield shard, ShardLed(leader=leader, epoch=epoch)
+    elif isinstance(record, BrokersRecord):
+        for broker, settings in record.brokers.items():
+            yield CLUSTER_SHARD, BrokerDescribed(broker=broker, settings=settings)
+    else:
+        yield CLUSTER_SHARD, TopicsDescribed(partitions=record.partitions)
 
 
 def _everyone(shard_count: int) -> Iterable[int]:

@@ -118,6 +118,7 @@ def application(view: View, health: Health, registry: CollectorRegistry) -> Star
         Route("/api/v1/groups/{names:path}", _in_thread(group)),
         Route("/api/v1/alerts", _in_thread(alerts)),
         Route("/api/v1/undecodable", _in_thread(lambda _: _json(view.undecodable()))),
+        Route("/api/v1/clusters", _in_thread(lambda _: _json(view.clusters()))),
         Route("/api/v1/schema", _in_thread(lambda _: Response(published, media_type="application/json"))),
         Route("/", _in_thread(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
     ]

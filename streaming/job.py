@@ -19,6 +19,7 @@ from streaming.config import ClusterConfig, Config
 from streaming.http import HttpServer
 from streaming.notifying import make_notifier
 from streaming.plan import ClusterPlan, plan_of
+from streaming.probing.pictured import ClusterPicture
 from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_of
 from streaming.view import View
 
@@ -94,6 +95,7 @@ class Monitor:
             topics=lambda: self._view.committed_topics(plan.cluster),
             found=lambda ends: self._view.set_end_offsets(plan.cluster, ends),
             remember=self._view.remember,
+            picture=ClusterPicture(self._view, plan.cluster),
         )
 
     def _deliver(self, alert: Alert) -> None:

@@ -296,3 +296,19 @@ def _with_private_file(text: str, use: Callable[[str], None]) -> None:
         file.write(text)
         file.flush()
         use(file.name)
+
+
+# --- requests that the clients have no method for ----------------------------------------------------
+
+
+def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> Any:
+    """Return the answer of ``broker`` (None: any) to a protocol request; error codes in it are the caller's.
+
+    Raises:
+        kafka.errors.KafkaError: it does not answer, or is too old for the request.
+    """
+
+    async def sent() -> Any:
+        return await admin._manager.send(request, node_id=broker)
+
+    return admin._manager.run(sent)

@@ -1,16 +1,21 @@
 """What the view keeps of each cluster and group, and how much of a report it decodes for that."""
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from alerts.alert import Alert, AlertStatus, Severity
+from alerts.exporter import ClusterSample
 from coordinator_model.group import Transition
 from coordinator_model.states import GroupState
+from streaming.api import ClusterDetail, Divergence
 from streaming.lag import ClusterEnds
 
 TRANSITIONS_KEPT_MAX = 20
+DIVERGENCES_KEPT_MAX = 50
+AGREEMENT_MINUTES = 15
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -57,13 +62,52 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[dict[str, Any]] = []
     divergences: dict[str, int] = {}
     newest_ms: dict[str, int] = {}
+    leaders: dict[int, tuple[int, int]] = {}
+    brokers: dict[int, dict[str, str]] = {}
+    partitions: dict[str, int] = {}
 
 
 class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted of a divergence."""
+    """A divergence, as counted and as kept for people."""
 
     kind: str
     count: int = 1
+    group: str = ""
+    broker: int = -1
+    at_ms: int = -1
+    detail: str = ""
+
+
+class AgreementRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of the brokers' answers could be compared with the mirror, and how many agreed."""
+
+    compared: int
+    agreeing: int
+
+
+class Agreement:
+    """The same, summed since the start and for the last quarter of an hour, by minutes."""
+
+    def __init__(self) -> None:
+        self.compared = 0
+        self.agreeing = 0
+        self._minutes: deque[tuple[int, int, int]] = deque(maxlen=AGREEMENT_MINUTES)
+
+    def add(self, row: AgreementRow, now_ms: int) -> None:
+        """Take in what one batch of one shard told."""
+        self.compared += row.compared
+        self.agreeing += row.agreeing
+        minute, compared, agreeing = now_ms // 60_000, 0, 0
+        if self._minutes and self._minutes[-1][0] >= minute:
+            minute, compared, agreeing = self._minutes.pop()
+        self._minutes.append((minute, compared + row.compared, agreeing + row.agreeing))
+
+    def ratio(self, now_ms: int) -> float | None:
+        """Return the share that agreed lately; None if nothing could be compared."""
+        oldest = now_ms // 60_000 - AGREEMENT_MINUTES
+        lately = [one for one in self._minutes if one[0] > oldest]
+        compared = sum(one[1] for one in lately)
+        return sum(one[2] for one in lately) / compared if compared else None
 
 
 class KeptCluster:
@@ -77,6 +121,9 @@ class KeptCluster:
         """Group → alert id → alert."""
         self.report = ClusterReport()
         self.divergences: dict[str, int] = {}
+        self.last_divergences: deque[DivergenceRow] = deque(maxlen=DIVERGENCES_KEPT_MAX)
+        self.agreement = Agreement()
+        self.probe_requests: dict[str, int] = {}
         self.ends = ClusterEnds()
         self.transitions: dict[str, deque[Transition]] = {}
         self.rebalancing_since_ms: dict[str, int] = {}
@@ -92,9 +139,66 @@ class KeptCluster:
             self.ends.keep_only(set(self.topics))
 
 
+def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
+    """Return what the API tells of one cluster as a whole."""
+    agreement, report = known.agreement, known.report
+    return ClusterDetail(
+        cluster=name,
+        groups=len(known.groups),
+        agreement=agreement.ratio(now_ms),
+        answers_compared=agreement.compared,
+        answers_agreeing=agreement.agreeing,
+        probe_requests=known.probe_requests,
+        brokers=report.brokers,
+        offsets_leaders={partition: leader for partition, (leader, _) in report.leaders.items()},
+        partitions=report.partitions,
+        divergences=[
+            Divergence(kind=d.kind, group=d.group, broker=d.broker, at_ms=d.at_ms, detail=d.detail)
+            for d in reversed(known.last_divergences)
+        ],
+    )
+
+
+def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
+    """Return what the metrics need of one cluster."""
+    report, agreement = known.report, known.agreement
+    return ClusterSample(
+        cluster=name,
+        groups=len(known.groups),
+        events={(source, kind): count for source, kind, count in report.events},
+        undecodable={(source, why): count for source, why, count in report.undecodable},
+        divergences=_larger(known.divergences, report.divergences),
+        newest_ms=report.newest_ms,
+        answers={
+            "agreeing": agreement.agreeing,
+            "differing": agreement.compared - agreement.agreeing,
+        },
+        agreement=agreement.ratio(now_ms),
+        probe_requests=known.probe_requests,
+    )
+
+
+def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
+    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
+    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}
+
+
 def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:
     """Return topic → partition → (offset, epoch ms) of a report."""
     return msgspec.json.decode(report, type=Commits).commits
+
+
+class _Id(msgspec.Struct, frozen=True):
+    member_id: str
+
+
+class _Members(msgspec.Struct, frozen=True):
+    members: list[_Id]
+
+
+def members_of(report: bytes) -> frozenset[str]:
+    """Return the member ids of a report."""
+    return frozenset(member.member_id for member in msgspec.json.decode(report, type=_Members).members)
 
 
 def loudness(alert: Alert) -> tuple[bool, int, int, str]:

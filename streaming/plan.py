@@ -26,6 +26,8 @@ class ClusterPlan:
     trigger_ms: int
     settings: bytes
     """Canonical JSON of what the executors need to know."""
+    groups_per_second: float = 0
+    """How many groups the brokers are asked about; 0: none."""
 
     @property
     def has_own_output(self) -> bool:
@@ -52,6 +54,7 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         checkpoint=f"{config.checkpoint.rstrip('/')}/{folder_of(cluster.name)}",
         trigger_ms=config.trigger_interval_ms,
         settings=settings_json(config, cluster),
+        groups_per_second=cluster.probe.groups_per_second if cluster.probe.enabled else 0,
     )
 
 

@@ -35,6 +35,10 @@ class Progress:
         self.refused = ""
         """A sentence for a person, when the job cannot run at all as things are."""
         self.restarts = 0
+        self.reconciliation = "waiting"
+        """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
+        self.broker_settings = "waiting"
+        """known, or a sentence."""
         self._unreported: set[int] = set()
         self._targets: dict[str, list[int]] = {}
         self._positions: dict[str, list[int]] = {}
@@ -136,6 +140,8 @@ class Progress:
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
             "error": self.kafka_error or self.trouble,
             "restarts": self.restarts,
+            "reconciliation": self.reconciliation,
+            "broker_settings": self.broker_settings,
         }
 
 

@@ -98,6 +98,14 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
     return reached_ms >= due_ms
 
 
+def _totals_of(outputs: Outputs) -> Iterator[_Row]:
+    if outputs.compared:
+        told = {"compared": outputs.compared, "agreeing": outputs.agreeing}
+        yield "agreement", "", msgspec.json.encode(told)
+    if outputs.cluster_report is not None:
+        yield "cluster", "", outputs.cluster_report
+
+
 def rows_of(outputs: Outputs, shard: int) -> Iterator[_Row]:
     """Yield a shard's outputs as rows for the driver, in the order in which they must be written."""
     encode = msgspec.json.encode
@@ -111,7 +119,6 @@ def rows_of(outputs: Outputs, shard: int) -> Iterator[_Row]:
         yield "divergence", divergence.group, encode(divergence)
     for report in outputs.reports:
         yield "report", report.group, encode(report)
-    if outputs.cluster_report is not None:
-        yield "cluster", "", outputs.cluster_report
+    yield from _totals_of(outputs)
     if outputs.reported:
         yield "reported", str(shard), b"{}"

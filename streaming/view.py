@@ -16,10 +16,12 @@ import msgspec
 from alerts.alert import Alert, AlertStatus
 from alerts.exporter import ClusterSample, GroupSample
 from coordinator_model.group import Transition
+from coordinator_model.reconciling import KINDS
 from coordinator_model.report import GroupReport
 from coordinator_model.states import GroupState
 from streaming.api import (
     AlertList,
+    ClusterList,
     GroupDetail,
     GroupList,
     GroupSummary,
@@ -32,13 +34,17 @@ from streaming.lag import Lag
 from streaming.picture import (
     RANK,
     TRANSITIONS_KEPT_MAX,
+    AgreementRow,
     Brief,
     ClusterReport,
     DivergenceRow,
     KeptCluster,
     KeptGroup,
+    cluster_detail,
+    cluster_sample,
     commits_of,
     loudness,
+    members_of,
 )
 
 _LOGGER = logging.getLogger("groupwatch.view")
@@ -88,6 +94,7 @@ class View:
             "transition": self._take_transition,
             "cluster": self._take_cluster,
             "divergence": self._take_divergence,
+            "agreement": self._take_agreement,
         }
 
     # -- what comes in -------------------------------------------------------------------------
@@ -192,9 +199,34 @@ class View:
     def _take_cluster(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         known.report = msgspec.json.decode(value, type=ClusterReport)
 
-    def _take_divergence(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+    def _take_divergence(self, cluster: str, known: KeptCluster, __: str, value: bytes) -> None:
         one = msgspec.json.decode(value, type=DivergenceRow)
         known.divergences[one.kind] = known.divergences.get(one.kind, 0) + one.count
+        known.last_divergences.append(one)
+        if one.kind in KINDS:
+            _LOGGER.warning("%s: %s: group %s: %s", cluster, one.kind, one.group, one.detail)
+
+    def _take_agreement(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        known.agreement.add(msgspec.json.decode(value, type=AgreementRow), self._clock_ms())
+
+    def probed(self, cluster: str, requests: Mapping[str, int]) -> None:
+        """Take how many requests of each kind the probe has sent to the brokers since its start."""
+        with self._lock:
+            self._clusters.setdefault(cluster, KeptCluster()).probe_requests = dict(requests)
+
+    def pictured(self, cluster: str) -> dict[str, tuple[str, str]]:
+        """Return group -> (type, state) of one cluster."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            groups = known.groups if known else {}
+            return {name: (group.group_type, str(group.state)) for name, group in groups.items()}
+
+    def members(self, cluster: str, group: str) -> tuple[str, str, frozenset[str]] | None:
+        """Return type, state and member ids of one group; None if it is not known."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            found = known.groups.get(group) if known else None
+        return None if found is None else (found.group_type, str(found.state), members_of(found.report))
 
     # -- what goes out: metrics ----------------------------------------------------------------
 
@@ -228,17 +260,7 @@ class View:
     def cluster_samples(self) -> list[ClusterSample]:
         """Return every cluster for the metrics."""
         with self._lock:
-            return [
-                ClusterSample(
-                    cluster=name,
-                    groups=len(known.groups),
-                    events={(source, kind): count for source, kind, count in known.report.events},
-                    undecodable={(source, why): count for source, why, count in known.report.undecodable},
-                    divergences=_larger(known.divergences, known.report.divergences),
-                    newest_ms=known.report.newest_ms,
-                )
-                for name, known in self._clusters.items()
-            ]
+            return [cluster_sample(name, known, self._clock_ms()) for name, known in self._clusters.items()]
 
     # -- what goes out: the API ----------------------------------------------------------------
 
@@ -327,6 +349,15 @@ class View:
             ],
         )
 
+    def clusters(self) -> ClusterList:
+        """Return what the brokers said of themselves, and how well their answers fit the mirror."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            return ClusterList(
+                at_ms=now_ms,
+                clusters=[cluster_detail(name, known, now_ms) for name, known in self._clusters.items()],
+            )
+
     # -- inside: under the lock, but for ``_lags``, which takes it -------------------------------
 
     def _everything(self) -> Iterator[tuple[str, KeptGroup]]:
@@ -370,8 +401,3 @@ class View:
 
 def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:
     return [TopicLag(topic=topic, records=lag.records, seconds=lag.seconds) for topic, lag in lags.items()]
-
-
-def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
-    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
-    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}

@@ -187,6 +187,22 @@ class World:
         if self.chance.random() < 0.8:
             self.record(group)
 
+    def answer(self, group: str) -> None:
+        """Append a broker's own answer about a group, or two that are far enough apart to prove something."""
+        state = self.chance.choice(("Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead"))
+        names = MEMBERS[: self.chance.randint(0, 3)]
+        for _ in range(self.chance.choice((1, 2))):
+            described = on.GroupDescribed(
+                group=group,
+                asked_at_ms=self.now_ms - self.chance.choice((3, 900)),
+                group_type=self.chance.choice(("classic",) * 5 + ("consumer",)),
+                state=state,
+                protocol=self.chance.choice(("", "range", "sticky")),
+                members=tuple(on.DescribedMember(member_id=f"{group}-{name}") for name in names),
+            )
+            self.add(CONTROL, described, Source.CONTROL, broker=self.chance.choice((1, 1, 2)))
+            self.now_ms += 6_000
+
     def rare(self, group: str) -> None:
         """Append what concerns more than one group, or ends one."""
         member_id = f"{group}-a"
@@ -194,6 +210,7 @@ class World:
             (
                 lambda: self.line(on.ShardLoading(epoch=self.sequence)),
                 lambda: self.line(on.ShardUnloaded()),
+                lambda: self.add(CONTROL, on.ShardLed(leader=1, epoch=self.sequence), Source.CONTROL),
                 lambda: self.line(on.GroupsDeleted(names=", ".join(GROUPS[:2]))),
                 lambda: self.line(
                     on.InstanceFenced(
@@ -238,7 +255,7 @@ def make_world(seed: int, steps: int) -> Parts:
     acts = (
         (world.heartbeats,) * 6
         + (world.commit,) * 3
-        + (world.rebalance, world.settle, world.record, world.rare)
+        + (world.rebalance, world.settle, world.record, world.rare, world.answer)
     )
     live_at = chance.randint(0, steps // 2)
     for step in range(steps):
@@ -298,7 +315,13 @@ def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
         name: [0, *sorted(chance.randint(0, len(records)) for _ in range(batches - 1)), len(records)]
         for name, records in parts.items()
     }
-    said: dict[str, Any] = {"transitions": [], "alerts": [], "contradictions": [], "divergences": []}
+    said: dict[str, Any] = {
+        "transitions": [],
+        "alerts": [],
+        "contradictions": [],
+        "divergences": [],
+        "answers": [],
+    }
     blob: bytes | None = None
     for batch in range(batches):
         rows: list[Seen] = []
@@ -322,6 +345,7 @@ def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
 
 
 def _add(said: dict[str, Any], outputs: Outputs) -> None:
+    said["answers"] += [True] * outputs.agreeing + [False] * (outputs.compared - outputs.agreeing)
     said["transitions"] += [(one.group, msgspec.to_builtins(one)) for one in outputs.transitions]
     said["alerts"] += [
         one if isinstance(one, tuple) else (one.group, msgspec.to_builtins(one)) for one in outputs.alerts

@@ -6,8 +6,11 @@ lines; ``transitions`` alone moves a group.  Nothing here reads a clock or keeps
 the same observations give the same transitions, byte for byte.
 """
 
-from coordinator_model import by_log, by_records, by_requests, held, sessions
+import msgspec
+
+from coordinator_model import by_log, by_records, by_requests, held, joins, sessions
 from coordinator_model.group import Group, Step
+from coordinator_model.modern import group as modern
 from coordinator_model.observations import (
     AssignmentReceived,
     GroupEmptied,
@@ -18,14 +21,14 @@ from coordinator_model.observations import (
     Seen,
     Source,
 )
+from coordinator_model.ordering import NEVER
 from coordinator_model.states import GroupState
+from coordinator_model.takeovers import NOT_IN_CHARGE
 from coordinator_model.transitions import Context, Turn, turn_of
 
 __all__ = ["Context", "apply", "due_at", "new_group", "pass_time"]
 
-_HANDLERS = {**by_log.HANDLERS, **by_records.HANDLERS, **by_requests.HANDLERS}
-_NOT_IN_CHARGE = frozenset({14, 15, 16})
-"""Errors of a broker that is not, or not yet, the group's coordinator."""
+_HANDLERS = {**by_log.HANDLERS, **by_records.HANDLERS, **by_requests.HANDLERS, **joins.HANDLERS}
 _TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 
 
@@ -69,8 +72,20 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     if _is_void(group, seen):
         return
     _noticed(group, seen, context)
-    if handler is not None:
+    modern.begin_anew(group, seen.what)
+    if modern.takes(group, seen.what):
+        _apply_modern(group, seen, context, step)
+    elif handler is not None:
         handler(turn_of(group, seen, context, step), seen.what)
+
+
+def _apply_modern(group: Group, seen: Seen, context: Context, step: Step) -> None:
+    """Hand an observation to the model of the newer protocols, between which and this one groups change."""
+    if modern.converts(group, seen.what):
+        blind = msgspec.structs.replace(context, info_live=False)
+        held.give_up(group, NEVER, blind, step, _apply)
+    for line in modern.apply(turn_of(group, seen, context, step), seen):
+        _apply(group, line, context, step)
 
 
 def _noticed(group: Group, seen: Seen, context: Context) -> None:
@@ -80,7 +95,7 @@ def _noticed(group: Group, seen: Seen, context: Context) -> None:
     if seen.source is Source.COORDINATOR_LOG or (
         seen.source is Source.REQUEST_LOG
         and (group.coordinator < 0 or not context.info_live)
-        and getattr(seen.what, "error_code", 0) not in _NOT_IN_CHARGE
+        and getattr(seen.what, "error_code", 0) not in NOT_IN_CHARGE
     ):
         group.coordinator = seen.broker
 

@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from coordinator_model import observations as on
-from coordinator_model.coordinator_reasons import MEMBER, client_reason_of, instance_of, split_ids
+from coordinator_model.coordinator_reasons import (
+    MEMBER,
+    POLL_TIMEOUT_REASON,
+    REASON_LENGTH_MAX,
+    client_reason_of,
+    instance_of,
+    split_ids,
+)
+from coordinator_model.group import CauseKind
 
 Values = Mapping[str, str]
 Build = Callable[[Values], on.AnyObservation]
@@ -258,6 +266,46 @@ _SHARDS = (
         lambda v: on.ShardUnloaded(),
     ),
 )
+
+
+def _modern_gone(v: Values) -> on.ModernMemberGone:
+    kind = CauseKind.POLL_TIMEOUT if v.get("x", "").startswith(POLL_TIMEOUT_REASON) else CauseKind.MEMBER_LEFT
+    reason = client_reason_of(v["x"]) if "x" in v else None
+    text = "explicit `LeaveGroup` request" if "x" in v else "left"
+    return on.ModernMemberGone(
+        group=v["g"], member_id=v["m"], kind=kind.value, text=text, client_reason=reason
+    )
+
+
+def _modern_fenced(v: Values) -> on.ModernMemberGone:
+    text = v["x"].rstrip(".")
+    kinds = (kind for words, kind in _FENCED_BECAUSE if words in text)
+    kind = next(kinds, CauseKind.UNKNOWN)
+    return on.ModernMemberGone(group=v["g"], member_id=v["m"], kind=kind.value, text=text[:REASON_LENGTH_MAX])
+
+
+_FENCED_BECAUSE = (
+    ("session expired", CauseKind.SESSION_TIMEOUT),
+    ("failed to transition from epoch", CauseKind.REBALANCE_TIMEOUT),
+    ("failed to join within the rebalance timeout", CauseKind.REBALANCE_TIMEOUT),
+    ("failed to sync within timeout", CauseKind.SYNC_TIMEOUT),
+)
+_EXPLICITLY = "has left group through explicit `LeaveGroup` request; client reason: {x}"
+# How members of consumer, share and streams groups go: all that their records leave open.
+_MODERN = (
+    _shape(
+        "[GroupId {g}] Static member {m} with instance id {i} temporarily left the consumer group.",
+        _noted("modern_member_away"),
+    ),
+    _shape("[GroupId {g}] Static member {m} with instance id {i} left the consumer group.", _modern_gone),
+    _shape(f"[GroupId {{g}}] Static member {{m}} with instance id {{i}} {_EXPLICITLY}", _modern_gone),
+    _shape(f"[GroupId {{g}}] Dynamic member {{m}} {_EXPLICITLY}", _modern_gone),
+    _shape("[GroupId {g}][MemberId {i}] Member {m} left the streams group.", _modern_gone),
+    _shape("[GroupId {g}] Member {m} left the consumer group.", _modern_gone),
+    _shape("[GroupId {g}] Member {m} left the share group.", _modern_gone),
+    _shape("[GroupId {g}] Streams member {m} fenced from the group because {x}.", _modern_fenced),
+    _shape("[GroupId {g}] Member {m} fenced from the group because {x}.", _modern_fenced),
+)
 # Known, and nothing moves in a classic group; counted by kind.
 _NOTED = (
     ("Static member which joins during Stable stage and doesn't affect {x}", "static_join_without_rebalance"),
@@ -326,6 +374,6 @@ _NOTED = (
     ("[GroupId {g}] {x}", "modern_group"),
     ("[GroupId {g}][MemberId {x}", "modern_group"),
 )
-_SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS)
+_SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
 SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(template, _noted(kind)) for template, kind in _NOTED))
 """Every sentence; the first that matches says what the line means."""

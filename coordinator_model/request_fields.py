@@ -195,7 +195,7 @@ class EpochRequest(Part, frozen=True):
     """ConsumerGroupHeartbeat 0-1, ShareGroupHeartbeat 0-1 and StreamsGroupHeartbeat 0."""
 
     group_id: str
-    member_epoch: Int32
+    member_epoch: Int32 | None = None
     member_id: str = ""
     instance_id: str | None = None
 

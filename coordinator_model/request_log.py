@@ -206,6 +206,8 @@ def _epoch(protocol: str) -> Callable[[EpochLine, int], tuple[on.AnyObservation,
 
     def read(line: EpochLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
         asked, answer = line.request, line.response
+        if asked.member_epoch is None:
+            return (on.LogNoted(kind=f"{protocol}_group_heartbeat"),)
         if answer.error_code == 0 and asked.member_epoch == answer.member_epoch > 0:
             beat = on.Heartbeats(
                 group=asked.group_id,

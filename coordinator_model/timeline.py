@@ -17,6 +17,7 @@ from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
+from coordinator_model.modern.writes import gather
 from coordinator_model.observations import Seen
 from coordinator_model.ordering import NEVER, Held, Run, part
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
@@ -99,7 +100,7 @@ class Timeline:
 
     def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
-        for held in singles:
+        for held in gather(singles):
             if runs:
                 runs = self._pass(live, runs, held.order_ms)
             if live.slot.due_ms < held.order_ms:
@@ -389,8 +390,10 @@ class Timeline:
 
 
 def _is_over(group: Group) -> bool:
-    """Say whether a classic group is dead; of other types the model does not know it."""
-    return group.state is GroupState.DEAD and not group.members and group.group_type == "classic"
+    """Say whether a group is dead; one of another type of which no record was seen may be alive."""
+    if group.state is not GroupState.DEAD or group.members:
+        return False
+    return group.group_type == "classic" or group.state_since_ms >= 0
 
 
 def _says_something(step: Step) -> bool:

@@ -358,3 +358,8 @@ def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -
     step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED)
     make(turn, step, replaces=replaces)
     turn.source = source
+
+
+def tell(turn: Turn, came_from: GroupState, target: Target) -> None:
+    """Say that a group moved whose model has places and moves of its own (the modern protocols)."""
+    _tell(turn, came_from, target, None)

@@ -41,10 +41,10 @@ public class ModernDriver {
             String[] words = line.trim().split(" ");
             try {
                 obey(admin, words);
-                say("{\"done\":" + quoted(line) + "}");
             } catch (Exception error) {
                 say("{\"failed\":" + quoted(line + ": " + error) + "}");
             }
+            say("{\"done\":" + quoted(line) + "}");
         }
         System.exit(0);
     }

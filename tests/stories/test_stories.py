@@ -12,14 +12,32 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from coordinator_model import classic
 from coordinator_model import observations as seen_as
 from coordinator_model.group import Group, Step
-from coordinator_model.observations import Client, MemberRecord, Observation, Reason, Seen, Source
+from coordinator_model.modern.parts import (
+    AnyPart,
+    Current,
+    GroupEpoch,
+    MemberMetadata,
+    MemberState,
+    Target,
+    TargetEpoch,
+)
+from coordinator_model.modern.progress import hold_ups
+from coordinator_model.observations import (
+    Client,
+    MemberRecord,
+    ModernRecord,
+    Observation,
+    Reason,
+    Seen,
+    Source,
+)
 
 HERE = Path(__file__).parent
 STORIES = sorted(HERE.glob("*.txt"))
@@ -124,6 +142,116 @@ def commit(text: str) -> seen_as.Commit:
     return seen_as.Commit(topic, int(partition), None if offset == "x" else int(offset), 0)
 
 
+# --- records of consumer groups: what stands in one line was written as one ------------------------------
+
+
+def partitions(text: str) -> dict[str, tuple[int, ...]]:
+    """Return ``t1:0,1;t2:3`` as an assignment."""
+    pairs = (one.split(":") for one in text.split(";") if one)
+    return {topic: tuple(int(number) for number in numbers.split(",")) for topic, numbers in pairs}
+
+
+def tombstone(record_type: int, name: str = "") -> ModernRecord:
+    return ModernRecord(
+        group=G,
+        group_type="consumer",
+        record_type=record_type,
+        name="",
+        tombstone=True,
+        member_id=member_id(name),
+    )
+
+
+def part(record_type: int, held: AnyPart, name: str = "") -> ModernRecord:
+    return ModernRecord(
+        group=G,
+        group_type="consumer",
+        record_type=record_type,
+        name="",
+        tombstone=False,
+        member_id=member_id(name),
+        part=held,
+    )
+
+
+def current(text: str) -> Iterator[ModernRecord]:
+    """Read ``a@3``, ``a@3=t1:0``, ``a@3=t1:0/t1:1`` (to be revoked) or ``a@3?=t1:0`` (waits for more)."""
+    place, _, held = text.partition("=")
+    name, epoch = place.split("@")
+    assigned, _, revoking = held.partition("/")
+    state = MemberState.UNRELEASED if epoch.endswith("?") else MemberState.STABLE
+    yield part(
+        8,
+        Current(
+            epoch=int(epoch.rstrip("?")),
+            previous_epoch=0,
+            state=MemberState.UNREVOKED if revoking else state,
+            assigned=partitions(assigned),
+            revoking=partitions(revoking),
+        ),
+        name,
+    )
+
+
+def joining(text: str) -> Iterator[ModernRecord]:
+    """Read ``a``, ``a=t1,t2`` or ``a/instance=t1``, with ``a*`` for one that speaks the classic protocol."""
+    place, _, topics = text.partition("=")
+    name, _, instance = place.rstrip("*").partition("/")
+    metadata = MemberMetadata(
+        client_id=name,
+        client_host="/10.0.0.1",
+        instance_id=instance or None,
+        topics=tuple(topics.split(",")) if topics else ("t1",),
+        rebalance_timeout_ms=5_000,
+        classic_session_ms=6_000 if place.endswith("*") else -1,
+    )
+    yield part(5, metadata, name)
+
+
+def epoch_of(text: str) -> Iterator[ModernRecord]:
+    """Read ``3`` or ``3#77`` (the hash of the topics)."""
+    epoch, _, digest = text.partition("#")
+    yield part(3, GroupEpoch(epoch=int(epoch), metadata_hash=int(digest or "1")))
+
+
+def target(text: str) -> Iterator[ModernRecord]:
+    name, _, assigned = text.partition("=")
+    yield part(7, Target(assigned=partitions(assigned)), name)
+
+
+def classic_record(text: str) -> Iterator[Observation]:
+    generation, _, names = text.partition("=")
+    yield record(generation, {"members": names})
+
+
+def classic_tombstone(_: str) -> Iterator[Observation]:
+    yield seen_as.GroupTombstone(group=G)
+
+
+PARTS: dict[str, Callable[[str], Iterator[Observation]]] = {
+    "join": joining,
+    "epoch": epoch_of,
+    "target-epoch": lambda text: iter([part(6, TargetEpoch(epoch=int(text)))]),
+    "target": target,
+    "has": current,
+    "gone": lambda name: (tombstone(kind, name) for kind in (8, 7, 5)),
+    "ended": lambda _: (tombstone(kind) for kind in (6, 3)),
+    "classic-tombstone": classic_tombstone,
+    "classic-record": classic_record,
+}
+
+
+def write(words: Words) -> Observation:
+    """Return records written as one: ``write join a / epoch 2 / target-epoch 2 / has a@2=t1:0``."""
+    written: list[Any] = []
+    for text in " ".join(words).split(" / "):
+        verb, _, rest = text.partition(" ")
+        written += PARTS[verb](rest)
+    return seen_as.ModernWrite(group=G, records=tuple(written))
+
+
+RAW = frozenset({"commit", "write"})
+"""Verbs whose words may hold "=" of their own."""
 LOG, TOPIC, REQUESTS = Source.COORDINATOR_LOG, Source.OFFSETS, Source.REQUEST_LOG
 Maker = Callable[[Words, Options], Observation]
 VERBS: dict[str, tuple[Source, Maker]] = {
@@ -177,10 +305,23 @@ VERBS: dict[str, tuple[Source, Maker]] = {
     "record": (TOPIC, lambda w, o: record(w[0], o)),
     "tombstone": (TOPIC, lambda w, o: seen_as.GroupTombstone(group=G)),
     "commit": (TOPIC, lambda w, o: seen_as.OffsetsCommitted(group=G, commits=(commit(w[0]),))),
-    "modern": (
-        TOPIC,
-        lambda w, o: seen_as.ModernRecord(
-            group=G, group_type="consumer", record_type=3, name="ConsumerGroupMetadata", tombstone=False
+    "write": (TOPIC, lambda w, o: write(w)),
+    "modern-gone": (
+        LOG,
+        lambda w, o: seen_as.ModernMemberGone(group=G, member_id=member_id(w[0]), kind=w[1], text="said so"),
+    ),
+    "epoch-answer": (
+        REQUESTS,
+        lambda w, o: seen_as.EpochAnswered(
+            group=G,
+            protocol="consumer",
+            member_id=member_id(w[0]),
+            asked=int(w[1]),
+            epoch=int(w[2]),
+            error_code=int(o.get("error", "0")),
+            arrived_at_ms=0,
+            interval_ms=1_000,
+            client=client(w[0], o),
         ),
     ),
     "heartbeat": (
@@ -192,6 +333,7 @@ VERBS: dict[str, tuple[Source, Maker]] = {
             error_code=int(w[2]),
             times=times(o["at"]),
             client=client(w[0], o),
+            protocol=o.get("protocol", "classic"),
         ),
     ),
     "join": (REQUESTS, lambda w, o: joined(w[0], w[1], w[2], o)),
@@ -259,8 +401,8 @@ class Telling:
 
     def seen(self, now_ms: int, verb: str, rest: Words) -> Seen:
         """Return the observation that a line describes."""
-        options = dict(word.split("=", 1) for word in rest if "=" in word and verb != "commit")
-        words = [word for word in rest if "=" not in word or verb == "commit"]
+        options = dict(word.split("=", 1) for word in rest if "=" in word and verb not in RAW)
+        words = [word for word in rest if "=" not in word or verb in RAW]
         source, make = VERBS[verb]
         return Seen(
             at_ms=now_ms,
@@ -299,7 +441,17 @@ class Telling:
         group = self.group
         members = ",".join(name.removesuffix("-" + UUID) for name in group.members) or "nobody"
         burned = f" burned {group.rebalance.burned}" if group.rebalance and group.rebalance.burned else ""
-        return f"= {group.state} {group.generation} since {group.state_since_ms} with {members}{burned}"
+        kind = "" if group.group_type == "classic" else f" ({group.group_type})"
+        stands = f"{group.state} {group.generation} since {group.state_since_ms} with {members}{burned}"
+        return f"= {stands}{kind}{''.join(self.held_up())}"
+
+    def held_up(self) -> Iterator[str]:
+        """Say who holds up reconciliation."""
+        for one in () if self.group.modern is None else hold_ups(self.group.modern):
+            what = ";".join(f"{topic}:{','.join(map(str, p))}" for topic, p in one.partitions.items())
+            held_by = ",".join(name.removesuffix("-" + UUID) for name in one.held_by)
+            by = f" held by {held_by}" if held_by else ""
+            yield f"\n! {one.client_id} {one.why} {what}{by} since {one.since_ms}"
 
 
 def tell(text: str) -> str:

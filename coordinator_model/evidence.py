@@ -76,6 +76,18 @@ def requests_live(header: Header, broker: int, at_ms: int) -> bool:
     return heard_ms >= 0 and at_ms - heard_ms <= REQUESTS_LIVE_MS
 
 
+def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
+    """Say whether that request log has spoken for half a minute since it last was silent for longer.
+
+    When it comes back, switched on again or with its broker, every member seems to have been silent.
+    """
+    known = seconds_heard(header, broker)
+    before = bisect_right(known, (at_ms - REQUESTS_LIVE_MS, NEWEST)) - 1
+    if before < 0 or before + 1 == len(known) or known[before + 1][0] > at_ms:
+        return True
+    return known[before + 1][1] - known[before][1] <= REQUESTS_LIVE_MS
+
+
 def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
     """Take in that a broker loads, has loaded, or gives up the shard; the coordinator's epoch decides."""
     what = seen.what

@@ -101,6 +101,7 @@ def _depart_silent(turn: Turn, member_id: str, at_ms: int) -> None:
 def _can_run_out(group: Group, context: Context) -> bool:
     return (
         context.requests_live
+        and context.requests_steady
         and not context.info_live
         and group.group_type == "classic"
         and group.state is GroupState.STABLE

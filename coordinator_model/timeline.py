@@ -35,7 +35,13 @@ _NO_STEP = Step()
 
 @lru_cache(maxsize=256)
 def _context(
-    cluster: str, info_live: bool, offsets_enabled: bool, backlog: bool, requests_live: bool
+    cluster: str,
+    info_live: bool,
+    offsets_enabled: bool,
+    backlog: bool,
+    requests_live: bool,
+    *,
+    requests_steady: bool,
 ) -> Context:
     return Context(
         cluster=cluster,
@@ -43,6 +49,7 @@ def _context(
         offsets_enabled=offsets_enabled,
         backlog=backlog,
         requests_live=requests_live,
+        requests_steady=requests_steady,
     )
 
 
@@ -239,7 +246,9 @@ class Timeline:
             header.info_live,
             self.offsets_enabled,
             backlog,
-            evidence.requests_live(header, self._broker(live), order_ms),
+            evidence.requests_live(header, broker, order_ms),
+            # Only timers ask for it, and they run where the INFO log does not tell.
+            requests_steady=header.info_live or evidence.requests_steady(header, broker, order_ms),
         )
 
     def _broker(self, live: Live) -> int:

@@ -56,6 +56,9 @@ class Context(msgspec.Struct, frozen=True):
     offsets_enabled: bool
     backlog: bool
     requests_live: bool = False
+    requests_steady: bool = True
+    """False while the request log has only just come back: until members had the time to speak, their
+    silence means nothing."""
 
 
 @dataclass(slots=True)

@@ -254,6 +254,32 @@ def test_quiet_heartbeats_do_not_wake_the_rules(world: World) -> None:
     assert [at_ms for _, at_ms, _ in later.alerts] == [LIVE_MS + 40_000]
 
 
+@pytest.mark.parametrize(
+    ("spoke_at_s", "told"), [((21, 41, 61, 62), ["session_timeout"]), ((61, 62), [])], ids=["on", "back"]
+)
+def test_a_request_log_that_comes_back_ends_no_session(
+    world: World, spoke_at_s: tuple[int, ...], told: list[str]
+) -> None:
+    """After a long silence of the whole log, a member's silence counts only once it had time to speak."""
+
+    def heard(second: int, *members: str) -> None:
+        at_ms = LIVE_MS + second * 1000
+        for member in members:
+            world.answer(at_ms, beats("g", member, at_ms))
+        spoke = on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,))
+        world.answer(at_ms, spoke)
+
+    heard(1, "a", "b")
+    steps = [world.until(LIVE_MS + 2_000)]
+    for second in spoke_at_s:
+        heard(second, "a")
+        steps.append(world.until(LIVE_MS + (second + 1) * 1000))
+    heard(63, "b")
+    steps.append(world.until(LIVE_MS + 70_000))
+
+    assert [str(one.cause.kind) for step in steps for one in step.transitions[:1]] == told
+
+
 def test_refused_heartbeats_are_shown_one_by_one(world: World) -> None:
     """A folded run of refused heartbeats is unfolded: each may be the one that a rule waits for."""
     world.answer(LIVE_MS + 30, beats("g", "a", LIVE_MS + 10, LIVE_MS + 20, LIVE_MS + 30, error=25))

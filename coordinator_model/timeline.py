@@ -240,7 +240,7 @@ class Timeline:
 
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return what is known of the sources at ``order_ms``."""
-        header = self.header
+        header, broker = self.header, self._broker(live)
         return _context(
             self.cluster,
             header.info_live,

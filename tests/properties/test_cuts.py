@@ -19,6 +19,7 @@ from coordinator_model import observations as on
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judge, Judgement
+from coordinator_model.modern.parts import Current, GroupEpoch, MemberMetadata, MemberState, TargetEpoch
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shard import Outputs, Shard
 
@@ -202,6 +203,66 @@ class World:
             )
             self.add(CONTROL, described, Source.CONTROL, broker=self.chance.choice((1, 1, 2)))
             self.now_ms += 6_000
+
+    def modern(self, group: str) -> None:
+        """Append what a coordinator of a newer protocol writes as one: several records of one time."""
+        name = f"{group}-{self.chance.choice(MEMBERS)}"
+        self.generation[group] += 1
+        if self.chance.random() < 0.2:
+            self.line(on.ModernMemberGone(group=group, member_id=name, kind="session_timeout", text=""))
+        acts = (self.joining, self.joining, self.reaching, self.leaving, self.ending, self.converting)
+        self.chance.choice(acts)(group, name)
+
+    def leaving(self, group: str, name: str) -> None:
+        """Append what the coordinator writes of a member that goes."""
+        for kind in (8, 7, 5):
+            self.written(group, kind, member_id=name)
+        self.epoch(group)
+
+    def ending(self, group: str, _: str) -> None:
+        """Append the group's end, or its conversion to a classic one."""
+        self.written(group, 6)
+        self.written(group, 3)
+        if self.chance.random() < 0.5:
+            self.record(group)
+
+    def converting(self, group: str, name: str) -> None:
+        """Append the conversion of a classic group."""
+        self.add(OFFSETS, on.GroupTombstone(group=group), Source.OFFSETS)
+        self.joining(group, name)
+
+    def written(self, group: str, kind: int, part: Any = None, member_id: str = "") -> None:
+        """Append a record of a consumer group; without ``part`` its tombstone."""
+        what = on.ModernRecord(
+            group=group,
+            group_type="consumer",
+            record_type=kind,
+            name="",
+            tombstone=part is None,
+            member_id=member_id,
+            part=part,
+        )
+        self.add(OFFSETS, what, Source.OFFSETS)
+
+    def epoch(self, group: str) -> None:
+        """Append the group's own record."""
+        self.written(group, 3, GroupEpoch(epoch=self.generation[group]))
+
+    def joining(self, group: str, name: str) -> None:
+        """Append what a member writes that joins."""
+        self.written(group, 5, MemberMetadata(client_id=name, client_host="/1", topics=("t",)), name)
+        self.epoch(group)
+        if self.chance.random() < 0.5:
+            self.reaching(group, name)
+
+    def reaching(self, group: str, name: str) -> None:
+        """Append a target assignment, and what one member has of it."""
+        epoch = self.generation[group]
+        state = self.chance.choice((MemberState.STABLE, MemberState.UNREVOKED))
+        self.written(group, 6, TargetEpoch(epoch=epoch))
+        self.written(
+            group, 8, Current(epoch=epoch, previous_epoch=0, state=state, assigned={"T": (0,)}), name
+        )
 
     def rare(self, group: str) -> None:
         """Append what concerns more than one group, or ends one."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
-from coordinator_model.endings import create, end, told_deleted
+from coordinator_model.endings import DELETION_TOLD_LATE_MS, create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import add, depart, everybody_left, resume_members, wait_for
 from coordinator_model.observations import (
@@ -31,6 +31,7 @@ from coordinator_model.observations import (
     StaticMemberReplaced,
 )
 from coordinator_model.states import GroupState
+from coordinator_model.takeovers import resumed_generation
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
 _POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
@@ -181,7 +182,7 @@ def _loaded(turn: Turn, what: GroupLoaded) -> None:
     if what.group_type != "classic":
         group.group_type = what.group_type
         return
-    generation = what.generation if what.generation >= 0 else _resumed_generation(group)
+    generation = what.generation if what.generation >= 0 else resumed_generation(group)
     group.pending = {}
     group.held_record, group.held_until_ms = None, -1
     resume_members(turn)
@@ -204,15 +205,6 @@ def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
     return group.state is GroupState.STABLE or (is_under_way and not was_empty)
 
 
-def _resumed_generation(group: Group) -> int:
-    """Return the generation of the last record; where none was seen, the last that looked completed."""
-    if group.stored_generation >= 0:
-        return group.stored_generation
-    if group.state is GroupState.COMPLETING_REBALANCE and group.rebalance is not None:
-        return max(group.rebalance.old_generation, 0)
-    return group.generation
-
-
 def _unloaded(turn: Turn, what: GroupUnloaded) -> None:
     turn.group.coordinator = -1
     turn.group.pending = {}
@@ -229,7 +221,7 @@ def _groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
 
 
 def _died(turn: Turn, what: GroupDied) -> None:
-    end(turn, gone_for_good(turn.group, turn.at_ms))
+    end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=True, late_ms=DELETION_TOLD_LATE_MS))
 
 
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {

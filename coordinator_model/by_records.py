@@ -17,7 +17,7 @@ from coordinator_model.causes import (
 )
 from coordinator_model.endings import create, end
 from coordinator_model.group import Basis, Cause, CauseKind, Group
-from coordinator_model.members import adopt_members, everybody_left, update_members
+from coordinator_model.members import adopt_members, everybody_left, resume_members, update_members
 from coordinator_model.observations import (
     Commit,
     GroupRecorded,
@@ -26,7 +26,7 @@ from coordinator_model.observations import (
     OffsetsCommitted,
 )
 from coordinator_model.rebalances import unburn
-from coordinator_model.sessions import end_silent, start_by_silence
+from coordinator_model.sessions import end_silent, start_by_absence
 from coordinator_model.silence import was_heard
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
@@ -66,6 +66,7 @@ def _has_fallen(group: Group, what: GroupRecorded, at_ms: int) -> bool:
 def _recorded(turn: Turn, what: GroupRecorded) -> None:
     group = turn.group
     group.group_type = "classic"
+    _undo_generation(turn, what)
     if place(_state_in(what), what.generation) < place_of(group):
         _behind(turn, what)
         return
@@ -80,6 +81,29 @@ def _recorded(turn: Turn, what: GroupRecorded) -> None:
         group.rebalance.burned = max(group.rebalance.burned, skipped)
 
 
+def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
+    """Go back if a generation that had members is recorded without any: another coordinator made it anew."""
+    group = turn.group
+    is_other = (
+        not what.members
+        and what.generation == group.generation > 0
+        and group.state not in {GroupState.EMPTY, GroupState.DEAD}
+        and turn.at_ms > group.state_since_ms
+    )
+    if is_other:
+        turn.diverged("generation_fell")
+        why = cause(CauseKind.COORDINATOR_MOVED, f"generation {what.generation} came twice")
+        before = Target(
+            to=GroupState.EMPTY if group.stored_members == 0 else GroupState.STABLE,
+            generation=what.generation - 1,
+            at_ms=turn.at_ms,
+            cause=why,
+            basis=Basis.INFERRED,
+        )
+        make(turn, before)
+        resume_members(turn)
+
+
 def _says_nothing_of_gaps(turn: Turn) -> bool:
     """Say whether a jump in generations is no news: compaction removed them, or we came late."""
     return turn.context.backlog or turn.group.stored_generation < 0
@@ -88,11 +112,11 @@ def _says_nothing_of_gaps(turn: Turn) -> bool:
 def _stored(turn: Turn, what: GroupRecorded) -> None:
     start, started_at_ms = start_by_record(turn.group, what), -1
     if start.kind is CauseKind.UNKNOWN:
-        start, started_at_ms = start_by_silence(turn, what.state_since_ms) or (start, -1)
+        start, started_at_ms = start_by_absence(turn, what.state_since_ms) or (start, -1)
     stored = Target(
         to=GroupState.STABLE,
         generation=what.generation,
-        at_ms=turn.at_ms,
+        at_ms=max(turn.at_ms, what.uncommitted_ms),
         cause=cause(CauseKind.ASSIGNMENT_STORED),
         start=start,
         started_at_ms=started_at_ms,
@@ -178,12 +202,15 @@ def _behind(turn: Turn, what: GroupRecorded) -> None:
 
 
 def _remember(turn: Turn, what: GroupRecorded) -> None:
-    turn.group.stored_generation, turn.group.stored_at_ms = what.generation, turn.at_ms
+    group = turn.group
+    group.stored_generation, group.stored_at_ms = what.generation, turn.at_ms
+    group.stored_members = len(what.members)
 
 
 def _tombstone(turn: Turn, what: GroupTombstone) -> None:
     if turn.at_ms >= turn.group.state_since_ms:
-        end(turn, gone_for_good(turn.group, turn.at_ms))
+        would_be_told = turn.context.info_live or turn.context.requests_live
+        end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=would_be_told))
 
 
 def _committed(turn: Turn, what: OffsetsCommitted) -> None:
@@ -191,19 +218,24 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
     if any(commit.offset is not None for commit in what.commits):
         create(turn, basis=Basis.INFERRED)
     for commit in what.commits:
-        _commit(turn.group, commit)
+        _commit(turn, commit)
 
 
-def _commit(group: Group, commit: Commit) -> None:
+def _commit(turn: Turn, commit: Commit) -> None:
+    group = turn.group
     if commit.offset is not None:
         topic = group.commits.setdefault(commit.topic, {})
         topic[commit.partition] = (commit.offset, commit.committed_at_ms)
         group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
+        group.offsets_gone_ms = -1
         return
-    partitions = group.commits.get(commit.topic, {})
-    partitions.pop(commit.partition, None)
+    partitions = group.commits.get(commit.topic)
+    if partitions is None or partitions.pop(commit.partition, None) is None:
+        return
     if not partitions:
-        group.commits.pop(commit.topic, None)
+        del group.commits[commit.topic]
+    if not group.commits:
+        group.offsets_gone_ms = turn.at_ms
 
 
 def _modern(turn: Turn, what: ModernRecord) -> None:

@@ -10,6 +10,8 @@ from coordinator_model.states import GroupState
 DETAIL_MAX = 1_000
 RETENTION_MIN_MS = 60_000
 """``offsets.retention.minutes`` cannot be less than one minute: younger offsets were deleted, not expired."""
+TOLD_WITHIN_MS = 5_000
+"""Members learn of a rebalance with their next heartbeat, which clients send every 3 s by default."""
 _LATELY_MS = 1_000
 
 _TIMEOUTS = frozenset(
@@ -114,15 +116,40 @@ def start_by_record(group: Group, record: GroupRecorded) -> Cause:
     return Cause(kind=CauseKind.UNKNOWN)
 
 
-def gone_for_good(group: Group, at_ms: int) -> Cause:
+def start_by_newcomer(group: Group, told_ms: int) -> tuple[Cause, int] | None:
+    """Guess that who was handed an id shortly before a rebalance showed has begun it; None: nobody was.
+
+    Clients come back with their id at once, and the others learn of it with their next heartbeat.
+    """
+    since_ms = max(group.state_since_ms, told_ms - TOLD_WITHIN_MS)
+    came = [(at_ms, member_id) for member_id, at_ms in group.pending.items() if since_ms <= at_ms < told_ms]
+    if not came:
+        return None
+    at_ms, member_id = min(came)
+    return cause_by(group, CauseKind.MEMBER_JOINED, member_id), at_ms
+
+
+def gone_for_good(group: Group, at_ms: int, *, would_be_told: bool = False, late_ms: int = 0) -> Cause:
     """Return why a group's record was deleted, as well as a bare tombstone tells.
 
-    Only a conversion to another protocol deletes the record of a group with members.
+    Args:
+        group: as it stood before.
+        at_ms: when its record was deleted.
+        would_be_told: a source is read that tells of DeleteGroups, in a moment at the latest.
+        late_ms: by how much ``at_ms`` may be later than the write (a record's time is the write's).
+
+    Only a conversion to another protocol deletes the record of a group with members.  Expiry and
+    DeleteGroups take a group's last offsets in the write that takes the group; whoever deletes offsets
+    (OffsetDelete, or their topic) leaves an empty group, which the next cleanup takes.
     """
     if group.members:
         return Cause(kind=CauseKind.PROTOCOL_CHANGED, detail="converted to another group protocol")
+    if 0 <= group.offsets_gone_ms < at_ms - late_ms:
+        return Cause(kind=CauseKind.GROUP_DELETED, detail="its last offsets had been deleted")
+    if group.last_commit_ms < 0:
+        return Cause(kind=CauseKind.OFFSETS_EXPIRED, detail="it had no offsets")
     last_use_ms = max(group.last_commit_ms, group.state_since_ms)
-    if group.last_commit_ms >= 0 and at_ms - last_use_ms < RETENTION_MIN_MS:
+    if not would_be_told and at_ms - last_use_ms < RETENTION_MIN_MS:
         return Cause(kind=CauseKind.GROUP_DELETED)
     return Cause(kind=CauseKind.OFFSETS_EXPIRED)
 

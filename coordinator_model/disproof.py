@@ -1,6 +1,6 @@
 """Inferences that later evidence corrects: a member that was not dead, a rebalance that began earlier."""
 
-from coordinator_model.group import Basis, Cause, CauseKind, Departure, Group
+from coordinator_model.group import Basis, Cause, CauseKind, Departure, Group, Rebalance
 from coordinator_model.members import bring_back
 from coordinator_model.observations import JoinAnswered
 from coordinator_model.states import GroupState
@@ -81,13 +81,12 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
     if last is None or what.generation != last.old_generation + 1 or group.generation != what.generation:
         return
     started_at_ms = max(what.arrived_at_ms, last.not_before_ms)
-    is_earlier = started_at_ms < last.started_at_ms - GUESS_TOLERANCE_MS
-    is_reason = (
-        why.kind is not CauseKind.UNKNOWN
-        and last.cause.kind in _FALLBACKS
-        and what.arrived_at_ms <= last.started_at_ms
-    )
-    if is_earlier or is_reason:
+    is_known = why.kind is not CauseKind.UNKNOWN
+    slack_ms = 0 if is_known else GUESS_TOLERANCE_MS
+    is_earlier = started_at_ms < last.started_at_ms - slack_ms
+    told_at_ms = max(last.started_at_ms, last.told_at_ms)
+    is_reason = is_known and _is_fallback(group, last, what) and started_at_ms <= told_at_ms
+    if (is_earlier or is_reason) and not _says_the_same(last, why, started_at_ms):
         better = why if why.kind is not CauseKind.UNKNOWN else last.cause
         restate_guess(
             turn,
@@ -96,6 +95,46 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
                 generation=last.old_generation,
                 at_ms=started_at_ms,
                 cause=better,
+                basis=Basis.INFERRED,
+            ),
+        )
+
+
+def _is_fallback(group: Group, last: Rebalance, what: JoinAnswered) -> bool:
+    """Say whether the reason we gave is only the best that was left.
+
+    So is a newcomer that had its id and, as the list that the leader got shows, did not come with it.
+    """
+    is_no_show = what.member_ids and last.cause.member_id in group.pending
+    return last.cause.kind in _FALLBACKS or bool(is_no_show and last.cause.member_id not in what.member_ids)
+
+
+def _says_the_same(last: Rebalance, why: Cause, started_at_ms: int) -> bool:
+    is_same = (last.cause.kind, last.cause.member_id) == (why.kind, why.member_id)
+    return is_same and abs(started_at_ms - last.started_at_ms) <= GUESS_TOLERANCE_MS
+
+
+def explain_start(turn: Turn, why: Cause) -> None:
+    """Tell again, with its reason, a start that was inferred from answers to others a moment ago.
+
+    What a leave makes the coordinator answer (parked syncs, a record of nobody) may be logged before
+    the leave itself.
+    """
+    group = turn.group
+    last = group.rebalance
+    if last is None or not turn.may_infer or not 0 <= turn.at_ms - last.started_at_ms <= GUESS_TOLERANCE_MS:
+        return
+    is_same_leave = last.cause.kind is CauseKind.MEMBER_LEFT and last.cause.member_id == why.member_id
+    if last.cause.kind is CauseKind.UNKNOWN or (is_same_leave and last.cause != why):
+        is_over = group.state is not GroupState.PREPARING_REBALANCE
+        restate_guess(
+            turn,
+            Target(
+                to=GroupState.PREPARING_REBALANCE,
+                generation=last.old_generation,
+                # What has followed already keeps its place behind it.
+                at_ms=min(turn.at_ms, group.state_since_ms - 1) if is_over else turn.at_ms,
+                cause=why,
                 basis=Basis.INFERRED,
             ),
         )

@@ -1,7 +1,6 @@
 """Moves that nobody told: made where the INFO log does not speak, and marked inferred."""
 
 from coordinator_model.group import Basis, Cause, CauseKind
-from coordinator_model.members import forget_pending
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, reach
 
@@ -40,10 +39,23 @@ def members_gone(turn: Turn, at_ms: int, why: Cause) -> None:
         return
     if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
         prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
-    forget_pending(group, at_ms)
-    if group.state is GroupState.PREPARING_REBALANCE and not group.members and not group.pending:
+    if group.state is GroupState.PREPARING_REBALANCE and not group.members and not _waits(turn, why):
         kind = CauseKind.ALL_MEMBERS_LEFT if why.kind is CauseKind.MEMBER_LEFT else why.kind
         emptied = Cause(
             kind=kind, member_id=why.member_id, client_id=why.client_id, client_host=why.client_host
         )
         prove(turn, GroupState.EMPTY, group.generation + 1, at_ms, emptied)
+
+
+def _waits(turn: Turn, why: Cause) -> bool:
+    """Say whether an emptied join phase may go on, for all that is known.
+
+    Who else has joined is not seen before the join phase ends, but its end with nobody is in the topic.
+    Without the topic: Kafka's first join phase of an Empty group lasts its initial delay whoever
+    leaves, unless a timer takes the last member; later ones last the longest rebalance timeout of
+    their members, which is nothing where nobody is left, and ids only handed out hold nobody up.
+    """
+    last = turn.group.rebalance
+    if turn.context.offsets_enabled:
+        return True
+    return last is not None and last.initial and why.kind is not CauseKind.SESSION_TIMEOUT

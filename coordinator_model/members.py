@@ -277,10 +277,10 @@ def resume_members(turn: Turn) -> None:
     if stored_at_ms < 0:
         return
     for member in list(group.members.values()):
-        if member.joined_at_ms > stored_at_ms:
+        if member.joined_at_ms > stored_at_ms or group.stored_members == 0:
             depart(turn, member.member_id, CauseKind.UNKNOWN, basis=Basis.INFERRED)
     for gone in group.departures:
-        if gone.joined_at_ms <= stored_at_ms < gone.at_ms:
+        if gone.joined_at_ms <= stored_at_ms < gone.at_ms and group.stored_members != 0:
             bring_back(group, gone)
 
 

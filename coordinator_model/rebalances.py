@@ -32,6 +32,7 @@ def _start(group: Group, came_from: GroupState, at_ms: int, cause: Cause) -> Non
         cause=cause,
         initial=came_from is GroupState.EMPTY,
         unstable_since_ms=at_ms,
+        leader_id=group.leader_id,
     )
     if last is not None and _goes_on(last, came_from, at_ms):
         running.unstable_since_ms = last.unstable_since_ms

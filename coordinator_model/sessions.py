@@ -8,11 +8,11 @@ request log is, and this very member's heartbeats were seen before.  In a join p
 in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
 """
 
-from coordinator_model.causes import cause_by
+from coordinator_model.causes import TOLD_WITHIN_MS, cause_by
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
 from coordinator_model.inferring import members_gone
 from coordinator_model.members import depart
-from coordinator_model.silence import runs_out_at, went_silent
+from coordinator_model.silence import TOLERANCE_MS, runs_out_at, was_heard, went_silent
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Context, Turn
 
@@ -45,7 +45,7 @@ def run_out(turn: Turn, now_ms: int) -> None:
 
 
 def expire_silent(turn: Turn, at_ms: int, *, heard: str) -> None:
-    """Take out the silent members of a group that is known to rebalance at ``at_ms``.
+    """Take out the members whose absence made a group rebalance that is known to do so at ``at_ms``.
 
     ``heard`` is the member whose answer tells so.  In the sync phase followers wait in their parked
     SyncGroup, so only the silence of the leader means something.
@@ -59,6 +59,36 @@ def expire_silent(turn: Turn, at_ms: int, *, heard: str) -> None:
             continue
         _depart_silent(turn, member_id, ended_at_ms)
         members_gone(turn, ended_at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
+    _expire_unsynced(turn, at_ms, heard=heard)
+
+
+def _expire_unsynced(turn: Turn, at_ms: int, *, heard: str) -> None:
+    """Take out who never synced, if the time that the coordinator gives for that was over by ``at_ms``."""
+    group = turn.group
+    ended_at_ms, late = _unsynced(turn, at_ms)
+    late = [member_id for member_id in late if member_id != heard]
+    if group.state is GroupState.COMPLETING_REBALANCE:  # the others wait for the leader
+        late = [member_id for member_id in late if _is_known_leader(group, member_id)]
+    for member_id in late:
+        why = cause_by(group, CauseKind.SYNC_TIMEOUT, member_id)
+        depart(turn, member_id, CauseKind.SYNC_TIMEOUT, basis=Basis.INFERRED, at_ms=ended_at_ms)
+        members_gone(turn, ended_at_ms, why)
+
+
+def _unsynced(turn: Turn, at_ms: int) -> tuple[int, list[str]]:
+    """Return when the pending-sync timer ran out, and whom it removed as far as we saw syncs answered."""
+    group, last = turn.group, turn.group.rebalance
+    if not turn.reads_requests or last is None or last.joined_at_ms < 0:
+        return at_ms, []
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
+    ended_at_ms = last.joined_at_ms + timeout_ms
+    is_over = timeout_ms > 0 and ended_at_ms - TOLERANCE_MS <= at_ms <= ended_at_ms + TOLD_WITHIN_MS
+    late = [
+        member.member_id
+        for member in group.members.values()
+        if not member.synced and member.joined_at_ms <= last.joined_at_ms and was_heard(member)
+    ]
+    return min(ended_at_ms, at_ms), late if is_over else []
 
 
 def _is_known_leader(group: Group, member_id: str) -> bool:
@@ -74,13 +104,14 @@ def end_silent(turn: Turn, at_ms: int) -> Cause | None:
     return why
 
 
-def start_by_silence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
-    """Return why and when a Stable group began to rebalance by ``at_ms``, if a member was silent."""
+def start_by_absence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
+    """Return why and when a Stable group began to rebalance by ``at_ms``, if an absent member explains it."""
     if turn.group.state is not GroupState.STABLE:
         return None
     for ended_at_ms, member_id in _silent(turn, at_ms):
         return cause_by(turn.group, CauseKind.SESSION_TIMEOUT, member_id), ended_at_ms
-    return None
+    ended_at_ms, late = _unsynced(turn, at_ms)
+    return (cause_by(turn.group, CauseKind.SYNC_TIMEOUT, late[0]), ended_at_ms) if late else None
 
 
 def _silent(turn: Turn, at_ms: int) -> list[tuple[int, str]]:

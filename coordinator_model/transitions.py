@@ -151,7 +151,7 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
     """Put the group where ``target`` says, without asking whether the machine has the move."""
     group = turn.group
     came_from = group.state
-    forget_guesses(group, target.to, target.generation)  # of an earlier visit, before the group went back
+    _forget_from(group, target)  # of an earlier visit, before the group went back
     before_ms = group.state_since_ms
     group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
@@ -172,6 +172,13 @@ def forget_guesses(group: Group, state: GroupState, generation: int) -> str | No
             group.guesses = tuple(other for other in group.guesses if other is not guess)
             return guess[0]
     return None
+
+
+def _forget_from(group: Group, target: Target) -> None:
+    """Drop the guesses of a place that is now reached, and of what lies behind it."""
+    here = place(target.to, target.generation)
+    if group.guesses:
+        group.guesses = tuple(guess for guess in group.guesses if place(guess[1], guess[2]) < here)
 
 
 def is_guess(group: Group, state: GroupState, generation: int) -> bool:

@@ -6,4 +6,6 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "groupwatch", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# make test TESTS=tests/properties ARGS=--hypothesis-profile=long
+settings.register_profile("long", settings.get_profile("groupwatch"), max_examples=5_000)
 settings.load_profile("groupwatch")

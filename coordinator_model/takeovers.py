@@ -1,0 +1,84 @@
+"""A group that goes on with another coordinator, which knows no more than the last record.
+
+The INFO log says so itself (``by_log``).  Without it, three things do: answers that their broker no
+longer coordinates the group, answers that fit only a place which the group had left already, and a
+join phase that ends with the generation that had ended one before.  Within one coordinator's time no
+generation comes back.
+
+Source: ``GroupMetadataManager`` (``onLoaded``, ``onUnloaded``); a rebalance under way is in no record.
+"""
+
+from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.members import resume_members
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import GUESS_TOLERANCE_MS, Target, Turn, cause, make, place, place_of
+
+LOADING = 14
+NOT_COORDINATOR = 16
+NOT_IN_CHARGE = frozenset({LOADING, 15, NOT_COORDINATOR})
+"""Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
+
+_UNDER_WAY = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
+
+
+def resumed_generation(group: Group) -> int:
+    """Return the generation of the last record; where none was seen, the last that looked completed."""
+    if group.stored_generation >= 0:
+        return group.stored_generation
+    if group.state is GroupState.COMPLETING_REBALANCE and group.rebalance is not None:
+        return max(group.rebalance.old_generation, 0)
+    return group.generation
+
+
+def refused(turn: Turn, error_code: int) -> None:
+    """Take in that a broker is not, or not yet, in charge: a rebalance that was under way is lost.
+
+    Clients ask brokers that never had the group as well, so "not the coordinator" counts only from
+    the one that was.
+    """
+    group = turn.group
+    is_loss = error_code == LOADING or (error_code == NOT_COORDINATOR and turn.broker == group.coordinator)
+    if is_loss and turn.may_infer and group.state in _UNDER_WAY:
+        group.pending = {}
+        resume_members(turn)
+        to = GroupState.STABLE if group.members and group.stored_members != 0 else GroupState.EMPTY
+        _go_back(turn, to, resumed_generation(group), turn.at_ms)
+
+
+def came_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> bool:
+    """Go back to a generation that an answer at ``at_ms`` proves current although the group had left it.
+
+    True if it did: then the group is Stable again, from where the answer's own state may be reached.
+    """
+    group = turn.group
+    if not turn.may_infer or group.state is GroupState.DEAD:
+        return False
+    is_past = place(to, generation) < place_of(group)
+    if not is_past or at_ms <= group.state_since_ms + GUESS_TOLERANCE_MS:
+        return False
+    resume_members(turn)
+    _go_back(turn, GroupState.STABLE, generation, at_ms)
+    return True
+
+
+def joined_again(turn: Turn, generation: int, arrived_at_ms: int) -> None:
+    """Go back if a join waited for the generation that the group has, though it came after it began.
+
+    Whoever joins a group that is past its join phase is answered at once, or makes it begin another.
+    """
+    group = turn.group
+    has_waited = turn.at_ms - arrived_at_ms > GUESS_TOLERANCE_MS
+    last = group.rebalance
+    if generation != group.generation or not has_waited or last is None or last.joined_at_ms < 0:
+        return
+    if arrived_at_ms > last.joined_at_ms + GUESS_TOLERANCE_MS and turn.may_infer:
+        group.pending = {}
+        resume_members(turn)
+        _go_back(turn, GroupState.STABLE, max(generation - 1, 0), arrived_at_ms)
+
+
+def _go_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> None:
+    why = cause(CauseKind.COORDINATOR_MOVED, "the rebalance under way was lost with its coordinator")
+    make(turn, Target(to=to, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED))
+    for member in turn.group.members.values():
+        member.session_base_ms = at_ms

@@ -160,8 +160,9 @@ class GroupUnloaded(GroupObservation, tag="gunload", frozen=True, kw_only=True):
 
 
 class GroupDied(GroupObservation, tag="died", frozen=True, kw_only=True):
-    """The cleanup (3.x) found the group empty and without offsets; a group that was never more than a
-    simple one leaves no tombstone there.
+    """The cleanup (3.x) found the group empty and without offsets.
+
+    A group that was never more than a simple one leaves no tombstone there.
     """
 
     generation: int
@@ -270,6 +271,9 @@ class GroupRecorded(GroupObservation, tag="gm", frozen=True, kw_only=True):
     leader_id: str | None
     state_since_ms: int
     members: tuple[MemberRecord, ...]
+    uncommitted_ms: int = -1
+    """The brokers' last answer by which the record, long appended, was not replicated yet (-1: none);
+    set when the shard orders it.  The coordinator acts on a record when it is."""
 
 
 class GroupTombstone(GroupObservation, tag="gt", frozen=True, kw_only=True):
@@ -428,6 +432,8 @@ class Clock(Observation, tag="clock", frozen=True, kw_only=True):
     skew_ms: dict[int, int] = {}
     ask: bool = False
     """True asks the shard to report every group it holds."""
+    is_answer: bool = False
+    """The end is a broker's answer to a question asked at that time, not just what has been read."""
 
 
 class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):

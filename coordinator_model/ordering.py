@@ -31,6 +31,10 @@ SILENT_SETTLE_MS = 10_000
 """The same for lines older than the first clock copy: only its own lines tell how far a partition is."""
 SKEW_MAX_MS = 5_000
 """A broker's clock that is further off delays nobody else; its own lines count as late."""
+COMMIT_LAG_MS = 100
+"""A record is replicated within a few ms; one that waits longer waits for a broker that is gone."""
+ANSWERS_MAX = 64
+"""Ends that are remembered: half a minute of a partition that grows all the time."""
 AHEAD_MAX_MS = 60_000
 """A line dated further after its Kafka record has a wrong zone or clock; the record's time counts."""
 HELD_MAX = 200_000
@@ -122,6 +126,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     end_offset: int = -1
     ahead: list[tuple[int, int]] = []
     """(end offset, time) of clocks whose end is not read yet; ascending."""
+    answers: list[tuple[int, int]] = []
+    """(end offset, newest time of that end) as brokers answered: what lay behind was not replicated then."""
 
     @property
     def now_ms(self) -> int:
@@ -153,6 +159,24 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
         self.read_to(offset + 1)
         return self.order_ms
+
+    def answer(self, at_ms: int) -> None:
+        """Note that a broker, asked at ``at_ms``, told the end."""
+        if self.answers and self.answers[-1][0] == self.end_offset:
+            self.answers.pop()
+        self.answers.append((self.end_offset, at_ms))
+        del self.answers[:-ANSWERS_MAX]
+
+    def with_lag(self, seen: Seen) -> Seen:
+        """Return a group's record with the last answer by which it was not replicated, if that is late."""
+        what = seen.what
+        if not isinstance(what, on.GroupRecorded) or seen.backlog:
+            return seen
+        behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
+        until_ms = next(behind, -1)
+        if until_ms - seen.at_ms <= COMMIT_LAG_MS:
+            return seen
+        return msgspec.structs.replace(seen, what=msgspec.structs.replace(what, uncommitted_ms=until_ms))
 
 
 class Order(msgspec.Struct, array_like=True):
@@ -213,18 +237,18 @@ class Order(msgspec.Struct, array_like=True):
         self.asked |= clock.ask
         if clock.end_offset >= 0:
             self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
+            if clock.is_answer:
+                self.clocked.answer(self.control_ms)
             self._hold_back(clock.end_offset)
 
     def _hold_back(self, end_offset: int) -> None:
         """Give waiting records behind a clock's end the order time they had if the clock had come first."""
         late = False
         for held in self.held:
-            seen = held.seen
-            if (
-                seen.source is Source.OFFSETS
-                and seen.offset >= end_offset
-                and held.order_ms < self.control_ms
-            ):
+            if held.seen.source is not Source.OFFSETS or held.seen.offset < end_offset:
+                continue
+            held.seen = self.clocked.with_lag(held.seen)
+            if held.order_ms < self.control_ms:
                 held.order_ms, late = self.control_ms, True
         if late:
             self.clocked.order_ms = max(self.clocked.order_ms, self.control_ms)
@@ -244,6 +268,7 @@ class Order(msgspec.Struct, array_like=True):
             seen = msgspec.structs.replace(seen, at_ms=at_ms)
         if seen.source is Source.OFFSETS:
             order_ms = self.clocked.order_of(seen.offset, at_ms)
+            seen = self.clocked.with_lag(seen)
         else:
             order_ms = self._order_of_line(seen, at_ms)
         self.held.append(Held(max(order_ms, self.now_ms), seen))

@@ -275,6 +275,7 @@ def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]
                 events_partitions=record.events_partitions,
                 skew_ms=record.skew_ms,
                 ask=bool(record.ask) if asked is None else shard in asked,
+                is_answer=True,
             ),
         )
 

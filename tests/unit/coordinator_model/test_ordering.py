@@ -206,3 +206,56 @@ def test_due_is_the_first_thing_that_waits() -> None:
     order.take([seen(300, BEAT, Source.REQUEST_LOG), seen(200, LINE, offset=1)])
 
     assert order.due_ms() == 100
+
+
+RECORD = on.GroupRecorded(
+    group="g",
+    generation=1,
+    protocol_type="consumer",
+    protocol="range",
+    leader_id="m",
+    state_since_ms=-1,
+    members=(),
+)
+
+
+def answer(at_ms: int, end: int) -> Seen:
+    """Return a clock whose end a broker told."""
+    what = on.Clock(sequence=at_ms, end_offset=end, is_answer=True)
+    return seen(at_ms, what, Source.CONTROL, offset=at_ms, broker=-1)
+
+
+def lags(*batches: list[Seen]) -> list[int]:
+    """Return until when each released record was not replicated."""
+    order = Order()
+    found = []
+    for batch in batches:
+        order.take(batch)
+        order.advance()
+        found += [one.seen.what for one in order.release()[0]]
+    return [what.uncommitted_ms for what in found if isinstance(what, on.GroupRecorded)]
+
+
+def test_a_record_behind_the_end_was_not_replicated_yet() -> None:
+    """While a replica is missed, a record stands in the log and counts for nobody: clocks show until when."""
+    record = seen(1_000, RECORD, Source.OFFSETS, offset=7)
+    early, late = [answer(900, 7), answer(1_400, 7)], [answer(6_000, 7), answer(6_500, 8)]
+
+    assert lags([*early, record, *late]) == [6_000]
+    assert lags(early, [record], late) == [6_000]
+    assert lags(early, late[:1], [record], late[1:]) == [6_000]
+
+
+def test_a_record_that_was_replicated_at_once_has_no_lag() -> None:
+    """A clock that falls between append and replication by chance changes no time."""
+    record = seen(1_000, RECORD, Source.OFFSETS, offset=7)
+
+    assert lags([answer(900, 7), record, answer(1_050, 7), answer(1_500, 8)]) == [-1]
+
+
+def test_an_end_that_nobody_was_asked_for_proves_no_lag() -> None:
+    """A replay knows only what it has read so far."""
+    record = seen(1_000, RECORD, Source.OFFSETS, offset=7)
+    before, after = clock(6_000, end=7), clock(7_000, end=8)
+
+    assert lags([before, record, after]) == [-1]

@@ -57,7 +57,9 @@ def test_a_clock_tells_each_shard_its_own_end_and_position() -> None:
     )
     decoded = _decode_record(record)
     assert set(decoded.cells) == {CLUSTER_SHARD, 0, 1, 2, 3}
-    clock = Clock(sequence=9, end_offset=12, position=3, events_partitions=2, skew_ms={1: -20})
+    clock = Clock(
+        sequence=9, end_offset=12, position=3, events_partitions=2, skew_ms={1: -20}, is_answer=True
+    )
     assert _whats(decoded, 2) == [clock]
     assert _whats(decoded, 3)[0].position == -1
     assert (_whats(decoded, CLUSTER_SHARD)[0].end_offset, _whats(decoded, CLUSTER_SHARD)[0].position) == (

@@ -22,7 +22,6 @@ from coordinator_model.observations import (
     Commit,
     GroupRecorded,
     GroupTombstone,
-    ModernRecord,
     OffsetsCommitted,
 )
 from coordinator_model.rebalances import unburn
@@ -238,19 +237,8 @@ def _commit(turn: Turn, commit: Commit) -> None:
         group.offsets_gone_ms = turn.at_ms
 
 
-def _modern(turn: Turn, what: ModernRecord) -> None:
-    group = turn.group
-    if what.tombstone:
-        return
-    if group.group_type == "classic" and group.stored_generation < 0 and not group.members:
-        # Commits that stood before the group's own records made it look like a simple group.
-        group.state = GroupState.DEAD
-    group.group_type = what.group_type
-
-
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     GroupRecorded: _recorded,
     GroupTombstone: _tombstone,
     OffsetsCommitted: _committed,
-    ModernRecord: _modern,
 }

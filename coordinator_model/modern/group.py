@@ -71,7 +71,12 @@ def converts(group: Group, what: on.AnyObservation) -> bool:
 
 
 def begin_anew(group: Group, what: on.AnyObservation) -> None:
-    """Let a modern group that is gone be a classic one, if that is what it comes back as."""
+    """Let a group that ended, or was found to be classic by asking the broker, keep nothing of its past.
+
+    A modern group that is gone is a classic one if that is what it comes back as.
+    """
+    if group.modern is not None and (group.state is GroupState.DEAD or group.group_type == "classic"):
+        group.modern = None
     is_over = group.modern is None and group.group_type != "classic" and group.state is GroupState.DEAD
     if is_over and group.state_since_ms >= 0 and isinstance(what, _SIGNS_OF_CLASSIC_LIFE):
         group.group_type = "classic"

@@ -198,8 +198,8 @@ def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
     """Say whether the last record had members, which the line itself (3.x) does not tell."""
     if what.member_count >= 0:
         return what.member_count > 0
-    if group.stored_at_ms >= 0 and group.stored_generation == what.generation:
-        return bool(group.members)
+    if group.stored_members >= 0 and group.stored_generation == what.generation:
+        return group.stored_members > 0
     is_under_way = group.state in {GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE}
     was_empty = group.rebalance is not None and group.rebalance.initial
     return group.state is GroupState.STABLE or (is_under_way and not was_empty)

@@ -307,8 +307,4 @@ def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> An
     Raises:
         kafka.errors.KafkaError: it does not answer, or is too old for the request.
     """
-
-    async def sent() -> Any:
-        return await admin._manager.send(request, node_id=broker)
-
-    return admin._manager.run(sent)
+    return admin._manager.run(admin._manager.send, request, broker)

@@ -40,7 +40,7 @@ LISTED_PER_S = 1_000
 SETTINGS_S = 600.0
 TOPICS_S = 60.0
 TOPICS_MAX = 2_000
-REFUSED_S = 60.0
+REFUSED_S = 30.0
 """Where no group may be described, it is tried again after this."""
 CALL_MAX = 100
 """Groups in one question, so that no broker's answer is large."""
@@ -165,10 +165,7 @@ class GroupProbe:
         Raises:
             kafka.errors.KafkaError: a broker does not answer, or an answer could not be written.
         """
-        if self._admin is None:
-            self._admin = self._connect(self._plan.kafka)
-        brokers = Brokers(self._admin, self._requests)
-        now = self._now()
+        brokers, now = self._brokers(), self._now()
         if now >= self._due_at["look"]:
             self._look(brokers, now)
         if now >= self._due_at["settings"]:
@@ -177,6 +174,11 @@ class GroupProbe:
         if self._progress.is_ready and now >= self._due_at["groups"]:  # before, our picture is not whole
             self._ask_groups(brokers, now)
         self._picture.asked(self._requests)
+
+    def _brokers(self) -> Brokers:
+        if self._admin is None:
+            self._admin = self._connect(self._plan.kafka)
+        return Brokers(self._admin, self._requests)
 
     def _look(self, brokers: Brokers, now: float) -> None:
         """See who is there, who leads what, and which groups there are."""
@@ -201,7 +203,7 @@ class GroupProbe:
                 listed |= brokers.list_groups(broker)
             except NotAllowedError:
                 self._is_complete = False
-                self._refuse("groups", NO_GROUPS)
+                self._refuse("groups", NO_GROUPS, is_off=True)
             except OSError as error:
                 self._is_complete = False
                 _log.debug("%s: broker %d lists no groups: %s", self._plan.cluster, broker, error)
@@ -265,7 +267,7 @@ class GroupProbe:
         if told.errors:
             self._due_at["look"] = float("-inf")  # the coordinator may have moved
         answers = [answer for answer in told.answers if self._is_proof(answer)]
-        for answer in answers:
+        for answer in told.answers:
             self._rota.answered(answer.group, fits=self._fits(answer))
         skew_ms = self._skew_ms().get(broker, 0)
         self._write(
@@ -300,13 +302,13 @@ class GroupProbe:
 
     def _note_refusals(self, refused: int, asked: int) -> None:
         if refused == asked:
-            self._refuse("groups", NO_GROUPS)
+            self._refuse("groups", NO_GROUPS, is_off=True)
         elif refused:
-            self._refuse("groups", SOME_GROUPS.format(count=refused, asked=asked), is_off=False)
+            self._refuse("groups", SOME_GROUPS.format(count=refused, asked=asked))
         else:
             self._refuse("groups", "")
 
-    def _refuse(self, what: str, sentence: str, *, is_off: bool = True) -> None:
+    def _refuse(self, what: str, sentence: str, *, is_off: bool = False) -> None:
         """Say once what we may not ask, and once that we may again."""
         before = self._refused.get(what, "")
         self._refused[what] = sentence
@@ -314,8 +316,10 @@ class GroupProbe:
             _log.warning("%s: %s%s", self._plan.cluster, sentence, "; reconciliation is off" * is_off)
         elif before and not sentence:
             _log.info("%s: the brokers answer again: %s", self._plan.cluster, what)
-        self._progress.reconciliation = self._refused.get("groups", "") or "on"
-        self._progress.broker_settings = self._refused.get("settings", "") or "known"
+        if what == "groups":
+            self._progress.reconciliation = sentence or "on"
+        else:
+            self._progress.broker_settings = sentence or "known"
 
     # --- where a group is ----------------------------------------------------------------------------
 

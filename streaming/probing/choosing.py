@@ -35,7 +35,7 @@ class Bucket:
 
     def __init__(self, per_second: float, now: float) -> None:
         self._per_second = per_second
-        self._tokens = min(1.0, per_second)
+        self._tokens = max(1.0, per_second)
         self._at = now
 
     def available(self, now: float) -> int:

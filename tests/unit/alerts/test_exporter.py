@@ -70,6 +70,9 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             undecodable={("events", "truncated"): 2},
             divergences={"log_line_missing": 1},
             newest_ms={"offsets": NOW_MS - 2_000, "never": -1},
+            answers={"agreeing": 7, "differing": 1},
+            agreement=0.875,
+            probe_requests={"ListGroups": 6},
         )
     ]
     group = 'cluster="eu",group="g"'
@@ -92,6 +95,10 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             'groupwatch_events_total{cluster="eu",kind="commit",source="offsets"} 5.0',
             'groupwatch_undecodable_total{cluster="eu",reason="truncated",source="events"} 2.0',
             'groupwatch_divergence_total{cluster="eu",kind="log_line_missing"} 1.0',
+            'groupwatch_answers_total{cluster="eu",outcome="agreeing"} 7.0',
+            'groupwatch_answers_total{cluster="eu",outcome="differing"} 1.0',
+            'groupwatch_agreement_ratio{cluster="eu"} 0.875',
+            'groupwatch_probe_requests_total{cluster="eu",request="ListGroups"} 6.0',
             'groupwatch_source_delay_seconds{cluster="eu",source="offsets"} 2.0',
         ]
     )

@@ -164,3 +164,23 @@ def test_the_report_is_json_and_answers_an_ask() -> None:
     report = json.loads(outputs.cluster_report)
     assert report["events"] == [["offsets", "commit", 3]]
     assert report["samples"][0]["sample"] == "/w=="
+
+
+def test_what_brokers_say_of_themselves_is_kept_and_reported() -> None:
+    """Leaders, settings and partition counts: told as changes, shown whole."""
+    cluster = shard()
+    told = [
+        on.LeadersDescribed(leaders={0: (1, 4), 1: (2, 4)}),
+        on.LeadersDescribed(leaders={1: (1, 5)}),
+        on.BrokerDescribed(broker=1, settings={"group.max.size": "9"}),
+        on.TopicsDescribed(partitions={"orders": 3, "gone": 2}),
+        on.TopicsDescribed(partitions={"orders": 4, "gone": 0}),
+    ]
+    seen_ones = [seen(10_000 + n, what, Source.CONTROL, offset=10_000 + n) for n, what in enumerate(told)]
+    outputs = cluster.step([*seen_ones, clock(10_400)], None)
+
+    assert outputs.cluster_report is not None
+    report = json.loads(outputs.cluster_report)
+    assert report["leaders"] == {"0": [1, 4], "1": [1, 5]}
+    assert report["brokers"] == {"1": {"group.max.size": "9"}}
+    assert report["partitions"] == {"orders": 4}

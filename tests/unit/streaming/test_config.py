@@ -12,6 +12,7 @@ from alerts.thresholds import RULE_KEYS, Settings
 from streaming.config import Config, ConfigError, load_config, notes, parse_config, settings_json
 from streaming.config_rules import RULES, alert_name
 from streaming.config_types import parse_duration_ms
+from streaming.plan import plan_of
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
 ALERT_NAMES = [
@@ -412,3 +413,23 @@ runbook_base: https://runbooks.example/
 def test_the_built_rules_are_those_the_rules_know() -> None:
     """No rule is accepted as built that does nothing, and none that works is called unbuilt."""
     assert {rule for rule, spec in RULES.items() if spec.built} == set(RULE_KEYS.values())
+
+
+def test_the_probe_has_a_rate_and_can_be_off() -> None:
+    """On by default, at ten groups a second; what it is not is told with its path."""
+    config = parsed(MINIMAL)
+    assert (config.clusters[0].probe.enabled, plan_of(config, config.clusters[0]).groups_per_second) == (
+        True,
+        10,
+    )
+    entry = "clusters: [{{name: a, bootstrap_servers: ['127.0.0.1:9092'], probe: {}}}]"
+    off = parsed(entry.format("{enabled: false}"))
+    assert plan_of(off, off.clusters[0]).groups_per_second == 0
+    slow = parsed(entry.format("{groups_per_second: 0.5}"))
+    assert plan_of(slow, slow.clusters[0]).groups_per_second == 0.5
+    assert "clusters[0].probe.rate" in mistakes(entry.format("{rate: 1}"))
+    assert (
+        "expected a number"
+        in mistakes(entry.format("{groups_per_second: many}"))["clusters[0].probe.groups_per_second"]
+    )
+    assert mistakes(entry.format("{groups_per_second: 0}"))

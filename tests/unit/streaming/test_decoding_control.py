@@ -10,17 +10,29 @@ from coordinator_model.hashing import shard_of
 from coordinator_model.observations import (
     CLUSTER_SHARD,
     Adopted,
+    BrokerDescribed,
     Clock,
     Contradicted,
+    DescribedMember,
+    GroupDescribed,
+    LeadersDescribed,
     Settings,
+    ShardLed,
     Source,
+    TopicsDescribed,
 )
 from streaming.decoded import Decoded
 from streaming.decoding_control import (
     AdoptRecord,
+    BrokersRecord,
     ClockRecord,
     ContradictedRecord,
     ControlRecord,
+    GroupAnswer,
+    GroupsRecord,
+    LeadersRecord,
+    MemberAnswer,
+    TopicsRecord,
     decode_control,
     encode_record,
 )
@@ -124,3 +136,48 @@ def test_what_is_no_control_record_is_counted_and_the_rest_is_read() -> None:
     assert {one.reason for one in decoded.bad} == {"not_a_control_record"}
     assert max(len(one.sample) for one in decoded.bad) == 512
     assert decoded.counts == {("control", "clock"): 1}
+
+
+def test_an_answer_goes_to_the_shard_of_its_group_on_the_brokers_clock() -> None:
+    """Both its times are the driver's plus the skew, for the group's other observations are the broker's."""
+    member = MemberAnswer(member_id="m", client_id="c", topics=("t",), assigned={"t": (0, 1)})
+    groups = [
+        GroupAnswer(group="g", group_type="classic", state="Stable", protocol="range", members=(member,)),
+        GroupAnswer(group="h", group_type="consumer", state="Dead", epoch=4),
+    ]
+    decoded = _decode_record(
+        GroupsRecord(at_ms=1_000, broker=3, asked_at_ms=990, skew_ms=-50, groups=groups), run=""
+    )
+    (seen,) = decoded.cells[shard_of("g", SHARDS)]
+    assert (seen.at_ms, seen.broker, seen.source, seen.backlog) == (950, 3, Source.CONTROL, False)
+    assert seen.what == GroupDescribed(
+        group="g",
+        asked_at_ms=940,
+        group_type="classic",
+        state="Stable",
+        protocol="range",
+        members=(DescribedMember(member_id="m", client_id="c", topics=("t",), assigned={"t": (0, 1)}),),
+    )
+    (other,) = _whats(decoded, shard_of("h", SHARDS))
+    assert (other.state, other.members, other.epoch) == ("Dead", None, 4)
+    assert decoded.counts == {("control", "groups"): 1}
+
+
+def test_a_brokers_clock_that_is_far_off_delays_nothing() -> None:
+    """An answer from the future would hold up the shard until then."""
+    answer = GroupAnswer(group="g", group_type="classic", state="Stable")
+    record = GroupsRecord(at_ms=1_000, broker=3, asked_at_ms=990, skew_ms=3_600_000, groups=[answer])
+    (seen,) = _decode_record(record).cells[shard_of("g", SHARDS)]
+    assert (seen.at_ms, seen.what.asked_at_ms) == (6_000, 5_990)  # type: ignore[union-attr]
+
+
+def test_leaders_reach_their_shards_and_the_rest_the_cluster() -> None:
+    """A shard hears of its own partition only."""
+    leaders = _decode_record(LeadersRecord(at_ms=1, leaders={1: (4, 7), 9: (5, 8)}))
+    assert _whats(leaders, 1) == [ShardLed(leader=4, epoch=7)]
+    assert _whats(leaders, CLUSTER_SHARD) == [LeadersDescribed(leaders={1: (4, 7), 9: (5, 8)})]
+    assert set(leaders.cells) == {CLUSTER_SHARD, 1}
+    brokers = _decode_record(BrokersRecord(at_ms=1, brokers={4: {"group.max.size": "5"}}))
+    assert _whats(brokers, CLUSTER_SHARD) == [BrokerDescribed(broker=4, settings={"group.max.size": "5"})]
+    topics = _decode_record(TopicsRecord(at_ms=1, partitions={"t": 3}))
+    assert _whats(topics, CLUSTER_SHARD) == [TopicsDescribed(partitions={"t": 3})]

@@ -9,6 +9,7 @@ import pytest
 from alerts.alert import AlertStatus, Severity
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.states import GroupState
+from streaming.probing.pictured import ClusterPicture
 from streaming.view import View
 
 if TYPE_CHECKING:
@@ -232,3 +233,58 @@ def test_topics_worth_asking_for(view: View, rows: "Rows") -> None:
     view.apply("eu", [rows.report("a", removed=True), rows.report("b", removed=True)])
     assert view.committed_topics("eu") == set()
     assert view.committed_topics("nowhere") == set()
+
+
+def test_agreement_is_the_share_of_the_last_quarter_of_an_hour(rows: "Rows") -> None:
+    """What is older counts in the totals only; without any answer there is no share."""
+    now = [NOW_MS]
+    view = View(["eu"], clock_ms=lambda: now[0])
+    (before,) = view.cluster_samples()
+    view.apply("eu", [("agreement", "", b'{"compared":4,"agreeing":1}')])
+    now[0] += 16 * 60_000
+    view.apply("eu", [("agreement", "", b'{"compared":4,"agreeing":3}')])
+    (after,) = view.cluster_samples()
+    assert (before.agreement, before.answers) == (None, {"agreeing": 0, "differing": 0})
+    assert (after.agreement, after.answers) == (0.75, {"agreeing": 4, "differing": 4})
+
+
+def test_a_difference_is_logged_with_both_sides_and_kept(
+    view: View, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The newest first; other divergences are kept in silence."""
+    for kind in ("state_differs", "inferred_wrong"):
+        one = {
+            "kind": kind,
+            "group": "g",
+            "broker": 1,
+            "at_ms": 5,
+            "detail": "mirror: a; broker: b",
+            "count": 1,
+        }
+        view.apply("eu", [("divergence", "g", msgspec.json.encode(one))])
+    assert [r.message for r in caplog.records] == ["eu: state_differs: group g: mirror: a; broker: b"]
+    (cluster,) = view.clusters().clusters
+    assert [(d.kind, d.detail) for d in cluster.divergences] == [
+        ("inferred_wrong", "mirror: a; broker: b"),
+        ("state_differs", "mirror: a; broker: b"),
+    ]
+
+
+def test_a_cluster_shows_what_its_brokers_are_set_to(view: View) -> None:
+    """As its own shard reported it, with what it cost to ask."""
+    report = {"brokers": {"1": {"group.max.size": "9"}}, "leaders": {"3": [1, 7]}, "partitions": {"t": 2}}
+    view.apply("eu", [("cluster", "", msgspec.json.encode(report))])
+    view.probed("eu", {"ListGroups": 4})
+    (cluster,) = view.clusters().clusters
+    assert (cluster.brokers, cluster.offsets_leaders) == ({1: {"group.max.size": "9"}}, {3: 1})
+    assert (cluster.partitions, cluster.probe_requests) == ({"t": 2}, {"ListGroups": 4})
+
+
+def test_the_asking_thread_sees_types_states_and_members(view: View, rows: "Rows") -> None:
+    """Of one cluster; nothing of what is not there."""
+    view.apply("eu", [rows.report("g")])
+    picture = ClusterPicture(view, "eu")
+    assert picture.groups() == {"g": ("classic", "Stable")}
+    assert (picture.group("g"), picture.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
+    assert (picture.group("nobody"), picture.members("nobody")) == (None, frozenset())
+    assert ClusterPicture(view, "us").groups() == {}

@@ -3,8 +3,10 @@
 import msgspec
 
 from coordinator_model.group import Group, Member
+from coordinator_model.knowledge import known_at, unknown
 from coordinator_model.modern.progress import GroupProgress, MemberProgress, member_progress, progress_of
 from coordinator_model.states import GroupState
+from coordinator_model.transitions import Context
 
 
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +49,17 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     """The group is gone (deleted, denied, forgotten): drop its series."""
     progress: GroupProgress | None = None
     """Epochs of a consumer, share or streams group, and who holds up its reconciliation."""
+    known_at_ms: int = -1
+    """Newest time at which a source proved the state; later it is only what was last known."""
+    unknown: tuple[str, ...] = ()
+    """What no source that is read tells (``knowledge.py``): running_rebalances, causes, heartbeats,
+    refused_requests."""
 
 
-def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport:
-    """Return the report of ``group`` as it stands."""
+def report_of(
+    group: Group, *, at_ms: int, removed: bool = False, context: Context | None = None
+) -> GroupReport:
+    """Return the report of ``group`` as it stands; ``context`` says which sources are read."""
     last = group.rebalance
     return GroupReport(
         group=group.group,
@@ -91,6 +100,8 @@ def report_of(group: Group, *, at_ms: int, removed: bool = False) -> GroupReport
         last_seen_ms=group.last_seen_ms,
         at_ms=at_ms,
         removed=removed,
+        known_at_ms=-1 if context is None else known_at(group, context, at_ms),
+        unknown=() if context is None else unknown(group, context),
         progress=None if group.modern is None else progress_of(group.modern),
     )
 

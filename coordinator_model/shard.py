@@ -136,6 +136,8 @@ class Shard:
         index = 0
         every_run = [run for runs in self._runs.values() for run in runs]
         self._live_ms = self._first_live_ms(held, every_run)
+        if self.header.live_since_ms < 0:
+            held = routing.announced_first(held, self._live_ms, self.slots.keys() | self._runs.keys())
         self._cursor_ms = self.header.done_ms
         while True:
             next_ms = self._next_ms(held, index, now_ms)
@@ -362,7 +364,8 @@ class Shard:
         for name in sorted(self._to_report(now_ms)):
             live = self._wake(name)
             live.slot.report_ms = NEVER
-            outputs.reports.append(report_of(live.group, at_ms=now_ms))
+            context = self._timeline.context(live, now_ms, backlog=False)
+            outputs.reports.append(report_of(live.group, at_ms=now_ms, context=context))
         for name in sorted(self._timeline.removed.difference(self.slots)):
             outputs.reports.append(report_of(classic.new_group(name), at_ms=now_ms, removed=True))
         outputs.reported, order.asked = order.asked, False

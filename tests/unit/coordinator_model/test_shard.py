@@ -57,6 +57,18 @@ class Judge:
         raise AssertionError
 
 
+class Witness(Judge):
+    """Remembers with which memory and settings it was asked first."""
+
+    first: tuple[bytes | None, bytes] | None = None
+
+    def judge(self, *, memory: bytes | None, **question: Any) -> Judgement:
+        """Note it."""
+        if self.first is None:
+            self.first = (memory, self.settings[-1])
+        return super().judge(memory=memory, **question)
+
+
 class World:
     """A shard and the partitions that feed it: what is said is applied at the next ``until``."""
 
@@ -484,6 +496,20 @@ def test_an_adopted_alert_is_judged_at_once(world: World) -> None:
     assert outputs.alerts == [("g", LIVE_MS + 50, "Stable"), ("unknown", LIVE_MS + 60, "removed")]
     assert world.shard.slots["g"].memory == b"left open"
     assert world.groups == ["g"]
+
+
+def test_the_first_judgement_knows_settings_and_open_alerts() -> None:
+    """What is seen live before a job has announced itself is judged by its settings all the same."""
+    world = World(Witness())
+    world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
+    world.answer(LIVE_MS - 500, beats("g", "a", LIVE_MS - 500))
+    world.control(LIVE_MS - 100, settings(rules={"session_timeout": {"enabled": False}}))
+    world.control(LIVE_MS - 90, on.Adopted(group="g", alert=b"left open"))
+    outputs = world.until(LIVE_MS)
+
+    assert outputs.alerts[0] == ("g", LIVE_MS - 500, "Stable")
+    assert isinstance(world.judge, Witness)
+    assert world.judge.first == (b"left open", b'{"rules":{"session_timeout":{"enabled":false}}}')
 
 
 # --- failures ------------------------------------------------------------------------------------------

@@ -361,6 +361,9 @@ _NOTED = (
     ("Closing coordinator runtime.", "coordinator_stopped"),
     ("Coordinator runtime closed.", "coordinator_stopped"),
     ("Coordinator runtime is already shutting down.", "coordinator_stopped"),
+    # Streams groups; before the others, or the member would be taken for a part of the group's name.
+    ("[GroupId {g}][MemberId {m}] Member joins the streams group{x}", "modern_member_joined"),
+    ("[GroupId {g}][MemberId {m}] {x}", "modern_group"),
     ("[GroupId {g}] Converted the {x}", "group_converted"),
     ("[GroupId {g}] {x} fenced from the group because {y}", "modern_member_fenced"),
     ("[GroupId {g}] {x} is fenced by existing member {y}", "modern_member_fenced"),
@@ -372,7 +375,6 @@ _NOTED = (
     ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined"),
     ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined"),
     ("[GroupId {g}] {x}", "modern_group"),
-    ("[GroupId {g}][MemberId {x}", "modern_group"),
 )
 _SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
 SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(template, _noted(kind)) for template, kind in _NOTED))

@@ -6,8 +6,9 @@ from coordinator_model.group import Basis, CauseKind, Member
 from coordinator_model.members import MEMBERS_MAX, depart, rename
 from coordinator_model.modern import going
 from coordinator_model.modern.going import Going
-from coordinator_model.modern.model import Modern, ModernMember
+from coordinator_model.modern.model import STREAMS, Modern, ModernMember
 from coordinator_model.modern.names import named
+from coordinator_model.modern.progress import plus
 from coordinator_model.modern.replay import Changes
 from coordinator_model.transitions import Turn
 
@@ -42,7 +43,7 @@ def follow(turn: Turn, modern: Modern, changes: Changes) -> Passage:
             turn.step.arrivals.append(member_id)
             passage.came.append(member_id)
         if member_id in group.members:
-            fill_in(group.members[member_id], modern, member)
+            fill_in(group.members[member_id], modern, member, group.group_type)
     return passage
 
 
@@ -59,7 +60,7 @@ def _goes(turn: Turn, modern: Modern, before: ModernMember, changes: Changes, pa
     depart(turn, before.member_id, how.how, basis=how.basis, reason=how.client_reason)
 
 
-def fill_in(member: Member, modern: Modern, known: ModernMember) -> None:
+def fill_in(member: Member, modern: Modern, known: ModernMember, group_type: str) -> None:
     """Give a member what its records tell."""
     metadata = known.metadata
     if metadata is not None:
@@ -70,7 +71,10 @@ def fill_in(member: Member, modern: Modern, known: ModernMember) -> None:
         topics = set(metadata.topics)
         topics.update(modern.regexes.get(metadata.regex, ()) if metadata.regex else ())
         member.topics = tuple(sorted(topics))
-    member.assigned = named(modern, known.assigned)
+    # As brokers describe it: a consumer group's member has what it was told to give up, until it confirms.
+    is_tasks = group_type == STREAMS
+    held = known.assigned if is_tasks else plus(known.assigned, known.revoking)
+    member.assigned = named(modern, held)
 
 
 def leave_behind(turn: Turn, modern: Modern) -> None:

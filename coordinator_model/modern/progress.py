@@ -143,12 +143,20 @@ def _held_by(modern: Modern, waiting: str, partitions: Assignment) -> dict[str, 
     for member in modern.members.values():
         if member.member_id == waiting:
             continue
-        part = {**common(member.assigned, partitions)}
-        for topic, numbers in common(member.revoking, partitions).items():
-            part[topic] = tuple(sorted({*part.get(topic, ()), *numbers}))
+        part = common(plus(member.assigned, member.revoking), partitions)
         if part:
             held[member.member_id] = part
     return held
+
+
+def plus(one: Assignment, other: Assignment) -> Assignment:
+    """Return what is in either."""
+    if not other:
+        return one
+    both = {**one}
+    for topic, numbers in other.items():
+        both[topic] = tuple(sorted({*both.get(topic, ()), *numbers}))
+    return both
 
 
 def minus(one: Assignment, other: Assignment) -> Assignment:

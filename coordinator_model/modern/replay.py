@@ -17,6 +17,8 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import ModernRecord
 
+FIRST_EPOCH_MAX = 1
+"""The epoch of a group that has written none."""
 _GROUP = frozenset({3, 11, 17})
 _MEMBER = frozenset({5, 10, 19})
 _TARGET_EPOCH = frozenset({6, 12, 20})
@@ -96,6 +98,9 @@ def _put_topics(modern: Modern, part: Regex | TopicNames | Topology | None, chan
 def _epoch(modern: Modern, part: GroupEpoch, changes: Changes) -> None:
     if part.epoch > modern.epoch:
         changes.epochs.append(part.epoch)
+    if modern.epoch < 0 and modern.assignment_epoch < 0:
+        # Kafka: a new group begins at epoch 1 (before 4.3 at 0), and so does its assignment.
+        modern.assignment_epoch = min(part.epoch - 1, FIRST_EPOCH_MAX)
     if modern.epoch >= 0:
         changes.topics_changed |= part.metadata_hash != modern.metadata_hash
         changes.topics_changed |= part.topology_epoch != modern.valid_topology_epoch

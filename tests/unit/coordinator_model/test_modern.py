@@ -463,3 +463,11 @@ def test_heartbeats_of_a_group_nobody_knows_make_no_classic_one() -> None:
     classic.apply(group, seen(beat, 1_000), ALONE)
 
     assert (group.state, group.members) == (S.DEAD, {})
+
+
+def test_a_streams_line_names_its_group() -> None:
+    """The member stands behind the group in brackets of its own, and is no part of the group's name."""
+    text = "[GroupId g][MemberId m] Member joins the streams group."
+    told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
+
+    assert told == on.LogNoted(kind="modern_member_joined", group="g")

@@ -18,7 +18,7 @@ def why(group: Group, modern: Modern, changes: Changes, passage: Passage, to: Gr
     if cause is not None:
         return cause
     if changes.epochs or to is GroupState.NOT_READY:
-        return _bump(group, changes)
+        return _resolved(group, modern, changes) or _bump(group, changes)
     return _progress(group, modern, changes)
 
 
@@ -55,6 +55,15 @@ def _wants(modern: Modern, member_id: str) -> str:
         return ""
     regex = f" and {metadata.regex}" if metadata.regex else ""
     return f"subscribes to {', '.join(metadata.topics)}{regex}"
+
+
+def _resolved(group: Group, modern: Modern, changes: Changes) -> Cause | None:
+    """Return whose expression was resolved for the first time, which happens after it has joined."""
+    for member_id, member in modern.members.items():
+        if member.metadata is not None and member.metadata.regex in changes.resolved:
+            detail = f"topics of {member.metadata.regex} were found"
+            return cause_by(group, CauseKind.SUBSCRIPTION_CHANGED, member_id, detail)
+    return None
 
 
 def _bump(group: Group, changes: Changes) -> Cause:

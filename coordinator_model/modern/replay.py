@@ -44,6 +44,8 @@ class Changes:
     """Members whose current assignment was written and differs."""
     epochs: list[int] = field(default_factory=list)
     """Group epochs written, each higher than the one before."""
+    resolved: list[str] = field(default_factory=list)
+    """Expressions whose topics were found for the first time."""
     topics_changed: bool = False
     """Partitions of subscribed topics, what an expression stands for, or what a share group may use."""
     topology_changed: bool = False
@@ -82,6 +84,8 @@ def _put(modern: Modern, record: ModernRecord, at_ms: int, changes: Changes) -> 
 def _put_topics(modern: Modern, part: Regex | TopicNames | Topology | None, changes: Changes) -> None:
     if isinstance(part, Regex):
         known = modern.regexes.get(part.expression)
+        if known is None:
+            changes.resolved.append(part.expression)
         changes.topics_changed |= known is not None and known != part.topics
         modern.regexes[part.expression] = part.topics
     elif isinstance(part, TopicNames):

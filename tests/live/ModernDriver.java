@@ -22,7 +22,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>{@code java -cp <broker jars> ModernDriver.java host:port}; commands come on stdin, a line each:
  * {@code consumer NAME GROUP TOPIC,TOPIC [instance=ID] [rebalance=MS]}, {@code streams NAME GROUP TOPIC},
  * {@code share NAME GROUP TOPIC}, {@code leave NAME}, {@code away NAME}, {@code die NAME}, {@code hold NAME MS} (keep
- * revoked partitions that long), {@code subscribe NAME TOPIC,TOPIC}, {@code delete GROUP}, {@code end}.
+ * revoked partitions that long), {@code subscribe NAME TOPIC,TOPIC}, {@code delete GROUP}, {@code create TOPIC N},
+ * {@code grow TOPIC N}, {@code end}.  A member's topics may be {@code regex=EXPRESSION}.
  */
 public class ModernDriver {
     static final long BEAT_MS = 250;
@@ -62,6 +63,8 @@ public class ModernDriver {
             case "hold" -> ((Consumer) members.get(words[1])).holdMs = Long.parseLong(words[2]);
             case "subscribe" -> ((Consumer) members.get(words[1])).topics = List.of(words[2].split(","));
             case "delete" -> deleteGroup(admin, words[1]);
+            case "create" -> admin.createTopics(List.of(new NewTopic(words[1], Integer.parseInt(words[2]), (short) 1))).all().get();
+            case "grow" -> admin.createPartitions(Map.of(words[1], NewPartitions.increaseTo(Integer.parseInt(words[2])))).all().get();
             default -> throw new IllegalArgumentException("unknown");
         }
     }
@@ -134,36 +137,62 @@ public class ModernDriver {
 
         abstract void beat() throws IOException;
 
+        /** Say whether the coordinator is only loading, or about to. */
+        boolean isPassing(short error) {
+            return error >= 14 && error <= 16;
+        }
+
         @Override
         public void run() {
+            while (order.isEmpty()) {
+                try {
+                    live();
+                } catch (IOException away) {
+                    pause();  // its broker is being restarted
+                } catch (Exception error) {
+                    say("{\"failed\":" + quoted(name + ": " + error) + "}");
+                    return;
+                }
+            }
+        }
+
+        void pause() {
+            try {
+                Thread.sleep(BEAT_MS);
+            } catch (InterruptedException end) {
+                throw new IllegalStateException(end);
+            }
+        }
+
+        void live() throws IOException {
             String[] place = bootstrap.split(",")[0].split(":");
             try (Socket one = new Socket(place[0], Integer.parseInt(place[1]))) {
                 socket = one;
                 while (order.isEmpty()) {
                     beat();
-                    Thread.sleep(BEAT_MS);
+                    pause();
                 }
                 if (!order.equals("die")) {
                     epoch = order.equals("away") ? -2 : -1;
                     beat();
                 }
-            } catch (Exception error) {
-                say("{\"failed\":" + quoted(name + ": " + error) + "}");
             }
         }
     }
 
     static class Consumer extends Raw {
         final String instance;
+        final String regex;
         final int rebalanceMs;
         volatile List<String> topics;
         volatile long holdMs;
         Map<Uuid, Set<Integer>> owned = new HashMap<>();
-        long heldSince = -1;
+        volatile int round;
 
         Consumer(String name, String group, String topics, Map<String, String> options) {
             super(name, group);
             this.topics = List.of(topics.split(","));
+            this.regex = options.get("regex");
             this.instance = options.get("instance");
             this.rebalanceMs = Integer.parseInt(options.getOrDefault("rebalance", "30000"));
         }
@@ -172,13 +201,16 @@ public class ModernDriver {
         void beat() throws IOException {
             ConsumerGroupHeartbeatRequestData asked = new ConsumerGroupHeartbeatRequestData().setGroupId(group)
                 .setMemberId(id).setMemberEpoch(epoch).setInstanceId(instance).setRebalanceTimeoutMs(rebalanceMs)
-                .setSubscribedTopicNames(topics).setTopicPartitions(owned.entrySet().stream()
+                .setSubscribedTopicNames(regex == null ? topics : List.of()).setSubscribedTopicRegex(regex)
+                .setTopicPartitions(owned.entrySet().stream()
                     .map(one -> new ConsumerGroupHeartbeatRequestData.TopicPartitions().setTopicId(one.getKey())
                         .setPartitions(List.copyOf(one.getValue()))).toList());
             ConsumerGroupHeartbeatResponseData answer = send(
                 new ConsumerGroupHeartbeatRequest.Builder(asked, true).build((short) 1), ConsumerGroupHeartbeatResponse.class).data();
+            if (isPassing(answer.errorCode())) return;
             if (answer.errorCode() != 0) {
                 if (epoch > 0) {
+                    round++;
                     epoch = 0;
                     owned = new HashMap<>();
                 }
@@ -197,13 +229,14 @@ public class ModernDriver {
             if (!loses || holdMs == 0) {
                 owned = wanted;
             } else {
+                int now = round;
                 new Thread(() -> {
                     try {
                         Thread.sleep(holdMs);
                     } catch (InterruptedException error) {
                         return;
                     }
-                    owned = wanted;
+                    if (now == round) owned = wanted;
                 }).start();
             }
         }
@@ -229,6 +262,7 @@ public class ModernDriver {
                 .setWarmupTasks(List.of());
             StreamsGroupHeartbeatResponseData answer = send(
                 new StreamsGroupHeartbeatRequest.Builder(asked).build((short) 0), StreamsGroupHeartbeatResponse.class).data();
+            if (isPassing(answer.errorCode())) return;
             if (answer.errorCode() != 0) {
                 say("{\"failed\":" + quoted(name + ": " + answer) + "}");
                 if (epoch > 0) epoch = 0;
@@ -271,9 +305,13 @@ public class ModernDriver {
         while (true) {
             try {
                 askOnce(admin);
-                Thread.sleep(150);
             } catch (Exception error) {
                 say("{\"unanswered\":" + quoted(String.valueOf(error)) + "}");
+            }
+            try {
+                Thread.sleep(150);
+            } catch (InterruptedException end) {
+                return;
             }
         }
     }

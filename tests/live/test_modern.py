@@ -79,7 +79,7 @@ def test_the_topic_alone_tells_every_transition(told: dict[str, Told]) -> None:
 
 
 def test_a_conversion_there_and_back_is_one_group(told: dict[str, Told]) -> None:
-    """A classic group that a consumer of the new protocol joins and leaves changes its type and never ends."""
+    """A classic group that a consumer of the new protocol joins and leaves changes type and never ends."""
     for mode in told:
         types = [one["group_type"] for one in told[mode]["mig"]]
         assert [kind for n, kind in enumerate(types) if n == 0 or kind != types[n - 1]] == [

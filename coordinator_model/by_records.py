@@ -11,6 +11,7 @@ from coordinator_model.causes import (
     cause_by,
     emptied,
     gone_for_good,
+    start_by_arrival,
     start_before_emptiness,
     start_by_emptiness,
     start_by_record,
@@ -29,6 +30,12 @@ from coordinator_model.sessions import end_silent, start_by_absence
 from coordinator_model.silence import was_heard
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
+
+
+GAP_TOLD_MAX = 16
+"""Generations without a record that are told one by one; more of them in one gap are only counted."""
+
+_UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 
 
 def is_ahead_of_log(group: Group, what: GroupRecorded, at_ms: int) -> bool:
@@ -70,6 +77,7 @@ def _recorded(turn: Turn, what: GroupRecorded) -> None:
         _behind(turn, what)
         return
     skipped = 0 if _says_nothing_of_gaps(turn) else what.generation - group.generation - 1
+    _fill_gap(turn, what, skipped)
     _remember(turn, what)
     if what.members:
         _stored(turn, what)
@@ -106,6 +114,28 @@ def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
 def _says_nothing_of_gaps(turn: Turn) -> bool:
     """Say whether a jump in generations is no news: compaction removed them, or we came late."""
     return turn.context.backlog or turn.group.stored_generation < 0
+
+
+def _fill_gap(turn: Turn, what: GroupRecorded, skipped: int) -> None:
+    """Tell the generations that no record tells of: each finished its join phase and was lost in the next.
+
+    Nobody knows when; they are put where the join phase of the recorded one ended.
+    """
+    told = min(skipped, GAP_TOLD_MAX)
+    newcomers = [member for member in what.members if member.member_id not in turn.group.members]
+    source, turn.source = turn.source, "model"
+    for index, generation in enumerate(range(what.generation - told, what.generation)):
+        at_ms = what.state_since_ms if what.members and what.state_since_ms >= 0 else turn.at_ms
+        lost = Target(
+            to=GroupState.COMPLETING_REBALANCE,
+            generation=generation,
+            at_ms=max(at_ms, turn.group.state_since_ms),
+            cause=cause(CauseKind.JOIN_COMPLETED, "its assignment was never stored"),
+            basis=Basis.INFERRED,
+            start=start_by_arrival(newcomers[index]) if index < len(newcomers) else _UNKNOWN,
+        )
+        reach(turn, lost)
+    turn.source = source
 
 
 def _stored(turn: Turn, what: GroupRecorded) -> None:

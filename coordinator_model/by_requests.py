@@ -51,7 +51,8 @@ def _present(
     """Return a member whose request was accepted: if it was unknown, it was here before we looked."""
     group = turn.group
     member = group.members.get(member_id)
-    if member is None and 0 <= generation == group.generation and group.state is not GroupState.EMPTY:
+    has_members = group.state not in {GroupState.EMPTY, GroupState.DEAD}
+    if member is None and 0 <= generation == group.generation and has_members:
         member = _met_again(turn, member_id) or _met(turn, member_id, what.instance_id)
     if member is not None:
         learn_client(member, what.client)
@@ -229,7 +230,7 @@ def _commits_answered(turn: Turn, what: CommitsAnswered) -> None:
 
 def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
-    if what.generation > turn.group.generation:
+    if what.generation > turn.group.generation or turn.group.state is GroupState.DEAD:
         stored = cause(CauseKind.ASSIGNMENT_STORED)
         prove(turn, GroupState.STABLE, what.generation, what.times[0], stored)
     member = _present(turn, what.member_id, what.generation, what)

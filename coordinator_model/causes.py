@@ -4,7 +4,7 @@ import msgspec
 
 from coordinator_model.group import Cause, CauseKind, Departure, Group
 from coordinator_model.members import client_id_in, client_of, departure_of
-from coordinator_model.observations import GroupRecorded, Reason
+from coordinator_model.observations import GroupRecorded, MemberRecord, Reason
 from coordinator_model.states import GroupState
 
 DETAIL_MAX = 1_000
@@ -96,13 +96,7 @@ def start_by_record(group: Group, record: GroupRecorded) -> Cause:
         return Cause(kind=CauseKind.UNKNOWN)
     new = [member for member in record.members if member.member_id not in group.members]
     if len(new) == 1:
-        only = new[0]
-        return Cause(
-            kind=CauseKind.MEMBER_JOINED,
-            member_id=only.member_id,
-            client_id=only.client_id,
-            client_host=only.client_host,
-        )
+        return start_by_arrival(new[0])
     if new:
         return Cause(kind=CauseKind.MEMBER_JOINED)
     changed = [
@@ -114,6 +108,16 @@ def start_by_record(group: Group, record: GroupRecorded) -> Cause:
     if changed:
         return cause_by(group, CauseKind.SUBSCRIPTION_CHANGED, changed[0].member_id)
     return Cause(kind=CauseKind.UNKNOWN)
+
+
+def start_by_arrival(member: MemberRecord) -> Cause:
+    """Return the cause of a rebalance that this member's arrival began."""
+    return Cause(
+        kind=CauseKind.MEMBER_JOINED,
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+    )
 
 
 def start_by_newcomer(group: Group, told_ms: int) -> tuple[Cause, int] | None:

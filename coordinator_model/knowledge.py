@@ -28,7 +28,7 @@ def unknown(group: Group, context: Context) -> tuple[str, ...]:
 
 
 def known_at(group: Group, context: Context, at_ms: int) -> int:
-    """Return the newest time (epoch ms, ``at_ms`` at most) at which a source proved the state shown; -1 never.
+    """Return the newest time (epoch ms, at most ``at_ms``) at which a source proved the state; -1 never.
 
     An accepted commit proves that its group has not gone on to another generation, an accepted
     heartbeat that it is not rebalancing; neither says anything of later.

@@ -325,7 +325,16 @@ def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
         }
         if target.generation != youngest.get(target.to):
             return ()
+    if target.generation > group.generation and _leads_through(group, target):
+        # Each generation has a join phase of its own.
+        return (GroupState.PREPARING_REBALANCE, *_WAYS[GroupState.PREPARING_REBALANCE, target.to])
     return _WAYS.get((group.state, target.to), ())
+
+
+def _leads_through(group: Group, target: Target) -> bool:
+    """Say whether the way to a later generation, shortest by states, would leave out its join phase."""
+    is_start = target.to is GroupState.PREPARING_REBALANCE and group.state is not target.to
+    return is_start or group.state is GroupState.COMPLETING_REBALANCE
 
 
 def _shortest_way(source: GroupState, target: GroupState) -> tuple[GroupState, ...]:

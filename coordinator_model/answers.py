@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def take(timeline: "Timeline", live: "Live", held: Held) -> None:
-    """Take in a ``GroupDescribed``; before the end of the backlog there is no mirror to compare with."""
-    if timeline.header.live_since_ms < 0:
-        return
+    """Take in a ``GroupDescribed``.
+
+    The backlog is over by then: it ends with the first clock, and answers stand behind it.
+    """
     group, known = live.group, not live.absent
     before = group.doubt if known else timeline.header.strangers.pop(group.group, None)
     try:

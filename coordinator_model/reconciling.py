@@ -362,6 +362,9 @@ def _take_members(turn: Turn, what: GroupDescribed) -> None:
     listed = {described.member_id for described in what.members}
     for member_id in [one for one in group.members if one not in listed]:
         depart(turn, member_id, CauseKind.UNKNOWN, basis=Basis.INFERRED)
+        if group.modern is not None:
+            group.modern.members.pop(member_id, None)
+            group.modern.targets.pop(member_id, None)
     for described in what.members[:MEMBERS_MAX]:
         _take_member(turn, described)
 

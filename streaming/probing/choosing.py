@@ -98,10 +98,12 @@ class Rota:
         if budget <= 0:
             return []
         self._credit = min(self._credit + budget * ROUTINE_SHARE, budget)
-        urgent = self._urgent(budget - int(self._credit), now)
-        routine = self._routine(budget - len(urgent), frozenset(urgent), now)
-        self._credit = max(0.0, self._credit - len(routine))
-        chosen = [*urgent, *routine]
+        turns = self._routine(int(self._credit), frozenset(), now)
+        chosen = [*self._urgent(budget - len(turns), frozenset(turns), now), *turns]
+        if not turns:
+            turns = self._routine(budget - len(chosen), frozenset(chosen), now)
+            chosen += turns
+        self._credit = max(0.0, self._credit - len(turns))
         for group in chosen:
             self._asked_at[group] = now
             self._moved.pop(group, None)
@@ -114,13 +116,14 @@ class Rota:
         else:
             self._doubtful.add(group)
 
-    def _urgent(self, count: int, now: float) -> list[str]:
+    def _urgent(self, count: int, chosen: frozenset[str], now: float) -> list[str]:
         """Return those in doubt, then whoever has waited longest of those that may be wrong or moving."""
         moved = [group for group, at in self._moved.items() if now - at >= FRESH_S]
         waiting = [g for g in (*self._suspects, *self._restless) if self._rested(g, AGAIN_S, now)]
         waiting = sorted({*waiting, *moved}, key=lambda group: (self._asked_at.get(group, NEVER_S), group))
         doubtful = [group for group in sorted(self._doubtful) if self._rested(group, AGAIN_S, now)]
-        return list(dict.fromkeys([*doubtful, *waiting]))[: max(0, count)]
+        found = dict.fromkeys(group for group in (*doubtful, *waiting) if group not in chosen)
+        return list(found)[: max(0, count)]
 
     def _routine(self, count: int, chosen: frozenset[str], now: float) -> list[str]:
         """Go on in the order of shards, within one shard, past those that were asked about lately."""

@@ -19,6 +19,7 @@ from coordinator_model.reconciling import (
     both_sides,
     digest,
     find,
+    reconcile,
 )
 from coordinator_model.shard import Shard
 from coordinator_model.states import GroupState
@@ -269,8 +270,10 @@ class World:
         what = described(state, *members, **({"asked_at_ms": self.now_ms - 5} | changes))
         return self.say(what, on.Source.CONTROL, broker)
 
-    def stable(self, *members: str, generation: int = 5, group: str = "g") -> None:
-        """Let a generation be completed, and rest a while."""
+    def stable(
+        self, *members: str, generation: int = 5, group: str = "g", instance_id: str | None = None
+    ) -> None:
+        """Let a generation be completed, and rest a while; the last member has the instance id."""
         if self.info:
             self.say(on.JoinPhaseEnded(group=group, generation=generation, member_count=len(members)))
         record = GroupRecorded(
@@ -281,7 +284,13 @@ class World:
             leader_id=members[0],
             state_since_ms=self.now_ms,
             members=tuple(
-                MemberRecord(member_id=m, client_id=m, client_host="/h", session_timeout_ms=10_000)
+                MemberRecord(
+                    member_id=m,
+                    client_id=m,
+                    client_host="/h",
+                    session_timeout_ms=10_000,
+                    instance_id=instance_id if m == members[-1] else None,
+                )
                 for m in members
             ),
         )
@@ -415,6 +424,42 @@ def test_members_that_the_broker_does_not_list_are_dropped_and_others_added(worl
     assert members["a"].session_timeout_ms == 10_000
 
 
+def test_a_static_member_under_another_id_is_the_same_member(world: World) -> None:
+    """Its arrival stays, nobody departs."""
+    world.stable("a", "b", generation=6, instance_id="i")
+    joined_ms = world.group().members["b"].joined_at_ms
+    renamed = DescribedMember(member_id="b2", instance_id="i")
+    assert kinds(twice(world, "Stable", members=(DescribedMember(member_id="a"), renamed))) == [
+        "members_differ"
+    ]
+    group = world.group()
+    assert (set(group.members), group.departures) == ({"a", "b2"}, ())
+    assert group.members["b2"].joined_at_ms == joined_ms
+
+
+def test_a_member_that_had_not_gone_comes_back_as_it_was(world: World) -> None:
+    """A line about it was wrong; what the mirror knew of it is not lost."""
+    joined_ms = world.group().members["b"].joined_at_ms
+    world.say(on.MemberFailed(group="g", member_id="b"))
+    world.wait(10)
+    assert set(world.group().members) == {"a"}
+    assert kinds(twice(world, "Stable", "a", "b")) == ["members_differ"]
+    member = world.group().members["b"]
+    assert (member.joined_at_ms, member.session_timeout_ms) == (joined_ms, 10_000)
+    assert world.group().departures == ()
+
+
+def test_members_of_a_group_that_turns_out_empty_have_gone(world: World) -> None:
+    """How, nobody tells."""
+    told = twice(world, "Empty")
+    assert kinds(told) == ["state_differs"]
+    assert [(gone.member_id, gone.how, gone.basis) for gone in world.group().departures] == [
+        ("a", CauseKind.UNKNOWN, "inferred"),
+        ("b", CauseKind.UNKNOWN, "inferred"),
+    ]
+    assert moves(told)[-1] == ("PreparingRebalance", "Empty", 6, "inferred", "model")
+
+
 def test_another_strategy_is_taken_over(world: World) -> None:
     """It is no transition."""
     told = twice(world, "Stable", "a", "b", protocol="sticky")
@@ -476,7 +521,7 @@ def test_a_doubt_that_the_log_explains_is_none(world: World) -> None:
     assert (first.compared, second.compared, second.agreeing) == (0, 1, 1)
 
 
-def test_before_the_backlog_ends_an_answer_is_nothing() -> None:
+def test_before_the_first_clock_an_answer_waits() -> None:
     """There is no mirror yet to compare it with."""
     shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
     outputs = shard.step([told(described("Stable", "a"))], None)
@@ -496,6 +541,31 @@ def test_without_a_log_one_answer_tells_of_a_rebalance() -> None:
     assert moves([told]) == [("Stable", "PreparingRebalance", 5, "inferred", "model")]
 
 
+def test_a_phase_that_was_learnt_and_led_nowhere_is_replaced() -> None:
+    """The new coordinator has lost the rebalance: the inferred transition is not left beside another."""
+    world = World(info=False)
+    world.stable("a", "b")
+    (guess,) = world.answer("PreparingRebalance", "a", "b").transitions
+    world.wait(10)
+    told = twice(world, "Stable", "a", "b")
+    assert [(str(t.to_state), t.replaces) for one in told for t in one.transitions] == [("Stable", guess.id)]
+
+
+def test_a_phase_that_was_learnt_is_blamed_on_who_had_been_silent() -> None:
+    """The request log tells of heartbeats: one member sent none for its session timeout."""
+    world = World(info=False)
+    world.stable("a", "b")
+    for member, ago_ms in (("a", 500), ("b", 12_000)):
+        at_ms = world.now_ms - ago_ms
+        beat = on.Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
+        world.say(beat, on.Source.REQUEST_LOG)
+    seconds = (world.now_ms // 1000 - 2,)
+    world.say(on.BrokerHeard(broker=1, heard=on.Source.REQUEST_LOG, seconds=seconds), on.Source.REQUEST_LOG)
+    told = [world.answer("PreparingRebalance", "a"), world.wait(1)]
+    causes = [(t.cause.kind, t.cause.member_id) for one in told for t in one.transitions]
+    assert causes == [(CauseKind.SESSION_TIMEOUT, "b")]
+
+
 def test_without_a_log_a_result_needs_two_answers_all_the_same() -> None:
     """Results stand in the topic; a single answer may only have come first."""
     world = World(info=False)
@@ -511,6 +581,17 @@ def test_without_the_topic_groups_from_before_are_taken_over_in_silence() -> Non
     assert (kinds([told]), moves([told]), told.compared) == ([], [], 0)
     group = world.group()
     assert (group.state, set(group.members), group.protocol) == (GroupState.STABLE, {"a", "b"}, "range")
+    assert {member.joined_at_ms for member in group.members.values()} == {-1}  # nobody was seen to come
+
+
+def test_a_snapshot_is_no_news_for_the_rules() -> None:
+    """Nobody arrived, nothing moved."""
+    blind = Context(cluster="c", info_live=True, offsets_enabled=False, backlog=False)
+    group, seen = Group(group="g"), told(described("Stable", "a"))
+    finding = find(group, seen, blind, known=False)
+    step = reconcile(group, seen, finding, blind, None)
+    assert (finding.verdict, step.arrivals, step.transitions) == (Verdict.TAUGHT, [], [])
+    assert set(group.members) == {"a"}
 
 
 def test_without_the_topic_a_lost_end_of_a_rebalance_is_the_next_generation() -> None:

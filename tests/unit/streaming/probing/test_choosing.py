@@ -66,6 +66,15 @@ def test_what_may_be_wrong_is_asked_about_again_soon(
     assert made.due(10, AGAIN_S) == [urgent]
 
 
+def test_idle_rounds_do_not_put_off_what_is_urgent() -> None:
+    """What belongs to turns that nobody waits for is for whoever may be wrong."""
+    made = rota({"g-0-a": STABLE, "g-0-b": STABLE})
+    for second in range(25):
+        made.due(10, float(second))
+    made.look({"g-0-a": STABLE, "g-0-b": STABLE}, {"g-0-a": EMPTY, "g-0-b": STABLE}, complete=True, now=25.0)
+    assert made.due(10, 25.0) == ["g-0-a"]
+
+
 def test_nobody_is_missing_from_half_a_list() -> None:
     """A broker that gave no list may have the group."""
     made = rota({"g-0-a": STABLE}, {}, complete=False)

@@ -33,6 +33,10 @@ class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
     lag: list[TopicLag]
     alerts: list[str]
     """Names of its open alerts."""
+    assignment_epoch: int = -1
+    """Of a consumer, share or streams group: the epoch (``generation``) that its target assignment is for."""
+    held_up_by: list[str] = []
+    """Members that such a group waits for, and with which partitions."""
 
 
 class GroupList(msgspec.Struct, frozen=True, kw_only=True):

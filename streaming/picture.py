@@ -14,6 +14,8 @@ from streaming.api import ClusterDetail, Divergence
 from streaming.lag import ClusterEnds
 
 TRANSITIONS_KEPT_MAX = 20
+HELD_MAX = 5
+"""Members that a list names as holding a group up, and partitions of each."""
 DIVERGENCES_KEPT_MAX = 50
 AGREEMENT_MINUTES = 15
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -23,6 +25,33 @@ class Commits(msgspec.Struct, frozen=True):
     """The part of a report that lag needs."""
 
     commits: dict[str, dict[int, tuple[int, int]]]
+
+
+class BriefHoldUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A member that a group waits for."""
+
+    member_id: str
+    client_id: str
+    why: str
+    partitions: dict[str, list[int]]
+
+    def sentence(self) -> str:
+        """Say who does what to which partitions."""
+        named = [f"{topic}-{one}" for topic, numbers in self.partitions.items() for one in numbers]
+        more = f" and {len(named) - HELD_MAX} more" if len(named) > HELD_MAX else ""
+        return f"{self.client_id or self.member_id} {self.why} {', '.join(named[:HELD_MAX])}{more}".strip()
+
+
+class BriefProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows of a consumer, share or streams group."""
+
+    assignment_epoch: int
+    held_up_by: list[BriefHoldUp]
+
+    def sentences(self) -> tuple[str, ...]:
+        """Say who holds the group up; those that only wait for them are left out."""
+        holding = [one for one in self.held_up_by if one.why != "waiting"] or self.held_up_by
+        return tuple(one.sentence() for one in holding[:HELD_MAX])
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +66,17 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: dict[str, int]
     commits: dict[str, msgspec.Raw] = {}
     removed: bool = False
+    progress: BriefProgress | None = None
+
+    @property
+    def assignment_epoch(self) -> int:
+        """Return the epoch that the target assignment is for, -1 for a classic group."""
+        return -1 if self.progress is None else self.progress.assignment_epoch
+
+    @property
+    def held_up_by(self) -> tuple[str, ...]:
+        """Return who is not where it shall be."""
+        return () if self.progress is None else self.progress.sentences()
 
 
 class KeptGroup(msgspec.Struct):
@@ -52,6 +92,8 @@ class KeptGroup(msgspec.Struct):
     topics: tuple[str, ...]
     """What it commits to."""
     report: bytes
+    assignment_epoch: int = -1
+    held_up_by: tuple[str, ...] = ()
 
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -148,6 +148,8 @@ class View:
             rebalances=brief.rebalances,
             topics=topics,
             report=bytes(value),
+            assignment_epoch=brief.assignment_epoch,
+            held_up_by=() if brief.state in _SETTLED else brief.held_up_by,
         )
 
     def _take_alert(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
@@ -396,6 +398,8 @@ class View:
             rebalances=sum(group.rebalances.values()),
             lag=_topic_lags(self._lags(cluster, group, now_ms)),
             alerts=[alert.name for alert in sorted(firing.values(), key=loudness)],
+            assignment_epoch=group.assignment_epoch,
+            held_up_by=list(group.held_up_by),
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from alerts.alert import AlertStatus, Severity
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.modern.progress import GroupProgress, HoldUp, Why
 from coordinator_model.states import GroupState
 from streaming.probing.pictured import ClusterPicture
 from streaming.view import View
@@ -55,6 +56,33 @@ def test_a_removed_group_is_gone_at_once(view: View, rows: "Rows") -> None:
     assert view.groups().total == 0
     assert view.group_samples(10) == []
     assert view.group("eu", "g") is None
+
+
+def hold_up(client_id: str, why: Why, *partitions: int) -> HoldUp:
+    return HoldUp(
+        member_id=f"{client_id}-id",
+        client_id=client_id,
+        client_host="/10.0.0.7",
+        instance_id=None,
+        why=why,
+        partitions={"orders": partitions},
+        held_by={},
+        since_ms=NOW_MS,
+        until_ms=-1,
+    )
+
+
+def test_who_holds_up_a_consumer_group_is_listed(view: View, rows: "Rows") -> None:
+    """Those that others wait for, with what they have to give up; of a group that is calm nobody."""
+    waiting, revoking = hold_up("new", Why.WAITING, 3), hold_up("old", Why.REVOKING, 3, 4)
+    progress = GroupProgress(epoch=7, assignment_epoch=6, topology_epoch=-1, held_up_by=(revoking, waiting))
+    known = {"group_type": "consumer", "progress": progress}
+    view.apply("eu", [rows.report("a", GroupState.RECONCILING, **known), rows.report("b", **known)])
+
+    assert [(one.group, one.assignment_epoch, one.held_up_by) for one in view.groups().groups] == [
+        ("a", 6, ["old revoking orders-3, orders-4"]),
+        ("b", 6, []),
+    ]
 
 
 def test_the_troubled_come_first(view: View, rows: "Rows") -> None:

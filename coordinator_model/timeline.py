@@ -17,7 +17,7 @@ from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
-from coordinator_model.modern.writes import gather
+from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
 from coordinator_model.ordering import NEVER, Held, Run, part
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
@@ -29,7 +29,14 @@ COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
 POISONED_MAX = 5
 
-_ENDS = (on.GroupTombstone, on.DeleteAnswered, on.GroupUnloaded, on.GroupsDeleted)
+_ENDS = (
+    on.GroupTombstone,
+    on.DeleteAnswered,
+    on.GroupUnloaded,
+    on.GroupsDeleted,
+    on.ModernMemberGone,
+    on.EpochAnswered,
+)
 _NO_STEP = Step()
 
 
@@ -394,7 +401,7 @@ class Timeline:
             offsets_enabled=self.offsets_enabled,
             requests_heard_ms=heard_ms,
             live_since_ms=header.live_since_ms,
-            requests_seconds=evidence.seconds_heard(header, broker),
+            requests_seconds=evidence.seconds_heard(header, broker, at_ms),
         )
 
 
@@ -411,8 +418,13 @@ def _says_something(step: Step) -> bool:
 
 
 def _is_sign_of_life(seen: Seen) -> bool:
-    """Say whether this shows that the group exists: an end is no beginning."""
+    """Say whether this shows that the group exists: an end is no beginning.
+
+    Nor is what the logs tell of a group of a newer protocol, which its records alone make known.
+    """
     what = seen.what
     if isinstance(what, on.OffsetsCommitted):
         return any(one.offset is not None for one in what.commits)
+    if isinstance(what, on.ModernWrite):
+        return any(not tells_end(one) for one in what.records)
     return not isinstance(what, _ENDS)

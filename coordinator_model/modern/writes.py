@@ -57,3 +57,8 @@ def _folded(run: list[Held]) -> Iterator[Held]:
     records = tuple(held.seen.what for held in run)
     what = ModernWrite(group=records[0].group, records=records)  # type: ignore[union-attr, arg-type]
     yield Held(last.order_ms, msgspec.structs.replace(last.seen, what=what))
+
+
+def tells_end(record: ModernRecord | GroupTombstone | GroupRecorded) -> bool:
+    """Say whether a record only deletes something: of a group that nobody knows it makes none."""
+    return isinstance(record, GroupTombstone) or (isinstance(record, ModernRecord) and record.tombstone)

@@ -555,3 +555,16 @@ def test_a_changed_number_of_shards_is_refused(world: World) -> None:
     """Groups would lie on other shards, so the checkpoint is refused with the way out."""
     with pytest.raises(SnapshotError, match="begin a new checkpoint"):
         Shard.load(world.shard.save(), cluster="c", shard=0, shard_count=2)
+
+
+def test_what_only_ends_a_modern_group_makes_none() -> None:
+    """Tombstones that outlived their group, and lines about its members, are no sign of life."""
+    world = World()
+    gone = on.ModernRecord(
+        group="g", group_type="consumer", record_type=3, name="", tombstone=True, member_id="", part=None
+    )
+    world.record(LIVE_MS, gone)
+    world.line(LIVE_MS, on.ModernMemberGone(group="h", member_id="m", kind="member_left", text="left"))
+    world.until(LIVE_MS + 10_000)
+
+    assert world.groups == []

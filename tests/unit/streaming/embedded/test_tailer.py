@@ -1,9 +1,14 @@
 """Following log files: whole events, once each, across rotation."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-from streaming.embedded.tailer import Follower, envelope
+import pytest
+from kafka.errors import KafkaTimeoutError
+
+from streaming import kafka_io
+from streaming.embedded.tailer import Follower, Tailer, envelope
 
 FIRST = "[2026-11-20 23:51:50,925] INFO first (a.B)"
 SECOND = "[2026-11-20 23:51:51,000] ERROR second (a.B)"
@@ -150,3 +155,100 @@ def test_the_envelope_has_no_time_of_its_own(tmp_path: Path) -> None:
         "file": str(tmp_path / "server.log"),
         "broker": 2,
     }
+
+
+class Answer:
+    """What a producer gives for a record."""
+
+    def __init__(self, error: KafkaTimeoutError | None) -> None:
+        """Acknowledged, unless there is an error."""
+        self._error = error
+
+    def get(self) -> None:
+        """Return, or raise what went wrong."""
+        if self._error is not None:
+            raise self._error
+
+
+class Topic:
+    """What Kafka has taken, and the producers that were made for it; it can refuse the next record."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.taken: list[tuple[bytes, str]] = []
+        self.producers = 0
+        self.refusing = 0
+
+    def producer(self, _address: object) -> "Topic":
+        """In place of ``kafka_io.producer``."""
+        self.producers += 1
+        return self
+
+    def send(self, _topic: str, *, key: bytes, value: bytes) -> Answer:
+        """Take a record, or refuse it."""
+        if self.refusing:
+            self.refusing -= 1
+            return Answer(KafkaTimeoutError("no replica"))
+        self.taken.append((key, json.loads(value)["message"]))
+        return Answer(None)
+
+    def flush(self) -> None:
+        """All is sent at once."""
+
+    def close(self, timeout: float | None = None) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
+    made = Topic()
+    monkeypatch.setattr(kafka_io, "producer", made.producer)
+    return made
+
+
+def _shipped(path: Path, positions: Path | None = None, keep: Callable[[str], bool] = lambda _: True) -> None:
+    address = kafka_io.KafkaAddress(("127.0.0.1:1",))
+    with Tailer({path: 2}, address, "events", positions=positions, keep=keep):
+        pass  # stopping ships all that is there
+
+
+def test_lines_go_out_under_the_brokers_id(tmp_path: Path, topic: Topic) -> None:
+    """All lines of one broker share a key, and so a partition."""
+    _append(tmp_path / "server.log", f"{FIRST}\n{SECOND}\n")
+    _shipped(tmp_path / "server.log")
+
+    assert topic.taken == [(b"2", FIRST), (b"2", SECOND)]
+
+
+def test_what_is_not_wanted_stays(tmp_path: Path, topic: Topic) -> None:
+    """A line that is not kept is passed over, and not met again."""
+    path, positions = tmp_path / "server.log", tmp_path / "shipped.json"
+    _append(path, f"{FIRST}\n{SECOND}\n")
+    _shipped(path, positions, keep=lambda event: "second" in event)
+    _shipped(path, positions)
+
+    assert topic.taken == [(b"2", SECOND)]
+
+
+def test_a_second_shipper_goes_on_where_the_first_stopped(tmp_path: Path, topic: Topic) -> None:
+    """What was acknowledged is shipped once; what came meanwhile is not lost."""
+    path, positions = tmp_path / "server.log", tmp_path / "shipped.json"
+    _append(path, FIRST + "\n")
+    _shipped(path, positions)
+    _append(path, SECOND + "\n")
+    _shipped(path, positions)
+
+    assert topic.taken == [(b"2", FIRST), (b"2", SECOND)]
+
+
+def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
+    """A broker that is away loses nothing: the file is read again, by a producer without a past."""
+    topic.refusing = 1
+    _append(tmp_path / "server.log", f"{FIRST}\n")
+    address = kafka_io.KafkaAddress(("127.0.0.1:1",))
+    tailer = Tailer({tmp_path / "server.log": 2}, address, "events")
+    with tailer:
+        tailer.await_shipped(timeout_seconds=10)
+
+    assert topic.taken == [(b"2", FIRST)]
+    assert topic.producers == 2

@@ -165,6 +165,7 @@ class Tailer:
         self._topic = topic
         self._keep = keep
         self._producer = kafka_io.producer(address)
+        self._failed = False
         self._stopping = threading.Event()
         self._acknowledged = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-tailer", daemon=True)
@@ -189,17 +190,26 @@ class Tailer:
         while not self._stopping.is_set():
             pause = _PAUSE_SECONDS
             try:
-                pause = 0.0 if self._ship() else pause
+                pause = 0.0 if self._ship_safely() else pause
             except KafkaError:
-                pause = _RETRY_SECONDS
-                self._again()
+                self._failed, pause = True, _RETRY_SECONDS
             self._stopping.wait(pause)
         try:
-            while self._ship():
+            while self._ship_safely():
                 pass
             self._ship()  # the last round gives out what was held back
         except KafkaError:
             return  # whoever has the positions begins there
+
+    def _ship_safely(self) -> int:
+        """Ships what is new; after a failure from what was acknowledged, with a producer without a past."""
+        if self._failed:
+            self._producer.close(timeout=0)
+            self._producer = kafka_io.producer(self._address)
+            for follower, path, _ in self._followers:
+                follower.rewind(self._shipped.get(str(path)))
+            self._failed = False
+        return self._ship()
 
     def _ship(self) -> int:
         """Ships what is new, and returns how much that was when all of it is acknowledged."""
@@ -228,13 +238,6 @@ class Tailer:
             fresh = self._positions.with_suffix(".new")
             fresh.write_bytes(msgspec.json.encode(self._shipped))
             fresh.replace(self._positions)
-
-    def _again(self) -> None:
-        """Goes back to what was acknowledged, with a producer that remembers no failure."""
-        for follower, path, _ in self._followers:
-            follower.rewind(self._shipped.get(str(path)))
-        self._producer.close(timeout=0)
-        self._producer = kafka_io.producer(self._address)
 
     def __enter__(self) -> Self:
         """Starts shipping."""

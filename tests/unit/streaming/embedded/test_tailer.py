@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError, NoBrokersAvailable
 
 from streaming import kafka_io
 from streaming.embedded.tailer import Follower, Tailer, envelope
@@ -178,10 +178,13 @@ class Topic:
         self.taken: list[tuple[bytes, str]] = []
         self.producers = 0
         self.refusing = 0
+        self.unreachable: set[int] = set()
 
     def producer(self, _address: object) -> "Topic":
         """In place of ``kafka_io.producer``."""
         self.producers += 1
+        if self.producers in self.unreachable:
+            raise NoBrokersAvailable
         return self
 
     def send(self, _topic: str, *, key: bytes, value: bytes) -> Answer:
@@ -242,8 +245,8 @@ def test_a_second_shipper_goes_on_where_the_first_stopped(tmp_path: Path, topic:
 
 
 def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
-    """A broker that is away loses nothing: the file is read again, by a producer without a past."""
-    topic.refusing = 1
+    """A broker that is away, even for a new producer, loses nothing: the file is read again."""
+    topic.refusing, topic.unreachable = 1, {2}
     _append(tmp_path / "server.log", f"{FIRST}\n")
     address = kafka_io.KafkaAddress(("127.0.0.1:1",))
     tailer = Tailer({tmp_path / "server.log": 2}, address, "events")
@@ -251,4 +254,4 @@ def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
         tailer.await_shipped(timeout_seconds=10)
 
     assert topic.taken == [(b"2", FIRST)]
-    assert topic.producers == 2
+    assert topic.producers == 3

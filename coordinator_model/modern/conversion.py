@@ -37,11 +37,12 @@ def become_classic(turn: Turn, modern: Modern, changes: Changes, what: GroupReco
     group = turn.group
     was = group.group_type
     staying = {member.member_id for member in what.members}
+    instances = {member.instance_id for member in what.members} - {None}
     cause = Cause(kind=CauseKind.PROTOCOL_CHANGED, detail=f"converted from {was} to classic")
     for member_id in [m for m in group.members if m not in staying]:
         before = changes.gone.get(member_id) or modern.members.get(member_id)
-        if before is None:
-            continue
+        if before is None or group.members[member_id].instance_id in instances:
+            continue  # a static member that came back speaking the classic protocol
         how = going.how_it_went(turn, modern, before)
         depart(turn, member_id, how.how, basis=how.basis, reason=how.client_reason)
         cause = cause_by(group, CauseKind.PROTOCOL_CHANGED, member_id, cause.detail)

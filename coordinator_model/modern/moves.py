@@ -54,8 +54,10 @@ def _note(turn: Turn, changes: Changes, cause: Cause, came_from: GroupState, epo
     if not changes.epochs:
         return
     group, last = turn.group, turn.group.rebalance
-    if not turn.context.backlog:
-        group.rebalances[str(cause.kind)] = group.rebalances.get(cause.kind, 0) + len(changes.epochs)
+    # A conversion begins with the generation that the classic group had.
+    begun = [epoch for epoch in changes.epochs if came_from is GroupState.DEAD or epoch > epoch_before]
+    if not turn.context.backlog and begun:
+        group.rebalances[str(cause.kind)] = group.rebalances.get(cause.kind, 0) + len(begun)
     goes_on = last is not None and last.ended_at_ms < 0
     group.rebalance = Rebalance(
         started_at_ms=turn.at_ms,

@@ -449,6 +449,8 @@ def play(folder: Path, note: Callable[[str], None] = lambda _: None) -> Recorded
             recorded.failed = list(driver.failed)
         recorded.rows = read_rows(kafka.address)
         logs = kafka.folder(1) / "logs"
+    answers = "\n".join(json.dumps(poll) for poll in recorded.polls)
+    (folder / "answers.jsonl").write_text(answers)  # for whoever looks into a disagreement
     info, requests = logs / "server.log", logs / "kafka-request.log"
     recorded.logs = {"quiet": [info], "requests": [requests], "full": [info, requests]}
     return recorded

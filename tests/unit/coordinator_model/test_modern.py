@@ -471,3 +471,40 @@ def test_a_streams_line_names_its_group() -> None:
     told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
 
     assert told == on.LogNoted(kind="modern_member_joined", group="g")
+
+
+def test_a_conversion_counts_the_rebalance_that_it_begins() -> None:
+    """It begins with the generation that the classic group had, which is no new one."""
+    group = classic.new_group("g")
+    recorded = on.GroupRecorded(
+        group="g", generation=3, protocol_type="", protocol=None, leader_id=None, state_since_ms=1, members=()
+    )
+    classic.apply(group, seen(recorded, 500), ALONE)
+    tombstone, epochs = on.GroupTombstone(group="g"), [record(3, GroupEpoch(epoch=epoch)) for epoch in (3, 4)]
+    moved = apply(group, tombstone, record(5, metadata("a"), "a"), *epochs)
+
+    assert moved == [(S.EMPTY, S.ASSIGNING, "protocol_changed")]
+    assert group.rebalances["protocol_changed"] == 1
+
+
+def test_a_static_member_that_comes_back_as_a_classic_one_makes_the_group_classic() -> None:
+    """The last member of the new protocol is replaced, not gone."""
+    group = classic.new_group("g")
+    apply(group, record(5, metadata("a", instance_id="i"), "a"), record(3, GroupEpoch(epoch=2)))
+    back = on.MemberRecord(
+        member_id="b", client_id="b", client_host="/10.0.0.1", session_timeout_ms=6_000, instance_id="i"
+    )
+    recorded = on.GroupRecorded(
+        group="g",
+        generation=2,
+        protocol_type="consumer",
+        protocol="range",
+        leader_id="b",
+        state_since_ms=2_000,
+        members=(back,),
+    )
+    gone = [record(kind, None, "a") for kind in (8, 7, 5)]
+    moved = apply(group, *gone, record(6, None), record(3, None), recorded, at_ms=2_000)
+
+    assert moved == [(S.ASSIGNING, S.PREPARING_REBALANCE, "protocol_changed")]
+    assert (group.group_type, list(group.members), group.departures) == ("classic", ["b"], ())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka.errors import KafkaTimeoutError, NoBrokersAvailable
+from kafka.errors import KafkaTimeoutError, KafkaConnectionError
 
 from streaming import kafka_io
 from streaming.embedded.tailer import Follower, Tailer, envelope
@@ -184,7 +184,7 @@ class Topic:
         """In place of ``kafka_io.producer``."""
         self.producers += 1
         if self.producers in self.unreachable:
-            raise NoBrokersAvailable
+            raise KafkaConnectionError
         return self
 
     def send(self, _topic: str, *, key: bytes, value: bytes) -> Answer:

@@ -1,0 +1,128 @@
+"""The oracle's parts: Java's order, timers, JSON lines, and what the mirror makes of its lines."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coordinator_model import observations as on
+from coordinator_model.coordinator_log import parse
+from coordinator_model.oracle import Logged
+from coordinator_model.oracle.java_order import JavaMap, copied_order, put_in_order
+from coordinator_model.oracle.lines import play
+from coordinator_model.oracle.timers import Timers
+from tests.unit.coordinator_model.oracle.stage import REBALANCE_MS, Stage, offers
+
+
+def test_a_map_is_walked_over_by_hash() -> None:
+    """Java's HashMap shows single letters in their own order, whatever came first."""
+    assert put_in_order("hgfedcba") == list("abcdefgh")
+
+
+def test_a_map_grows_at_three_quarters() -> None:
+    """With 13 keys it has 32 buckets, and "a" (97) is behind "A" (65) no longer by chance of 16."""
+    few, many = put_in_order(["q", "a"]), put_in_order(["q", "a", *"bcdefghijkl"])
+
+    assert few == ["q", "a"]  # 113 and 97 share a bucket of 16: as they came
+    assert many.index("a") < many.index("q")
+
+
+def test_a_map_never_shrinks() -> None:
+    """Removed keys leave their buckets."""
+    order: JavaMap[int] = JavaMap()
+    for key in "abcdefghijklm":
+        order[key] = 0
+    for key in "cdefghijklm":
+        order.pop(key)
+    order["q"] = 0
+
+    assert order.keys() == ["a", "b", "q"]
+
+
+def test_a_copied_set_has_its_size_at_once() -> None:
+    """13 keys: 32 buckets from the beginning, so order within a bucket is that of coming."""
+    keys = ["q", "a", *"bcdefghijkl"]
+
+    assert copied_order([*keys, "q"]) == sorted(keys)
+
+
+def test_timers_come_in_order_and_a_key_has_one() -> None:
+    """The one that was set last, of each key; at one instant the first that was set."""
+    timers, rung = Timers(), []
+    for key, due_ms in (("a", 5), ("b", 3), ("c", 3), ("a", 4), ("d", 1)):
+        timers.schedule(key, due_ms, lambda key=key: rung.append(key))  # type: ignore[misc]
+    timers.cancel("d")
+    while timers.due_at() is not None:
+        timers.pop()()
+
+    assert rung == ["b", "c", "a"]
+
+
+LINES = (
+    '{"type": "Config", "group_initial_rebalance_delay_ms": 100}',
+    "",
+    '{"at_ms": 0, "type": "JoinGroup", "group_id": "g", "api_version": 3, "protocols": [{"name": "range"}]}',
+    '{"at_ms": 200, "type": "FailAppends", "error": 10}',
+    '{"at_ms": 300, "type": "Advance"}',
+)
+
+
+def test_a_coordinator_can_be_driven_by_json_lines() -> None:
+    """Requests, events and time in; every outcome out, as soon as it is known."""
+    told = [json.loads(line) for line in play(LINES)]
+
+    assert [one["type"] for one in told].count("Answered") == 1
+    assert told[-1]["response"]["generation_id"] == 1
+    assert {one["at_ms"] for one in told} == {0, 100}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"at_ms": 0, "type": "Nonsense"}', "line 2: .*Nonsense"),
+        ('{"type": "JoinGroup", "group_id": "g"}', "line 2: at_ms is missing"),
+        ('{"at_ms": 0, "type": "JoinGroup", "group": "g"}', "line 2: .*group"),
+        ("[]", "line 2: not an object"),
+        ("{", "line 2: "),
+        ('{"type": "Config"}', "line 2: Config comes first"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(line: str, why: str) -> None:
+    """With its number and the reason."""
+    with pytest.raises(ValueError, match=why):
+        list(play(['{"at_ms": 1, "type": "JoinGroup", "group_id": "g"}', line]))
+
+
+def test_the_command_reads_a_file(tmp_path: Path) -> None:
+    """And tells what is wrong with one that it cannot read."""
+    path = tmp_path / "lines.jsonl"
+    path.write_text("\n".join(LINES))
+    command = [sys.executable, "-m", "coordinator_model.oracle"]
+
+    good = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+    bad = subprocess.run([*command, str(tmp_path / "none")], capture_output=True, text=True, check=False)
+
+    assert (good.returncode, good.stdout.splitlines()) == (0, list(play(LINES)))
+    assert bad.returncode == 2
+    assert "none" in bad.stderr
+
+
+def test_every_line_of_a_life_is_understood_by_the_mirror() -> None:
+    """The two packages know the same coordinator: what one writes the other reads."""
+    stage = Stage()
+    _, follower, third = stage.stable(3, session_timeout_ms=1_000_000)
+    stage.join(group_instance_id="i")
+    stage.join(follower, protocols=offers("range", topics=["more"]))
+    stage.wait(REBALANCE_MS)
+    stage.leave(third)
+    stage.beat(follower, 2, group_instance_id="i")
+    stage.wait(1_000_000)
+    prefix = "[GroupCoordinator id=1 topic=__consumer_offsets partition=0] "
+
+    for outcome in stage.coordinator.outcomes:
+        if isinstance(outcome, Logged):
+            seen = parse(prefix + outcome.message).observation
+            assert seen is not None
+            assert seen != on.LogNoted(kind="unrecognized"), outcome.message

@@ -216,6 +216,8 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """When the last of its committed offsets was deleted; -1: it has some, or never had any."""
     modern: Modern | None = None
     """The records of a living consumer, share or streams group; None for every other."""
+    agreed_at_ms: int = -1
+    """When the brokers were last asked about the group and the mirror said the same, or took it over."""
 
 
 class Step(msgspec.Struct, kw_only=True):

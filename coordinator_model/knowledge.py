@@ -35,7 +35,7 @@ def known_at(group: Group, context: Context, at_ms: int) -> int:
     """
     if context.info_live or group.group_type != "classic":
         return at_ms
-    proofs = [group.state_since_ms, group.stored_at_ms]
+    proofs = [group.state_since_ms, group.stored_at_ms, group.agreed_at_ms]
     if group.state is GroupState.STABLE:
         proofs.append(group.last_commit_ms)
         proofs += [max(one.last_heartbeat_ms, one.progressed_at_ms) for one in group.members.values()]

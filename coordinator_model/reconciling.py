@@ -14,6 +14,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
+from coordinator_model.causes import start_by_newcomer
 from coordinator_model.endings import end
 from coordinator_model.group import Basis, Cause, CauseKind, Doubt, Group, Step
 from coordinator_model.inferring import prove
@@ -83,6 +84,9 @@ class Verdict(StrEnum):
     """It differs still."""
     TAUGHT = "taught"
     """It tells what the mirror does not claim to know."""
+
+
+_SAYS_THE_SAME_NOW = frozenset({Verdict.AGREES, Verdict.TAUGHT, Verdict.WRONG})
 
 
 class Finding(NamedTuple):
@@ -237,6 +241,8 @@ def reconcile(group: Group, seen: Seen, finding: Finding, context: Context, befo
         is_old_news = before is not None and before.state == what.state
         turn.at_ms = before.answered_at_ms if before is not None and is_old_news else what.asked_at_ms
         _heal(turn, what, finding.kinds)
+    if finding.verdict in _SAYS_THE_SAME_NOW:
+        group.agreed_at_ms = max(group.agreed_at_ms, what.asked_at_ms)
     return step
 
 
@@ -249,8 +255,17 @@ def _learn(turn: Turn, what: GroupDescribed) -> None:
     if what.state == GroupState.COMPLETING_REBALANCE:
         prove(turn, GroupState.COMPLETING_REBALANCE, group.generation + 1, turn.at_ms, said)
     else:
-        expire_silent(turn, turn.at_ms, heard="")
-        prove(turn, GroupState.PREPARING_REBALANCE, group.generation, turn.at_ms, said)
+        _learn_of_rebalance(turn, said)
+
+
+def _learn_of_rebalance(turn: Turn, said: Cause) -> None:
+    """It began by the time of the question: with who had been silent by then, or who was about to join."""
+    group = turn.group
+    expire_silent(turn, turn.at_ms, heard="")
+    why, began_ms = start_by_newcomer(group, turn.at_ms) or (said, turn.at_ms)
+    began_ms = max(began_ms, group.state_since_ms)
+    if prove(turn, GroupState.PREPARING_REBALANCE, group.generation, began_ms, why) and group.rebalance:
+        group.rebalance.told_at_ms = turn.at_ms
 
 
 def _adopt_silently(turn: Turn, what: GroupDescribed) -> None:

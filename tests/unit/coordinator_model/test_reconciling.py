@@ -9,6 +9,7 @@ import pytest
 from coordinator_model import observations as on
 from coordinator_model.group import CauseKind, Departure, Doubt, Group, Member
 from coordinator_model.judging import Outputs
+from coordinator_model.knowledge import known_at
 from coordinator_model.observations import DescribedMember, GroupDescribed, GroupRecorded, MemberRecord, Seen
 from coordinator_model.reconciling import (
     IN_A_ROW_MS,
@@ -342,7 +343,8 @@ def test_answers_that_agree_are_counted_and_change_nothing(world: World) -> None
     assert [(one.compared, one.agreeing) for one in told] == [(1, 1), (1, 1)]
     assert (kinds(told), moves(told)) == ([], [])
     after = msgspec.structs.asdict(world.group())
-    assert {name for name, value in after.items() if before[name] != value} == {"last_seen_ms", "members"}
+    changed = {name for name, value in after.items() if before[name] != value}
+    assert changed == {"last_seen_ms", "agreed_at_ms", "members"}
     assert world.group().members["a"].client_host == "/10.0.0.9"  # what nobody else told is learnt
 
 
@@ -564,6 +566,20 @@ def test_a_phase_that_was_learnt_is_blamed_on_who_had_been_silent() -> None:
     told = [world.answer("PreparingRebalance", "a"), world.wait(1)]
     causes = [(t.cause.kind, t.cause.member_id) for one in told for t in one.transitions]
     assert causes == [(CauseKind.SESSION_TIMEOUT, "b")]
+
+
+def test_an_answer_proves_the_state_until_it_was_asked_for() -> None:
+    """Where no log is read, the state is shown with the time of its last proof."""
+    world = World(info=False)
+    world.stable("a", "b")
+    world.wait(600)
+    asked_ms = world.now_ms - 5
+    world.answer("Stable", "a", "b")
+    topic_alone = Context(cluster="c", info_live=False, offsets_enabled=True, backlog=False)
+    assert known_at(world.group(), topic_alone, world.now_ms + 60_000) == asked_ms
+    world.wait(30)
+    world.answer("Empty")
+    assert known_at(world.group(), topic_alone, world.now_ms + 60_000) == asked_ms
 
 
 def test_without_a_log_a_result_needs_two_answers_all_the_same() -> None:

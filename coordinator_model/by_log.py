@@ -10,7 +10,7 @@ from typing import Any
 from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
 from coordinator_model.endings import DELETION_TOLD_LATE_MS, create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
-from coordinator_model.members import add, depart, everybody_left, resume_members, wait_for
+from coordinator_model.members import add, depart, everybody_left, recognise, resume_members, wait_for
 from coordinator_model.observations import (
     AssignmentReceived,
     GroupDied,
@@ -95,6 +95,7 @@ def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
     """Apply what the reason tells of members, in case the lines that should have told it are lost."""
     how = _REMOVED_BY.get(kind)
     for member_id in what.reason.member_ids:
+        recognise(turn, member_id)
         if how is not None and member_id in turn.group.members:
             depart(turn, member_id, how, reason=_client_reason_of_leave(what, how))
         elif kind is CauseKind.MEMBER_JOINED:
@@ -130,6 +131,7 @@ def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
     )
     if reach(turn, before):
         turn.diverged("log_line_missing")
+    recognise(turn, what.leader_id)
     group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
     if what.leader_id in group.members:
         group.members[what.leader_id].synced = True
@@ -158,6 +160,7 @@ def _kicked(turn: Turn, what: MembersKicked) -> None:
 
 
 def _failed(turn: Turn, what: MemberFailed) -> None:
+    recognise(turn, what.member_id)
     depart(turn, what.member_id, CauseKind.SESSION_TIMEOUT)
 
 
@@ -166,6 +169,7 @@ def _pending_expired(turn: Turn, what: PendingMemberExpired) -> None:
 
 
 def _left(turn: Turn, what: MemberLeft) -> None:
+    recognise(turn, what.member_id)
     if what.pending or what.member_id in turn.group.pending:
         turn.group.pending.pop(what.member_id, None)
     else:
@@ -212,6 +216,7 @@ def _unloaded(turn: Turn, what: GroupUnloaded) -> None:
 
 def _leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
     if what.new_leader_id is not None:
+        recognise(turn, what.new_leader_id)
         turn.group.leader_id, turn.group.leader_basis = what.new_leader_id, Basis.OBSERVED
 
 

@@ -31,6 +31,7 @@ from coordinator_model.observations import (
 )
 from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import expire_silent
+from coordinator_model.silence import TOLERANCE_MS
 from coordinator_model.states import GroupState
 from coordinator_model.takeovers import NOT_IN_CHARGE, came_back, refused
 from coordinator_model.transitions import GUESS_TOLERANCE_MS, Turn, cause
@@ -152,7 +153,8 @@ def _sync_refused(turn: Turn, what: SyncAnswered) -> None:
     """Error 27: the group is in the join phase again, or went there while this one waited."""
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
     if what.generation >= turn.group.generation:
-        expire_silent(turn, turn.at_ms, heard=what.member_id)
+        # Syncs that wait are answered in the moment in which the next rebalance begins.
+        expire_silent(turn, turn.at_ms, heard=what.member_id, within_ms=TOLERANCE_MS)
         _prove_start(turn, what.generation, turn.at_ms)
 
 

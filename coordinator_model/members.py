@@ -179,6 +179,19 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
     turn.step.arrivals.append(new_id)
 
 
+def recognise(turn: Turn, member_id: str) -> None:
+    """Give a static member its new id, if ``member_id`` is one that nothing has told of.
+
+    The line about a replacement names only the old id; the new one is made from the same instance id.
+    """
+    group = turn.group
+    if member_id in group.members or member_id in group.pending or departure_of(group, member_id) is not None:
+        return
+    static = member_of_instance(group, client_id_in(member_id) or None)
+    if static is not None:
+        rename(turn, static.member_id, member_id)
+
+
 def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
     """Make the members those of a record, keeping what only other sources tell.
 

@@ -8,6 +8,8 @@ request log is, and this very member's heartbeats were seen before.  In a join p
 in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
 """
 
+from typing import NamedTuple
+
 from coordinator_model.causes import TOLD_WITHIN_MS, cause_by
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
 from coordinator_model.inferring import members_gone
@@ -44,51 +46,72 @@ def run_out(turn: Turn, now_ms: int) -> None:
         members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
 
 
-def expire_silent(turn: Turn, at_ms: int, *, heard: str) -> None:
+def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_WITHIN_MS) -> None:
     """Take out the members whose absence made a group rebalance that is known to do so at ``at_ms``.
 
-    ``heard`` is the member whose answer tells so.  In the sync phase followers wait in their parked
-    SyncGroup, so only the silence of the leader means something.
+    ``heard`` is the member whose answer tells so, at most ``within_ms`` after it began.  In the sync
+    phase followers wait in their parked SyncGroup, so only the silence of the leader means something.
     """
     group = turn.group
     if not turn.may_infer or group.state not in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
         return
     in_sync_phase = group.state is GroupState.COMPLETING_REBALANCE
-    for ended_at_ms, member_id in _silent(turn, at_ms):
-        if member_id == heard or (in_sync_phase and not _is_known_leader(group, member_id)):
+    began_by: CauseKind | None = None
+    for gone in _absent(turn, at_ms, within_ms):
+        if gone.member_id == heard or (in_sync_phase and not _is_known_leader(group, gone.member_id)):
             continue
-        _depart_silent(turn, member_id, ended_at_ms)
-        members_gone(turn, ended_at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
-    _expire_unsynced(turn, at_ms, heard=heard)
+        if began_by is CauseKind.SESSION_TIMEOUT and gone.how is CauseKind.SYNC_TIMEOUT:
+            continue  # the rebalance that a silent member began has stopped that timer
+        began_by = began_by or gone.how
+        ended_at_ms = min(gone.ends_at_ms, at_ms)
+        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=ended_at_ms)
+        members_gone(turn, ended_at_ms, cause_by(group, gone.how, gone.member_id))
 
 
-def _expire_unsynced(turn: Turn, at_ms: int, *, heard: str) -> None:
-    """Take out who never synced, if the time that the coordinator gives for that was over by ``at_ms``."""
-    group = turn.group
-    ended_at_ms, late = _unsynced(turn, at_ms)
-    late = [member_id for member_id in late if member_id != heard]
-    if group.state is GroupState.COMPLETING_REBALANCE:  # the others wait for the leader
-        late = [member_id for member_id in late if _is_known_leader(group, member_id)]
-    for member_id in late:
-        why = cause_by(group, CauseKind.SYNC_TIMEOUT, member_id)
-        depart(turn, member_id, CauseKind.SYNC_TIMEOUT, basis=Basis.INFERRED, at_ms=ended_at_ms)
-        members_gone(turn, ended_at_ms, why)
+class _Absence(NamedTuple):
+    """A member that the coordinator has removed by a timer, as far as we heard."""
+
+    ends_at_ms: int
+    """When the timer runs out by our measure; it may lie a little ahead of what shows that it has."""
+    how: CauseKind
+    member_id: str
 
 
-def _unsynced(turn: Turn, at_ms: int) -> tuple[int, list[str]]:
-    """Return when the pending-sync timer ran out, and whom it removed as far as we saw syncs answered."""
+def _absent(turn: Turn, at_ms: int, within_ms: int = TOLD_WITHIN_MS) -> list[_Absence]:
+    """Return who was removed by a timer by ``at_ms``, earliest first; each member once."""
+    found = {gone.member_id: gone for gone in _silent(turn, at_ms)}
+    for late in _unsynced(turn, at_ms, within_ms):
+        silent = found.get(late.member_id)
+        if silent is None or late.ends_at_ms < silent.ends_at_ms:
+            found[late.member_id] = late
+    return sorted(found.values())
+
+
+def _silent(turn: Turn, at_ms: int) -> list[_Absence]:
+    """Return whose session was over by ``at_ms``, earliest first."""
+    if not turn.reads_requests:
+        return []
+    return sorted(
+        _Absence(runs_out_at(member) or at_ms, CauseKind.SESSION_TIMEOUT, member.member_id)
+        for member in turn.group.members.values()
+        if went_silent(member, at_ms)
+    )
+
+
+def _unsynced(turn: Turn, at_ms: int, within_ms: int) -> list[_Absence]:
+    """Return whom the pending-sync timer removed, as far as we saw syncs answered."""
     group, last = turn.group, turn.group.rebalance
     if not turn.reads_requests or last is None or last.joined_at_ms < 0:
-        return at_ms, []
+        return []
     timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
-    ended_at_ms = last.joined_at_ms + timeout_ms
-    is_over = timeout_ms > 0 and ended_at_ms - TOLERANCE_MS <= at_ms <= ended_at_ms + TOLD_WITHIN_MS
-    late = [
-        member.member_id
+    ends_at_ms = last.joined_at_ms + timeout_ms
+    if timeout_ms <= 0 or not ends_at_ms - TOLERANCE_MS <= at_ms <= ends_at_ms + within_ms:
+        return []
+    return [
+        _Absence(ends_at_ms, CauseKind.SYNC_TIMEOUT, member.member_id)
         for member in group.members.values()
         if not member.synced and member.joined_at_ms <= last.joined_at_ms and was_heard(member)
     ]
-    return min(ended_at_ms, at_ms), late if is_over else []
 
 
 def _is_known_leader(group: Group, member_id: str) -> bool:
@@ -98,35 +121,19 @@ def _is_known_leader(group: Group, member_id: str) -> bool:
 def end_silent(turn: Turn, at_ms: int) -> Cause | None:
     """Take out the silent members of a group that is known to be empty at ``at_ms``; return what ended it."""
     why = None
-    for ended_at_ms, member_id in _silent(turn, at_ms):
-        _depart_silent(turn, member_id, ended_at_ms)
-        why = cause_by(turn.group, CauseKind.SESSION_TIMEOUT, member_id)
+    for gone in _silent(turn, at_ms):
+        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=min(gone.ends_at_ms, at_ms))
+        why = cause_by(turn.group, gone.how, gone.member_id)
     return why
 
 
 def start_by_absence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
     """Return why and when a Stable group began to rebalance by ``at_ms``, if an absent member explains it."""
-    if turn.group.state is not GroupState.STABLE:
+    absent = _absent(turn, at_ms) if turn.group.state is GroupState.STABLE else []
+    if not absent:
         return None
-    for ended_at_ms, member_id in _silent(turn, at_ms):
-        return cause_by(turn.group, CauseKind.SESSION_TIMEOUT, member_id), ended_at_ms
-    ended_at_ms, late = _unsynced(turn, at_ms)
-    return (cause_by(turn.group, CauseKind.SYNC_TIMEOUT, late[0]), ended_at_ms) if late else None
-
-
-def _silent(turn: Turn, at_ms: int) -> list[tuple[int, str]]:
-    """Return the members whose session was over, with when it ended, earliest first."""
-    if not turn.reads_requests:
-        return []
-    return sorted(
-        (min(runs_out_at(member) or at_ms, at_ms), member.member_id)
-        for member in turn.group.members.values()
-        if went_silent(member, at_ms)
-    )
-
-
-def _depart_silent(turn: Turn, member_id: str, at_ms: int) -> None:
-    depart(turn, member_id, CauseKind.SESSION_TIMEOUT, basis=Basis.INFERRED, at_ms=at_ms)
+    first = absent[0]
+    return cause_by(turn.group, first.how, first.member_id), min(first.ends_at_ms, at_ms)
 
 
 def _can_run_out(group: Group, context: Context) -> bool:

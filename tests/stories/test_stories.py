@@ -3,7 +3,7 @@
 A story is a text file of blocks.  A block is a few lines of observations, ``----``, and what the
 model answered: transitions, departures and divergences, in the order they came, then the state the
 group is in.  ``mode`` in the first block says which sources are read.  A member is written by its
-client id; its generated id is made from that.
+client id; its generated id is made from that (``x+``: another id of the same).
 
 ``python tests/stories/test_stories.py`` writes the answers anew; read the diff before you keep it.
 """
@@ -63,7 +63,15 @@ Options = dict[str, str]
 
 
 def member_id(name: str) -> str:
-    return f"{name}-{UUID}" if name else ""
+    """Return the id made of a name; "name+" is another id made of the same one."""
+    plain = name.rstrip("+")
+    return f"{plain}-{UUID[:-1]}{len(name) - len(plain)}" if name else ""
+
+
+def name_of(member_id: str) -> str:
+    """Return the name that an id was made of."""
+    plain, times = member_id[: -len(UUID) - 1], member_id[-1]
+    return plain + "+" * int(times) if member_id.endswith(UUID[:-1] + times) else member_id
 
 
 def member_ids(names: str) -> tuple[str, ...]:
@@ -121,7 +129,7 @@ def joined(name: str, generation: str, code: str, options: Options) -> Observati
         generation=int(generation),
         leader_id=member_id(options.get("leader", "")),
         arrived_at_ms=int(options["arrived"]),
-        requested_member_id="" if code == "79" else member_id(name),
+        requested_member_id=member_id(options.get("requested", "" if code == "79" else name)),
         instance_id=options.get("instance"),
         session_timeout_ms=6_000,
         rebalance_timeout_ms=5_000,
@@ -428,9 +436,9 @@ class Telling:
                 f" {told.cause.kind}{culprit} {told.basis} {told.source}{replaces}"
             )
         for name in step.arrivals:
-            yield f"   came {name.removesuffix('-' + UUID)}"
+            yield f"   came {name_of(name)}"
         for gone in step.departures:
-            yield f"   went {gone.member_id.removesuffix('-' + UUID)} {gone.how} {gone.basis} at {gone.at_ms}"
+            yield f"   went {name_of(gone.member_id)} {gone.how} {gone.basis} at {gone.at_ms}"
         for kind in step.divergences:
             yield f"   divergence {kind}"
         if step.contradicted:
@@ -439,7 +447,7 @@ class Telling:
     def picture(self) -> str:
         """Say how the group stands."""
         group = self.group
-        members = ",".join(name.removesuffix("-" + UUID) for name in group.members) or "nobody"
+        members = ",".join(name_of(name) for name in group.members) or "nobody"
         burned = f" burned {group.rebalance.burned}" if group.rebalance and group.rebalance.burned else ""
         kind = "" if group.group_type == "classic" else f" ({group.group_type})"
         stands = f"{group.state} {group.generation} since {group.state_since_ms} with {members}{burned}"
@@ -449,7 +457,7 @@ class Telling:
         """Say who holds up reconciliation."""
         for one in () if self.group.modern is None else hold_ups(self.group.modern):
             what = ";".join(f"{topic}:{','.join(map(str, p))}" for topic, p in one.partitions.items())
-            held_by = ",".join(name.removesuffix("-" + UUID) for name in one.held_by)
+            held_by = ",".join(name_of(name) for name in one.held_by)
             by = f" held by {held_by}" if held_by else ""
             yield f"\n! {one.client_id} {one.why} {what}{by} since {one.since_ms}"
 

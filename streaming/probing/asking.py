@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
-from kafka.errors import UnsupportedVersionError
+from kafka.errors import KafkaError, UnsupportedVersionError
 
 from coordinator_model.hashing import shard_of
 from coordinator_model.shard_settings import read_settings
@@ -42,6 +42,8 @@ TOPICS_S = 60.0
 TOPICS_MAX = 2_000
 REFUSED_S = 30.0
 """Where no group may be described, it is tried again after this."""
+REST_S = 15.0
+"""A broker that did not answer is not asked for so long."""
 CALL_MAX = 100
 """Groups in one question, so that no broker's answer is large."""
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -117,6 +119,7 @@ class GroupProbe:
         self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
         self._refused: dict[str, str] = {}
+        self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
@@ -197,26 +200,32 @@ class GroupProbe:
 
     def _list_groups(self, brokers: Brokers) -> None:
         listed: dict[str, Listed] = {}
-        self._is_complete = bool(self._layout.brokers)
-        for broker in self._layout.brokers:
+        answered = 0
+        for broker in self._there():
             try:
                 listed |= brokers.list_groups(broker)
+                answered += 1
             except NotAllowedError:
-                self._is_complete = False
                 self._refuse("groups", NO_GROUPS, is_off=True)
+            except KafkaError as error:
+                self._gave_no_answer(broker, error)
             except OSError as error:
-                self._is_complete = False
-                _log.debug("%s: broker %d lists no groups: %s", self._plan.cluster, broker, error)
+                _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
+        self._is_complete = 0 < answered == len(self._layout.brokers)
         self._listed = {group: one for group, one in listed.items() if self._settings.watches(group)}
 
     def _ask_settings(self, brokers: Brokers) -> None:
         found: dict[int, dict[str, str]] = {}
-        for broker in self._layout.brokers:
+        for broker in self._there():
             try:
                 found[broker] = brokers.settings(broker)
             except NotAllowedError:
                 self._refuse("settings", NO_SETTINGS)
                 return
+            except KafkaError as error:
+                self._gave_no_answer(broker, error)
+            except OSError as error:
+                _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
         self._refuse("settings", "")
         self._tell_changes("brokers", found)
 
@@ -254,7 +263,7 @@ class GroupProbe:
 
     def _describe(self, brokers: Brokers, broker: int, kind: str, groups: Sequence[str]) -> int:
         """Ask one question and write the answers; returns how many groups we may not ask about."""
-        if kind in self._too_old:
+        if kind in self._too_old or broker not in self._there():
             return 0
         asked_ms = _wall_ms()
         try:
@@ -262,6 +271,9 @@ class GroupProbe:
         except UnsupportedVersionError:
             self._too_old.add(kind)
             _log.warning("%s: %s", self._plan.cluster, TOO_OLD.format(kind=kind))
+            return 0
+        except KafkaError as error:
+            self._gave_no_answer(broker, error)
             return 0
         answered_ms = _wall_ms()
         if told.errors:
@@ -320,6 +332,20 @@ class GroupProbe:
             self._progress.reconciliation = sentence or "on"
         else:
             self._progress.broker_settings = sentence or "known"
+
+    # --- who answers -----------------------------------------------------------------------------------
+
+    def _there(self) -> list[int]:
+        """Return the brokers that are not given a rest for having kept us waiting."""
+        return [
+            broker for broker in self._layout.brokers if self._now() >= self._rests_until.get(broker, 0.0)
+        ]
+
+    def _gave_no_answer(self, broker: int, error: Exception) -> None:
+        """Leave a broker alone for a while, or each round would wait for it; the others go on."""
+        self._rests_until[broker] = self._now() + REST_S
+        self._due_at["look"] = min(self._due_at["look"], self._now() + LOOK_S)
+        _log.debug("%s: broker %d does not answer: %s", self._plan.cluster, broker, error)
 
     # --- where a group is ----------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Paper:
         self.settings_error = 0
         self.unsupported: set[str] = set()
         self.away = False
+        self.dead_brokers: set[int] = set()
         self.asked: list[tuple[str, Any, Any]] = []
         self._manager = self
         self.send = None
@@ -41,7 +42,7 @@ class Paper:
         """Answer a request."""
         kind = type(request).__name__.removesuffix("Request")
         self.asked.append((kind, broker, request))
-        if self.away:
+        if self.away or broker in self.dead_brokers:
             raise KafkaConnectionError("nobody")
         if kind in self.unsupported:
             raise IncompatibleBrokerVersion(kind)
@@ -354,6 +355,24 @@ def test_the_rate_is_kept_and_counted() -> None:
     assert 20 <= len(one.answered()) <= 42
     assert one.picture.requests["DescribeGroups"] == one.paper.count("DescribeGroups") <= 20
     assert one.picture.requests["ListGroups"] == 2 * 4
+
+
+def test_a_broker_that_does_not_answer_holds_up_no_other() -> None:
+    """It is given a rest, and nobody is missing from the list meanwhile."""
+    one = Round()
+    names = {shard_of(name, SHARDS): name for name in "abcdefgh"}
+    for name in names.values():
+        one.there(name)
+    one.paper.leaders[0] = 2
+    one.paper.dead_brokers.add(2)
+    for second in range(10):
+        one.at(float(second))
+    assert set(one.answered()) == set(names.values()) - {names[0]}
+    assert sum(1 for _, broker, _ in one.paper.asked if broker == 2) == 1
+    one.paper.dead_brokers.clear()
+    for second in range(16, 60):
+        one.at(float(second))
+    assert names[0] in one.answered()
 
 
 def test_an_outage_raises_for_the_thread_to_try_again() -> None:

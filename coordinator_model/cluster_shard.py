@@ -31,6 +31,9 @@ class ClusterShard:
             what = heard.what
             newest = max(what.seconds, default=0) if isinstance(what, on.BrokerHeard) else 0
             order.held.append(Held(max(floor_ms, order.now_ms, newest * 1000 + 1000), heard))
+        # Nothing is judged here before the first clock, so what was announced can wait for its time.
+        order.held += order.announced
+        order.announced.clear()
         if judge is not None:
             judge.configure(self.header.settings or b"{}")
         now_ms = order.advance()

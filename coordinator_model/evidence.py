@@ -1,7 +1,6 @@
 """Who spoke when, and which broker holds the shard: what a shard knows of its sources, not of its groups."""
 
 from bisect import bisect_right
-from operator import itemgetter
 from typing import Final
 
 from coordinator_model import observations as on
@@ -12,6 +11,8 @@ REQUESTS_LIVE_MS: Final = 30_000
 """A request log that was silent longer proves nothing by the silence of one member."""
 NEWEST: Final = 2**62
 HEARD_KEPT_MS: Final = 120_000
+HEARD_SHOWN_MS: Final = 110_000
+"""Shorter than what is kept, or what is shown would depend on when the rest was forgotten."""
 LOST_FOR_MS: Final = 60_000
 """A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us."""
 
@@ -56,10 +57,17 @@ def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
     return _newest_ms(header.heard.get(broker, []), at_ms)
 
 
-def seconds_heard(header: Header, broker: int) -> list[tuple[int, int]]:
-    """Return the seconds kept of that broker's request log; for -1 those of the one heard last."""
+def seconds_heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
+    """Return the seconds of that broker's request log that count by ``at_ms``, almost two minutes of them."""
+    known = _heard(header, broker, at_ms)
+    first, last = ((at_ms - back_ms, NEWEST) for back_ms in (HEARD_SHOWN_MS, 0))
+    return known[bisect_right(known, first) : bisect_right(known, last)]
+
+
+def _heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
+    """Return the seconds kept of that broker's request log; for -1 those of the one heard last by then."""
     if broker < 0:
-        return max(header.heard.values(), key=itemgetter(-1), default=[])
+        broker = max(sorted(header.heard), key=lambda one: _newest_ms(header.heard[one], at_ms), default=-1)
     return header.heard.get(broker, [])
 
 
@@ -81,7 +89,7 @@ def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
 
     When it comes back, switched on again or with its broker, every member seems to have been silent.
     """
-    known = seconds_heard(header, broker)
+    known = _heard(header, broker, at_ms)
     before = bisect_right(known, (at_ms - REQUESTS_LIVE_MS, NEWEST)) - 1
     if before < 0 or before + 1 == len(known) or known[before + 1][0] > at_ms:
         return True

@@ -28,17 +28,15 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     live_since_ms: int
     """Event time at which this shard left its backlog; -1 while it is in it."""
     requests_seconds: Sequence[tuple[int, int]] = ()
-    """The last seconds in which that log spoke, oldest first, each behind the time from which it counts."""
+    """When that log spoke in the last 110 s, in order: from when on a second counts, and the second (ms)."""
 
-    def requests_since_ms(self, now_ms: int, gap_ms: int) -> int:
+    def requests_since_ms(self, gap_ms: int) -> int:
         """Return since when that log has spoken without a silence of more than ``gap_ms``; -1 never.
 
-        Two minutes back at most: older seconds are forgotten.
+        It looks back 110 s at most.
         """
         since_ms = self.requests_heard_ms
-        for counts_ms, at_ms in reversed(self.requests_seconds):
-            if counts_ms > now_ms or at_ms > since_ms:
-                continue
+        for _, at_ms in reversed(self.requests_seconds):
             if since_ms - at_ms > gap_ms:
                 break
             since_ms = at_ms

@@ -197,6 +197,8 @@ class Order(msgspec.Struct, array_like=True):
     asked: bool = False
     overflowed: int = 0
     """Observations applied before their time because too many waited; reset by the reader."""
+    announced: list[Held] = []
+    """What a job says before its first clock: it holds from the end of the backlog on."""
 
     def take(self, batch: Iterable[Seen]) -> list[tuple[int, Seen]]:
         """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody."""
@@ -227,7 +229,9 @@ class Order(msgspec.Struct, array_like=True):
             self._tick(seen, what)
             return
         self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
-        self.held.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
+        is_announced = self.first_clock_ms < 0 and isinstance(what, on.Settings | on.Adopted)
+        waiting = self.announced if is_announced else self.held
+        waiting.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
 
     def _tick(self, seen: Seen, clock: on.Clock) -> None:
         self.control_ms = max(self.control_ms, seen.at_ms + _slowest(clock.skew_ms))
@@ -344,6 +348,11 @@ def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
     if count == len(times):
         return run, None
     return part(run, times[:count]), part(run, times[count:])
+
+
+def rest_of(runs: Iterable[Run], from_ms: int) -> list[Run]:
+    """Return what of ``runs`` does not take effect before ``from_ms``."""
+    return [tail for run in runs if (tail := cut(run, from_ms)[1]) is not None]
 
 
 def part(run: Run, times: tuple[int, ...]) -> Run:

@@ -1,9 +1,8 @@
 """Which groups a line means that names none, or names several at once."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_model import observations as on
-from coordinator_model.ordering import Held
 from coordinator_model.snapshot import Slot
 from coordinator_model.timeline import Live
 
@@ -19,30 +18,6 @@ def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapp
     if isinstance(what, on.LeaderReplaced):
         return group_of_member((what.old_leader_id, what.new_leader_id or ""), slots, lives)
     return []
-
-
-def announced_first(held: list[Held], live_ms: int, known: Container[str]) -> list[Held]:
-    """Return what is held with settings, and adopted alerts of known groups, just before ``live_ms``.
-
-    A job announces both when it starts, which may be a moment after the first thing it sees live: the
-    rules' first judgement of a group must know them.
-    """
-    met: set[str] = set()
-    early: list[Held] = []
-    late: list[Held] = []
-    for one in held:
-        what = one.seen.what
-        if one.order_ms < live_ms:
-            early.append(one)
-            if isinstance(what, on.GroupObservation) and not isinstance(what, on.Adopted):
-                met.add(what.group)
-        elif isinstance(what, on.Settings) or (
-            isinstance(what, on.Adopted) and (what.group in met or what.group in known)
-        ):
-            early.append(Held(live_ms - 1, one.seen))
-        else:
-            late.append(one)
-    return early + late
 
 
 def split_names(names: str, known: Mapping[str, object]) -> list[str]:

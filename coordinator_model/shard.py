@@ -19,8 +19,7 @@ from coordinator_model.cluster_shard import ClusterShard
 from coordinator_model.group import Step
 from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.ordering import NEVER, Held, Order, Run
-from coordinator_model.ordering import cut as cut_run
+from coordinator_model.ordering import NEVER, Held, Order, Run, rest_of
 from coordinator_model.report import report_of
 from coordinator_model.shard_settings import ShardSettings, read_settings
 from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
@@ -136,8 +135,6 @@ class Shard:
         index = 0
         every_run = [run for runs in self._runs.values() for run in runs]
         self._live_ms = self._first_live_ms(held, every_run)
-        if self.header.live_since_ms < 0:
-            held = routing.announced_first(held, self._live_ms, self.slots.keys() | self._runs.keys())
         self._cursor_ms = self.header.done_ms
         while True:
             next_ms = self._next_ms(held, index, now_ms)
@@ -245,7 +242,7 @@ class Shard:
             rest = self._timeline.run(live, singles, runs, until_ms)
             self._settle(live)
         else:
-            rest = _rest(runs, until_ms)
+            rest = rest_of(runs, until_ms)
         if rest:
             self._runs[name] = rest
 
@@ -269,7 +266,7 @@ class Shard:
             if run.first_ms() < lost.get(run.seen.broker, NEVER):
                 kept.append(run)
             else:
-                kept.extend(_rest([run], until_ms))
+                kept.extend(rest_of([run], until_ms))
         return kept
 
     def _wake(self, name: str) -> Live:
@@ -291,7 +288,19 @@ class Shard:
 
     def _go_live(self, at_ms: int) -> None:
         """Leave the backlog: from here on the rules judge, and first every group as it was found."""
+        announced = [one.seen.what for one in self.header.order.announced]
+        self.header.order.announced.clear()
+        for settings in (what for what in announced if isinstance(what, on.Settings)):
+            self._configure(settings, at_ms)
+        adopted = [what for what in announced if isinstance(what, on.Adopted)]
+        # All before any group is judged, or what an earlier job left open would be told anew.
+        for what in adopted:
+            if what.group in self.slots:
+                self._adopt(what, at_ms)
         self.header.live_since_ms = at_ms
+        for what in adopted:
+            if what.group not in self.slots:
+                self._adopt(what, at_ms)
         for name in sorted(self.slots):
             live = self._wake(name)
             live.visible = True
@@ -381,11 +390,6 @@ class Shard:
         names = {name for name, live in self._lives.items() if live.visible}
         names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
         return names
-
-
-def _rest(runs: list[Run], from_ms: int) -> list[Run]:
-    """Return what of ``runs`` does not take effect before ``from_ms``."""
-    return [tail for run in runs if (tail := cut_run(run, from_ms)[1]) is not None]
 
 
 def _group_of(seen: Seen) -> str:

@@ -58,13 +58,13 @@ class Judge:
 
 
 class Witness(Judge):
-    """Remembers with which memory and settings it was asked first."""
+    """Remembers with which memory and settings it was asked about a group that is there."""
 
     first: tuple[bytes | None, bytes] | None = None
 
     def judge(self, *, memory: bytes | None, **question: Any) -> Judgement:
-        """Note it."""
-        if self.first is None:
+        """Note the first time."""
+        if self.first is None and not question["removed"]:
             self.first = (memory, self.settings[-1])
         return super().judge(memory=memory, **question)
 
@@ -505,11 +505,13 @@ def test_the_first_judgement_knows_settings_and_open_alerts() -> None:
     world.answer(LIVE_MS - 500, beats("g", "a", LIVE_MS - 500))
     world.control(LIVE_MS - 100, settings(rules={"session_timeout": {"enabled": False}}))
     world.control(LIVE_MS - 90, on.Adopted(group="g", alert=b"left open"))
+    world.control(LIVE_MS - 90, on.Adopted(group="gone", alert=b"left open"))
+    world.control(LIVE_MS - 90, on.Adopted(group="g", alert=b"this as well"))
     outputs = world.until(LIVE_MS)
 
-    assert outputs.alerts[0] == ("g", LIVE_MS - 500, "Stable")
+    assert outputs.alerts[:2] == [("gone", LIVE_MS - 500, "removed"), ("g", LIVE_MS - 500, "Stable")]
     assert isinstance(world.judge, Witness)
-    assert world.judge.first == (b"left open", b'{"rules":{"session_timeout":{"enabled":false}}}')
+    assert world.judge.first == (b"this as well", b'{"rules":{"session_timeout":{"enabled":false}}}')
 
 
 # --- failures ------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Stage:
 
     def _seconds(self, heard_ms: int) -> list[tuple[int, int]]:
         """Return the seconds in which the request log spoke: all since it was switched on."""
-        first = max(self.on_since_ms, heard_ms - 120_000) // 1_000
+        first = max(self.on_since_ms, self.now_ms - 110_000) // 1_000
         return [(T0 + (n + 1) * 1_000, T0 + n * 1_000) for n in range(first, heard_ms // 1_000 + 1)]
 
     def told(self, name: str) -> list[Alert]:

@@ -38,6 +38,13 @@ class BinaryColumn:
         window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
         return window[np.clip(place, 0, count - 1)].astype(np.int64)
 
+    def text(self, place: Ints, size: int) -> npt.NDArray[np.bytes_]:
+        """Return ``size`` bytes at each place, without NULs at their end, masked as ``byte``."""
+        data = self.data if len(self.data) >= size else np.pad(self.data, (0, size - len(self.data)))
+        count = len(data) - size + 1
+        window: npt.NDArray[np.bytes_] = np.ndarray((count,), f"S{size}", buffer=data, strides=(1,))
+        return window[np.clip(place, 0, count - 1)]
+
     def at(self, row: int) -> bytes | None:
         """Return one value."""
         value: bytes | None = self.column[row].as_py()

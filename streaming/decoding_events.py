@@ -6,7 +6,7 @@ across a copy of the clock: what stands before it must not seem to come after it
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -19,9 +19,11 @@ import pyarrow as pa
 from coordinator_model import coordinator_log, log_envelope, request_log
 from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
-from streaming import heartbeat_lines
+from streaming import heartbeat_columns, heartbeat_lines
+from streaming.binary_column import Ints
 from streaming.collector import collector_paused
 from streaming.decoded import Decoded
+from streaming.heartbeat_columns import Beats
 from streaming.stretches import Place, Stretch, heard_in
 
 CLOCK_KEY = b"groupwatch-clock"
@@ -51,9 +53,8 @@ def decode_events(
     """
     decoding = _Decoding(shard_count, backlog_ends, timezone)
     with collector_paused():
-        for batch in rows.to_batches():
-            for piece in _pieces(batch, backlog_ends):
-                decoding.read(piece)
+        for piece in _pieces(rows, backlog_ends):
+            decoding.read(piece)
         return decoding.finish()
 
 
@@ -79,38 +80,48 @@ class _Piece(NamedTuple):
     partition: int
     key: bytes | None
     backlog: bool
-    offsets: list[int]
-    stamps: list[int]
-    values: list[bytes | None]
+    offsets: Sequence[int]
+    stamps: Sequence[int]
+    values: Sequence[bytes | None]
+    beats: Beats | None = None
+    """What of the piece's rows was read as columns; the other fields are about the other rows."""
 
     def place(self, index: int) -> Place:
         """Return where a row stands."""
         return Place(self.partition, self.offsets[index], self.stamps[index], self.backlog)
 
 
-def _pieces(batch: pa.RecordBatch, backlog_ends: Mapping[int, int]) -> Iterator[_Piece]:
-    """Yield a batch's rows, cut where what is the same for many rows changes."""
-    if not batch.num_rows:
+def _pieces(rows: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[_Piece]:
+    """Yield rows cut where what is the same for many of them changes."""
+    if not rows.num_rows:
         return
-    partition = batch.column("partition").to_numpy(zero_copy_only=False)
-    offset = batch.column("offset").to_numpy(zero_copy_only=False)
-    keys = batch.column("key").dictionary_encode()
+    partition, offset, stamp = (
+        rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
+    )
+    keys = rows.column("key").combine_chunks().dictionary_encode()
     code = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    backlog = np.zeros(batch.num_rows, np.bool_)
+    texts = [*keys.dictionary.to_pylist(), None]
+    backlog = np.zeros(rows.num_rows, np.bool_)
     for one in np.unique(partition).tolist():
         backlog |= (partition == one) & (offset < backlog_ends.get(one, 0))
     differs = (np.diff(partition) != 0) | (np.diff(code) != 0) | (np.diff(backlog) != 0)
-    edges = [0, *(np.flatnonzero(differs) + 1).tolist(), batch.num_rows]
-    texts = [*keys.dictionary.to_pylist(), None]
-    offsets, stamps, values = (batch.column(name).to_pylist() for name in ("offset", "timestamp_ms", "value"))
+    edges = [0, *(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
+    beats = heartbeat_columns.read(rows.column("value"), offset, stamp)
+    other = np.ones(rows.num_rows, np.bool_)
+    other[beats.row] = False
+    others = np.flatnonzero(other)
+    values = rows.column("value").filter(pa.array(other)).to_pylist()
     for start, end in pairwise(edges):
+        first, last = np.searchsorted(others, (start, end))
+        mine = others[first:last]
         yield _Piece(
             partition=int(partition[start]),
             key=texts[code[start]],
             backlog=bool(backlog[start]),
-            offsets=offsets[start:end],
-            stamps=stamps[start:end],
-            values=values[start:end],
+            offsets=offset[mine].tolist(),
+            stamps=stamp[mine].tolist(),
+            values=values[first:last],
+            beats=beats.between(start, end),
         )
 
 
@@ -150,7 +161,6 @@ class _Decoding:
         self._fresh: dict[int, bool] = {}
         """Partition -> its last row was a clock copy."""
         self._bad: dict[str, tuple[int, bytes, str]] = {}
-        self._seconds: dict[bytes, int] = {}
 
     # --- reading ---
 
@@ -163,35 +173,44 @@ class _Decoding:
             self._clock(piece.place(index), value)
 
     def _read_lines(self, piece: _Piece) -> None:
-        """Read lines; heartbeats in the form that brokers write them are only collected."""
-        match, wanted, seconds_ms = heartbeat_lines.LINE.fullmatch, heartbeat_lines.WANTED, self._seconds
-        millis_of = heartbeat_lines.MILLIS_OF
-        latest_ms = min(piece.stamps) + AHEAD_MAX_MS
-        stretch: Stretch | None = None
+        if piece.beats is not None and len(piece.beats.row):
+            self._take_beats(piece, piece.beats)
         for index, value in enumerate(piece.values):
-            found = match(value) if value else None
+            found = heartbeat_lines.LINE.fullmatch(value) if value else None
             if found is None:
                 self._read_one(piece.place(index), piece.key, value)
                 continue
-            if stretch is None:
-                stretch = self._stretch(piece.partition, piece.backlog, _broker_of(piece.key))
-                runs, heard = stretch.runs, stretch.request_seconds
-            second, millis, identity = found.group(*wanted)
-            base_ms = seconds_ms.get(second)
-            if base_ms is None:
-                at_ms = self._line_ms(second, millis, piece.stamps[index])
-            else:
-                at_ms = base_ms + millis_of[millis]
-            if at_ms > latest_ms and at_ms > piece.stamps[index] + AHEAD_MAX_MS:
-                at_ms = piece.stamps[index]
-            heard.add(at_ms // 1000)
-            # As in ``Stretch.beat``: a call for each row costs a tenth of the whole.
-            run = runs.get(identity)
-            if run is None:
-                runs[identity] = ([at_ms], [(found, piece.offsets[index], piece.stamps[index])])
-            else:
-                run[0].append(at_ms)
-                run[1][0] = (found, piece.offsets[index], piece.stamps[index])
+            place = piece.place(index)
+            stretch = self._stretch(place.partition, place.backlog, _broker_of(piece.key))
+            at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
+            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+
+    def _take_beats(self, piece: _Piece, beats: Beats) -> None:
+        """Take in heartbeats that were read as columns, sender by sender."""
+        stretch = self._stretch(piece.partition, piece.backlog, _broker_of(piece.key))
+        at_ms = self._times(beats)
+        stretch.request_seconds.update(np.unique(at_ms // 1000).tolist())
+        order = np.argsort(beats.sender, kind="stable")
+        sender = beats.sender[order]
+        ends = np.flatnonzero(np.diff(sender, append=-1)) + 1
+        times, last = at_ms[order].tolist(), order[ends - 1]
+        places = zip(beats.offset[last].tolist(), beats.stamp[last].tolist(), strict=True)
+        start = 0
+        for code, end, (offset, stamp) in zip(sender[ends - 1].tolist(), ends.tolist(), places, strict=True):
+            identity, client = beats.senders[code]
+            stretch.beat(identity, client, times[start:end], offset, stamp)
+            start = end
+
+    def _times(self, beats: Beats) -> Ints:
+        """Return when each heartbeat was logged, epoch ms."""
+        readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in beats.seconds]
+        base_ms, other_ms = np.array(readings, np.int64).T
+        at_ms = base_ms[beats.second] + beats.millis
+        # No such date, or an hour that comes twice.
+        for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
+            text, stamp = beats.seconds[beats.second[index]], int(beats.stamp[index])
+            at_ms[index] = self._line_ms(text, b"%d" % beats.millis[index], stamp)
+        return np.where(at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, at_ms)
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
@@ -204,21 +223,15 @@ class _Decoding:
     def _line_ms(self, second: bytes | None, millis: bytes, stamp: int) -> int:
         if second is None:
             return stamp
-        text = second.decode()
-        first_ms, other_ms = log_envelope.local_second_ms(text, self._timezone)
-        if first_ms < 0:
-            return stamp
-        if first_ms == other_ms:
-            self._seconds[second] = first_ms
-        return log_envelope.local_ms(text, int(millis), self._timezone, stamp)
+        at_ms = log_envelope.local_ms(second.decode(), int(millis), self._timezone, stamp)
+        return stamp if at_ms < 0 else at_ms
 
     def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
         try:
             line = log_envelope.open_record(
                 value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
             )
-            ahead = line.at_ms > place.timestamp_ms + AHEAD_MAX_MS
-            self._line(place, place.timestamp_ms if ahead else line.at_ms, line)
+            self._line(place, _not_ahead(line.at_ms, place.timestamp_ms), line)
         except (log_envelope.EnvelopeError, request_log.RequestLineError) as error:
             self._reject(error.reason, value, error.detail)
         except UnicodeError as error:
@@ -249,7 +262,7 @@ class _Decoding:
             message = line.message.encode()
             beat = heartbeat_lines.LINE.fullmatch(message)
             if beat:
-                stretch.beat(beat, at_ms, place.offset, place.timestamp_ms)
+                stretch.beat_of(beat, at_ms, place)
             else:
                 stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
                 self._request(stretch, place, at_ms, message)
@@ -324,28 +337,29 @@ class _Decoding:
             on.Source.REQUEST_LOG,
         )
         newest = None
-        for identity, (times, ((line, offset, stamp),)) in stretch.runs.items():
+        for identity, run in stretch.runs.items():
+            times = run.times
             if len(times) > 1:
                 times.sort()
             try:
-                shard, what = heartbeat_lines.heartbeats(line, identity, tuple(times), shard_count)
+                shard, what = heartbeat_lines.heartbeats(run.client, identity, tuple(times), shard_count)
             except UnicodeDecodeError as error:
-                self._reject("not_utf8", line[0], str(error), len(times))
+                self._reject("not_utf8", identity, str(error), len(times))
                 continue
             seen = on.Seen(
                 at_ms=times[-1],
                 source=source,
                 partition=partition,
-                offset=offset,
+                offset=run.offset,
                 index=0,
                 broker=broker,
-                recorded_at_ms=stamp,
+                recorded_at_ms=run.stamp,
                 backlog=backlog,
                 what=what,
             )
             add(shard, seen)
             count += len(times)
-            if newest is None or offset > newest.offset:
+            if newest is None or run.offset > newest.offset:
                 newest = seen
         if newest is not None:
             self._decoded.count("request_log", "heartbeat", count)
@@ -365,6 +379,10 @@ class _Decoding:
 
 _CLOCK = msgspec.json.Decoder(_ClockCopy)
 _broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
+
+
+def _not_ahead(at_ms: int, stamp: int) -> int:
+    return stamp if at_ms > stamp + AHEAD_MAX_MS else at_ms
 
 
 def _possible_names(names: str) -> list[str]:

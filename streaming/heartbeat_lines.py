@@ -26,35 +26,65 @@ _IDENTITY = re.compile(
     _IDENTITY_SHAPE % {b"text": _TEXT, b"generation": rb"(-?\d{1,9})", b"error": rb"(-?\d{1,4})"}
 )
 
-LINE = re.compile(
-    rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] (?:DEBUG|INFO) )?"
+# A line is its head, then WHO, TIMES and FROM between these words, which stand once in a plain line.
+WHO_AFTER = b',"clientId":'
+TIMES_AFTER = b',"totalTimeMs":'
+FROM_AFTER = b',"securityProtocol":'
+SECOND = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+LEVEL = rb"\] (?:DEBUG|INFO) "
+HEAD = (
     rb'Completed request:\{"isForwarded":(?:false|true),"requestHeader":\{"requestApiKey":12,'
-    rb'"requestApiVersion":\d{1,2},"correlationId":-?\d{1,10},"clientId":' + _TEXT + rb","
-    rb'"requestApiKeyName":"HEARTBEAT"\},"request":('
+    rb'"requestApiVersion":\d{1,2},"correlationId":-?'
+)
+"""As far as the digits of the correlation id, of which there are 1 to 10."""
+WHO = (
+    _TEXT
+    + rb',"requestApiKeyName":"HEARTBEAT"\},"request":('
     + _IDENTITY_SHAPE % {b"text": _SKIPPED, b"generation": rb"-?\d{1,9}", b"error": rb"-?\d{1,4}"}
     + rb'),"connection":'
     + _TEXT
-    + rb","
-    rb'"totalTimeMs":'
-    + _MILLIS
-    + rb',"requestQueueTimeMs":'
-    + _MILLIS
-    + rb',"localTimeMs":'
-    + _MILLIS
-    + rb","
-    rb'"remoteTimeMs":' + _MILLIS + rb',"throttleTimeMs":\d++,"responseQueueTimeMs":' + _MILLIS + rb","
-    rb'"sendTimeMs":' + _MILLIS + rb',"securityProtocol":' + _SKIPPED + rb',"principal":' + _TEXT + rb","
-    rb'"listener":' + _SKIPPED + rb',"clientInformation":\{"softwareName":' + _TEXT + rb","
-    rb'"softwareVersion":' + _SKIPPED + rb"\}\}(?: \(kafka\.request\.logger\))?\n?"
+)
+"""Groups: client id, what identifies the member and its answer, connection."""
+_TIMED = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", None, "responseQueueTimeMs", "sendTimeMs")
+TIMES = _MILLIS + b"".join(
+    rb',"throttleTimeMs":\d++' if name is None else rb',"%s":' % name.encode() + _MILLIS for name in _TIMED
+)
+FROM = (
+    _SKIPPED
+    + rb',"principal":'
+    + _TEXT
+    + rb',"listener":'
+    + _SKIPPED
+    + rb',"clientInformation":\{"softwareName":'
+    + _TEXT
+    + rb',"softwareVersion":'
+    + _SKIPPED
+    + rb"\}\}(?: \(kafka\.request\.logger\))?\n?"
+)
+"""Groups: principal, software."""
+
+LINE = re.compile(
+    rb"(?:\[("
+    + SECOND
+    + rb"),(\d{3})"
+    + LEVEL
+    + rb")?"
+    + HEAD
+    + rb"\d{1,10}"
+    + WHO_AFTER
+    + WHO
+    + TIMES_AFTER
+    + TIMES
+    + FROM_AFTER
+    + FROM
 )
 """A whole line. Groups: the second and its milliseconds (both or neither), client id, what identifies
 the member and its answer, connection, principal, software."""
 IDENTITY = 4
-WANTED = (1, 2, IDENTITY)
-"""The groups that differ between lines: the second, its milliseconds, and the identity."""
 CLIENT = (3, 5, 6, 7)
-MILLIS_OF = {b"%03d" % number: number for number in range(1000)}
-"""Three digits as a number."""
+
+ClientTexts = tuple[bytes, bytes, bytes, bytes]
+"""Client id, connection, principal and software, as the line has them."""
 
 
 class Beat(NamedTuple):
@@ -94,21 +124,20 @@ def _client(client_id: bytes, connection: bytes, principal: bytes, software: byt
 
 
 def heartbeats(
-    line: re.Match[bytes], identity: bytes, times: tuple[int, ...], shard_count: int
+    client: ClientTexts, identity: bytes, times: tuple[int, ...], shard_count: int
 ) -> tuple[int, Heartbeats]:
-    """Return the shard and the observation of a run of heartbeats of which ``line`` is the last.
+    """Return the shard and the observation of a run of heartbeats that say the same.
 
     Raises:
         UnicodeDecodeError: a text in the line is not UTF-8.
     """
     beat = _beat(identity, shard_count)
-    client = _client(*line.group(*CLIENT))
     return beat.shard, Heartbeats(
         group=beat.group,
         member_id=beat.member_id,
         generation=beat.generation,
         error_code=beat.error_code,
         times=times,
-        client=client,
+        client=_client(*client),
         instance_id=beat.instance_id,
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from streaming import heartbeat_lines
+from streaming.heartbeat_lines import ClientTexts
 
 Folded = on.Heartbeats | on.CommitsAnswered
 FoldKey = tuple[type[object], str, str, int, int]
@@ -51,6 +52,15 @@ class Fold:
         self.place: Place | None = None
 
 
+class BeatRun(msgspec.Struct):
+    """Heartbeats of one member with one answer, and where the last of them stood."""
+
+    times: list[int]
+    client: ClientTexts
+    offset: int
+    stamp: int
+
+
 class Stretch:
     """What one broker said in one partition between two copies of the clock."""
 
@@ -60,8 +70,8 @@ class Stretch:
         self.partition = partition
         self.backlog = backlog
         self.broker = broker
-        self.runs: dict[bytes, tuple[list[int], list[tuple[re.Match[bytes], int, int]]]] = {}
-        """Identity -> times, and the last line with its offset and timestamp."""
+        self.runs: dict[bytes, BeatRun] = {}
+        """Heartbeats by their identity (``heartbeat_lines``)."""
         self.folds: dict[FoldKey, Fold] = {}
         self.request_seconds: set[int] = set()
         self.heard: dict[on.Source, set[int]] = {}
@@ -75,16 +85,27 @@ class Stretch:
         if known is None or place.offset >= known.offset:
             self.places[source] = place
 
-    def beat(self, line: re.Match[bytes], at_ms: int, offset: int, stamp: int) -> None:
-        """Note a heartbeat by its bytes; it is read when the batch is complete."""
-        self.request_seconds.add(at_ms // 1000)
-        identity = line[heartbeat_lines.IDENTITY]
+    def beat(self, identity: bytes, client: ClientTexts, times: list[int], offset: int, stamp: int) -> None:
+        """Note heartbeats that say the same, the last of them at ``offset``; they are read at the end."""
         run = self.runs.get(identity)
         if run is None:
-            self.runs[identity] = ([at_ms], [(line, offset, stamp)])
+            self.runs[identity] = BeatRun(times, client, offset, stamp)
         else:
-            run[0].append(at_ms)
-            run[1][0] = (line, offset, stamp)
+            run.times += times
+            if offset > run.offset:
+                run.client, run.offset, run.stamp = client, offset, stamp
+
+    def beat_of(self, line: re.Match[bytes], at_ms: int, place: Place) -> None:
+        """Note one heartbeat."""
+        self.request_seconds.add(at_ms // 1000)
+        client_id, connection, principal, software = (line[group] for group in heartbeat_lines.CLIENT)
+        self.beat(
+            line[heartbeat_lines.IDENTITY],
+            (client_id, connection, principal, software),
+            [at_ms],
+            place.offset,
+            place.timestamp_ms,
+        )
 
     def fold(self, what: Folded, place: Place) -> None:
         """Add to the run of the same member with the same answer."""

@@ -98,12 +98,12 @@ class Rota:
         if budget <= 0:
             return []
         self._credit = min(self._credit + budget * ROUTINE_SHARE, budget)
-        turns = self._routine(int(self._credit), frozenset(), now)
-        chosen = [*self._urgent(budget - len(turns), frozenset(turns), now), *turns]
-        if not turns:
-            turns = self._routine(budget - len(chosen), frozenset(chosen), now)
-            chosen += turns
+        turns: list[str] = []
+        self._take_turns(turns, int(self._credit), frozenset(), now)
+        urgent = self._urgent(budget - len(turns), frozenset(turns), now)
+        self._take_turns(turns, budget - len(urgent), frozenset(urgent), now)
         self._credit = max(0.0, self._credit - len(turns))
+        chosen = [*urgent, *turns]
         for group in chosen:
             self._asked_at[group] = now
             self._moved.pop(group, None)
@@ -125,19 +125,18 @@ class Rota:
         found = dict.fromkeys(group for group in (*doubtful, *waiting) if group not in chosen)
         return list(found)[: max(0, count)]
 
-    def _routine(self, count: int, chosen: frozenset[str], now: float) -> list[str]:
+    def _take_turns(self, turns: list[str], most: int, chosen: frozenset[str], now: float) -> None:
         """Go on in the order of shards, within one shard, past those that were asked about lately."""
-        found: list[str] = []
-        if count <= 0:
-            return found
+        if len(turns) >= most:
+            return
+        known = {*chosen, *turns}
         for _ in range(len(self._order)):
             group = self._order[self._next]
-            if found and (len(found) >= count or self._shard_of(group) != self._shard_of(found[0])):
-                break
+            if turns and (len(turns) >= most or self._shard_of(group) != self._shard_of(turns[0])):
+                return
             self._next = (self._next + 1) % len(self._order)
-            if group not in chosen and self._rested(group, ROUTINE_S, now):
-                found.append(group)
-        return found
+            if group not in known and self._rested(group, ROUTINE_S, now):
+                turns.append(group)
 
     def _rested(self, group: str, pause_s: float, now: float) -> bool:
         return now - self._asked_at.get(group, NEVER_S) >= pause_s

@@ -117,6 +117,15 @@ def test_no_round_exceeds_the_budget_and_a_quarter_is_kept_for_turns() -> None:
     assert sum(1 for group in storm if asked[group]) >= 700
 
 
+def test_where_all_is_calm_the_whole_rate_goes_through_all_groups() -> None:
+    """A thousand groups at ten a second: each once in a hundred seconds."""
+    made = rota({f"g-{n % 4}-{n:04}": STABLE for n in range(1_000)})
+    asked: Counter[str] = Counter()
+    for second in range(101):
+        asked.update(made.due(10, float(second)))
+    assert len(asked) == 1_000
+
+
 def test_a_rate_below_one_a_second_serves_both() -> None:
     """Urgent groups and turns share it three to one."""
     made = rota({"g-0-a": PREPARING} | {f"g-1-{n}": STABLE for n in range(9)})

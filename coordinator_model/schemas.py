@@ -403,16 +403,16 @@ def _sized(
     return read
 
 
-def _short_text(field: Field) -> Read:
-    """Return a reader of a non-flexible string: ``_sized`` in one step, since these are everywhere."""
+def _at_once(field: Field, read_sized: Read) -> Read:
+    """Return a reader of something non-flexible with its length: group records are made of these."""
 
     def read(reader: Reader) -> Value:
-        text = reader.short_text()
-        if text is None and not field.nullable:
+        value = read_sized(reader)
+        if value is None:
             raise DecodeError(Fault.BAD_LENGTH, f"{field.name} is null")
-        return text
+        return value
 
-    return Reader.short_text if field.nullable else read
+    return read_sized if field.nullable else read
 
 
 def _nullable_struct(field: Field, body: Read) -> Read:
@@ -439,9 +439,9 @@ def _reader_of(field: Field, version: int, *, flexible: bool) -> Read:
         element = _reader_of(Field(field.name, kind.of), version, flexible=flexible)
         return _sized(field, length, lambda reader, count: reader.array(count, element))
     if kind is STRING:
-        return _sized(field, length, Reader.text) if flexible else _short_text(field)
+        return _sized(field, length, Reader.text) if flexible else _at_once(field, Reader.short_text)
     if kind is BYTES:
-        return _sized(field, length, Reader.take)
+        return _sized(field, length, Reader.take) if flexible else _at_once(field, Reader.blob)
     return _PRIMITIVES[kind]
 
 

@@ -97,7 +97,11 @@ class Reader:
 
     def int16(self) -> int:
         """Return a signed 16-bit integer."""
-        value: int = _INT16.unpack_from(self._data, self._advance(2))[0]
+        start = self._position
+        if start + 2 > self._end:
+            self._advance(2)
+        self._position = start + 2
+        value: int = _INT16.unpack_from(self._data, start)[0]
         return value
 
     def uint16(self) -> int:
@@ -107,12 +111,20 @@ class Reader:
 
     def int32(self) -> int:
         """Return a signed 32-bit integer."""
-        value: int = _INT32.unpack_from(self._data, self._advance(4))[0]
+        start = self._position
+        if start + 4 > self._end:
+            self._advance(4)
+        self._position = start + 4
+        value: int = _INT32.unpack_from(self._data, start)[0]
         return value
 
     def int64(self) -> int:
         """Return a signed 64-bit integer."""
-        value: int = _INT64.unpack_from(self._data, self._advance(8))[0]
+        start = self._position
+        if start + 8 > self._end:
+            self._advance(8)
+        self._position = start + 8
+        value: int = _INT64.unpack_from(self._data, start)[0]
         return value
 
     def uvarint(self) -> int:
@@ -166,6 +178,17 @@ class Reader:
                     raise DecodeError(Fault.BAD_UTF8, error.reason) from None
         size = self.short_length()
         return None if size is None else self.text(size)
+
+    def blob(self) -> bytes | None:
+        """Return non-flexible bytes; None is null. As ``take`` behind ``int_length``, in one call."""
+        start = self._position + 4
+        if start <= self._end:
+            size: int = _INT32.unpack_from(self._data, start - 4)[0]
+            if 0 <= size <= self._end - start:
+                self._position = start + size
+                return self._data[start : start + size]
+        length = self.int_length()
+        return None if length is None else self.take(length)
 
     def text(self, size: int) -> str:
         """Return ``size`` bytes of UTF-8."""

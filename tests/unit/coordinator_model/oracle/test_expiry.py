@@ -137,6 +137,16 @@ def test_an_open_transaction_keeps_offset_and_group() -> None:
     assert stage.state() is STATES.DEAD
 
 
+def test_a_group_that_has_nothing_but_an_open_transaction_stays() -> None:
+    """Until its offsets are known not to be."""
+    stage = Stage()
+    stage.commit_in_transaction()
+
+    stage.wait(CHECK_MS)
+
+    assert stage.state() is STATES.EMPTY
+
+
 def test_an_expiry_of_its_own_overrides_the_retention() -> None:
     """As old clients asked for."""
     stage = Stage()

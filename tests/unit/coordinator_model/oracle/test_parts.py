@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +15,28 @@ from coordinator_model.oracle.java_order import JavaMap, copied_order, put_in_or
 from coordinator_model.oracle.lines import play
 from coordinator_model.oracle.timers import Timers
 from tests.unit.coordinator_model.oracle.stage import REBALANCE_MS, Stage, offers
+
+PAYMENTS = [
+    f"payments-{number}-{UUID(int=((number * 0x9E3779B97F4A7C15) % 2**64) << 64 | number * 31)}"
+    for number in range(14)
+]
+"""Member ids whose order a real Java was asked for (17, ``HashMap`` and ``HashSet``)."""
+
+
+def test_members_are_walked_over_as_java_does() -> None:
+    """Five members in a table of 16 buckets, fourteen in one of 32."""
+    few, many = put_in_order(PAYMENTS[:5]), put_in_order(PAYMENTS)
+
+    assert [PAYMENTS.index(one) for one in few] == [3, 0, 1, 2, 4]
+    assert [PAYMENTS.index(one) for one in many] == [5, 6, 2, 12, 8, 3, 13, 0, 7, 1, 4, 9, 10, 11]
+    assert copied_order(PAYMENTS) == many
+
+
+def test_of_two_strategies_with_equal_votes_java_takes_the_first_in_its_order() -> None:
+    """Not the one that was counted first."""
+    names = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+
+    assert put_in_order(names) == ["sticky", "range", "roundrobin", "cooperative-sticky"]
 
 
 def test_a_map_is_walked_over_by_hash() -> None:

@@ -243,6 +243,19 @@ def test_a_new_rebalance_stops_that_timer() -> None:
     assert "late_timer" not in stage.kinds()
 
 
+def test_that_timer_does_not_ring_in_the_next_join_phase() -> None:
+    """Although the join phase lasts beyond its time."""
+    stage = Stage()
+    leader, followers = _completing(stage, 2)
+    stage.wait(3_000)
+    stage.join(leader, protocols=offers("range", "more"), rebalance_timeout_ms=60_000)
+
+    stage.wait(5_000)
+
+    assert (stage.state(), stage.members()) == (STATES.PREPARING_REBALANCE, {leader, *followers})
+    assert "late_timer" not in stage.kinds()
+
+
 # --- legal moves --------------------------------------------------------------------------------------
 
 

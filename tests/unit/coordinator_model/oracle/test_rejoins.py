@@ -165,6 +165,29 @@ def test_handed_out_ids_do_not_count_for_the_size() -> None:
     assert len(stage.members()) == 2
 
 
+def test_who_is_turned_away_loses_the_id() -> None:
+    """When there is room again it is unknown."""
+    stage = Stage(group_max_size=1)
+    first, second = member_of(stage.join()), member_of(stage.join())
+    stage.join(first)
+    assert error_of(stage.join(second)) is Errors.GROUP_MAX_SIZE_REACHED
+    stage.leave(first)
+
+    assert error_of(stage.join(second)) is Errors.UNKNOWN_MEMBER_ID
+
+
+def test_who_waits_already_can_ask_again_in_a_full_group() -> None:
+    """It holds its place."""
+    stage = Stage(group_max_size=1)
+    member = member_of(stage.join())
+    stage.join(member)
+
+    again = stage.join(member)
+    stage.wait(DELAY_MS)
+
+    assert error_of(again) is Errors.NONE
+
+
 @pytest.mark.parametrize("version", [3, 9])
 @pytest.mark.parametrize("instance", [None, "i"], ids=["dynamic", "static"])
 def test_a_full_group_takes_nobody_when_stable(instance: str | None, version: int) -> None:

@@ -15,6 +15,8 @@ SAMPLE_BYTES_MAX = 512
 CONTRADICTIONS_MAX = 100
 MOVES_MAX = 200
 TOPICS_MAX = 10_000
+REQUEST_LOGGER = "kafka.request.logger"
+"""Its level, which can be changed at run time, stands among a broker's settings under this name."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

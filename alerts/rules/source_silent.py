@@ -2,7 +2,8 @@
 
 Two things prove it.  The topic told what the broker's log should have told before (contradiction);
 or its request log spoke regularly and now does not, while commits or other brokers' request logs go
-on.  The INFO log's silence alone proves nothing: a healthy quiet cluster logs nothing for hours.
+on, and the broker did not say that this log is off.  The INFO log's silence alone proves nothing: a
+healthy quiet cluster logs nothing for hours.
 """
 
 import msgspec
@@ -12,7 +13,7 @@ from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, span, times
-from coordinator_model.cluster import ClusterState
+from coordinator_model.cluster import REQUEST_LOGGER, ClusterState
 from coordinator_model.observations import Source
 
 NAME = "SourceSilent"
@@ -22,6 +23,9 @@ CONTRADICTED_MS = 10 * 60_000
 
 GIVE_UP_MS = 60 * 60_000
 """A request log that was silent for so long is taken for switched off on purpose."""
+
+_ON = ("DEBUG", "TRACE", "ALL")
+"""Levels at which Kafka logs requests."""
 
 _SAMPLE_SHARE = 2
 """The request logs are looked at twice in each ``after``."""
@@ -143,6 +147,8 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
         is_regular = watch.heard_ms - watch.regular_since_ms >= _REGULAR_SHARE * after_ms
         if now_ms - watch.heard_ms < after_ms or not is_regular:
             continue
+        if _is_off(state, broker):
+            continue
         if _goes_on(state, broker, watch.heard_ms, after_ms) and not _moved(state, watch.heard_ms - after_ms):
             sentence = (
                 f"The request log of broker {broker} spoke regularly until {clock(watch.heard_ms)} and "
@@ -151,6 +157,11 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
             )
             found.append(_Loss(broker, Source.REQUEST_LOG, watch.heard_ms, sentence))
     return found
+
+
+def _is_off(state: ClusterState, broker: int) -> bool:
+    """Say whether the broker told that its request log is switched off: that is no loss."""
+    return state.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
 
 
 def _goes_on(state: ClusterState, broker: int, heard_ms: int, after_ms: int) -> bool:

@@ -37,7 +37,8 @@ ROUND_S = 1.0
 LOOK_S = 5.0
 LISTED_PER_S = 1_000
 """A list of all groups is asked for less often the longer it is: so many lines a second."""
-SETTINGS_S = 600.0
+SETTINGS_S = 20.0
+"""The level of the request log is among them, and its silence is an alert after a minute."""
 TOPICS_S = 60.0
 TOPICS_MAX = 2_000
 REFUSED_S = 30.0

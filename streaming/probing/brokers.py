@@ -12,6 +12,7 @@ from kafka.admin import ConfigResourceType, KafkaAdminClient
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from coordinator_model.cluster import REQUEST_LOGGER
 from coordinator_model.records import assigned_partitions, subscribed_topics
 from coordinator_model.states import GroupState
 from streaming.decoding_control import GroupAnswer, MemberAnswer
@@ -159,16 +160,21 @@ class Brokers:
         return described
 
     def settings(self, broker: int) -> dict[str, str]:
-        """Return a broker's settings on which groups depend.
+        """Return a broker's settings on which groups depend, and its request log's level if it tells that.
 
         Raises:
             NotAllowedError: we lack DESCRIBE_CONFIGS on the cluster.
             kafka.errors.KafkaError: it does not answer.
         """
-        resource = (ConfigResourceType.BROKER.value, str(broker), list(SETTINGS))
-        (told,) = self._send(DescribeConfigsRequest(resources=[resource]), broker).results
+        resources = [
+            (ConfigResourceType.BROKER.value, str(broker), list(SETTINGS)),
+            (ConfigResourceType.BROKER_LOGGER.value, str(broker), [REQUEST_LOGGER]),
+        ]
+        told, *of_loggers = self._send(DescribeConfigsRequest(resources=resources), broker).results
         _fail_on(told.error_code, "DescribeConfigs")
-        return {one.name: one.value for one in told.configs if one.value is not None and one.name in SETTINGS}
+        configs = [*told.configs, *(one for logger in of_loggers for one in logger.configs)]
+        wanted = {*SETTINGS, REQUEST_LOGGER}
+        return {one.name: one.value for one in configs if one.value is not None and one.name in wanted}
 
 
 def _fail_on(error_code: int, request: str) -> None:

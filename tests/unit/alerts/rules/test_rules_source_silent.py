@@ -88,6 +88,32 @@ def test_it_resolves_when_the_log_is_heard_again(tower: Watchtower) -> None:
     assert tower.alerts[-1].ends_at_ms == T0 + tower.now_ms
 
 
+@pytest.mark.parametrize(("level", "told"), [("WARN", 0), ("OFF", 0), ("DEBUG", 1), (None, 1)])
+def test_a_request_log_that_was_switched_off_is_not_lost(
+    tower: Watchtower, level: str | None, told: int
+) -> None:
+    """The broker says which level its request logger has; one that cannot be asked may have lost lines."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.run(20_000)
+    if level is not None:
+        tower.state.brokers[1] = {"kafka.request.logger": level}
+    tower.run(30 * MINUTE)
+
+    assert len(tower.alerts) == told
+
+
+def test_one_who_learns_late_that_it_was_switched_off_resolves(tower: Watchtower) -> None:
+    """The alert that was fired meanwhile ends with the answer."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.run(2 * MINUTE)
+    tower.state.brokers[1] = {"kafka.request.logger": "INFO"}
+    tower.ask()
+
+    assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+
+
 def test_a_second_broker_is_another_revision(tower: Watchtower) -> None:
     """One open alert for the cluster."""
     tower.run(10 * MINUTE)

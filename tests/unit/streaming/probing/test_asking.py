@@ -105,7 +105,12 @@ class Paper:
 
     def _DescribeConfigs(self, request: Any, _: Any) -> Any:  # noqa: N802 - Kafka's name
         configs = [Bag(name="group.max.size", value="9"), Bag(name="broker.id", value="1")]
-        return Bag(results=[Bag(error_code=self.settings_error, configs=configs)])
+        loggers = [Bag(name="kafka.request.logger", value="DEBUG")]
+        results = [
+            Bag(error_code=self.settings_error, configs=configs),
+            Bag(error_code=self.settings_error, configs=[] if self.settings_error else loggers),
+        ]
+        return Bag(results=results)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -237,7 +242,7 @@ def test_leaders_settings_and_partition_counts_are_written_when_they_change() ->
     assert [r["leaders"] for r in one.written("leaders")] == [{str(n): [1, 7] for n in range(SHARDS)}]
     assert [r["partitions"] for r in one.written("topics")] == [{"orders": 3}]
     assert [r["brokers"] for r in one.written("brokers")] == [
-        {"1": {"group.max.size": "9"}, "2": {"group.max.size": "9"}}
+        {broker: {"group.max.size": "9", "kafka.request.logger": "DEBUG"} for broker in ("1", "2")}
     ]
     one.paper.leaders[2] = 2
     one.at(20.0)

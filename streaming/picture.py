@@ -9,6 +9,7 @@ import msgspec
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.exporter import ClusterSample
 from coordinator_model.group import Transition
+from coordinator_model.reconciling import KINDS
 from coordinator_model.states import GroupState
 from streaming.api import ClusterDetail, Divergence
 from streaming.lag import ClusterEnds
@@ -209,7 +210,8 @@ def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
         groups=len(known.groups),
         events={(source, kind): count for source, kind, count in report.events},
         undecodable={(source, why): count for source, why, count in report.undecodable},
-        divergences=_larger(known.divergences, report.divergences),
+        # Those that can be foreseen exist at 0: ``rate`` misses a first value that appears out of nothing.
+        divergences=_larger(dict.fromkeys(KINDS, 0) | known.divergences, report.divergences),
         newest_ms=report.newest_ms,
         answers={
             "agreeing": agreement.agreeing,

@@ -7,6 +7,7 @@ decided by the modules of the requests, and ``Shard.move`` alone changes ``Group
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from coordinator_model.group import CauseKind
 from coordinator_model.oracle.errors import Errors, IllegalStateError, RefusedError
 from coordinator_model.oracle.java_order import JavaMap, put_in_order
 from coordinator_model.oracle.outcomes import Ticket
@@ -110,6 +111,8 @@ class Group:
     subscribed_topics: frozenset[str] | None = None
     """None: not known, which for consumers means that every topic may be one of theirs."""
     new_member_added: bool = False
+    last_gone: CauseKind = CauseKind.ALL_MEMBERS_LEFT
+    """How the latest member went; it tells why a group is empty (Kafka does not keep it)."""
 
     # --- what it is ---
 

@@ -1,5 +1,7 @@
 """LeaveGroup of all versions (Kafka: ``classicGroupLeave``)."""
 
+from coordinator_model.coordinator_reasons import POLL_TIMEOUT_REASON
+from coordinator_model.group import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.due import SessionDue
 from coordinator_model.oracle.errors import Errors, RefusedError
@@ -89,6 +91,8 @@ def _remove_member(shard: Shard, group: Group, member_id: str, reason: str) -> E
     member = group.members[member_id]
     phases.answer_join(shard, member, JoinGroupResponse(error_code=Errors.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
+    is_late = reason.startswith(POLL_TIMEOUT_REASON)
+    group.last_gone = CauseKind.POLL_TIMEOUT if is_late else CauseKind.ALL_MEMBERS_LEFT
     return Errors.NONE
 
 

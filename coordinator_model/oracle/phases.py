@@ -90,6 +90,7 @@ def _remove_missing_dynamic(shard: Shard, group: Group) -> None:
     removed = put_in_order(missing)
     for member_id in removed:
         group.remove(member_id)
+        group.last_gone = CauseKind.REBALANCE_TIMEOUT
         shard.cancel_timer(SessionDue(group.group_id, member_id))
     if removed:
         shard.host.log(log_lines.not_rejoined(group, removed))
@@ -121,7 +122,7 @@ def _next_generation(shard: Shard, group: Group) -> Result:
         return NOTHING
     group.protocol_name = None
     group.subscribed_topics = group.compute_subscribed_topics()
-    shard.move(group, GroupState.EMPTY, CauseKind.ALL_MEMBERS_LEFT)
+    shard.move(group, GroupState.EMPTY, group.last_gone)
     group.pending_syncs.clear()
     shard.host.log(log_lines.emptied(group))
 
@@ -241,6 +242,7 @@ def on_sync_due(shard: Shard, due: SyncDue) -> Result:
         return NOTHING
     for member_id in late:
         group.remove(member_id)
+        group.last_gone = CauseKind.SYNC_TIMEOUT
         shard.cancel_timer(SessionDue(group.group_id, member_id))
     return prepare(shard, group, f"Removing {printed(late)} on pending sync request expiration")
 

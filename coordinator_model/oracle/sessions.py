@@ -1,5 +1,6 @@
 """Heartbeats, and members that are not heard of (Kafka: ``classicGroupHeartbeat``, ``expireClassic…``)."""
 
+from coordinator_model.group import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.due import SessionDue
 from coordinator_model.oracle.errors import Errors, RefusedError
@@ -56,6 +57,7 @@ def _remove(shard: Shard, group: Group, member: Member) -> Result:
     # A new member can expire in its parked join; told 25, a client that still lives joins again.
     phases.answer_join(shard, member, JoinGroupResponse(error_code=Errors.UNKNOWN_MEMBER_ID))
     group.remove(member.member_id)
+    group.last_gone = CauseKind.SESSION_TIMEOUT
     if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         reason = f"removing member {member.member_id} on heartbeat expiration."
         return phases.prepare_or_complete(shard, group, reason)

@@ -161,6 +161,8 @@ class Shard:
             told = reason_of(reason)
             cause = CauseKind(told.kind)
             member_id = next(iter(told.member_ids), "")
+        if cause is CauseKind.MEMBER_LEFT and group.last_gone is CauseKind.POLL_TIMEOUT:
+            cause = CauseKind.POLL_TIMEOUT
         group.previous_state, group.state = group.state, to_state
         group.state_since_ms = self.now_ms
         self.host.moved(group, group.previous_state, to_state, cause, member_id=member_id, reason=reason)

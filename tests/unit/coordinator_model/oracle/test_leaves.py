@@ -80,6 +80,16 @@ def test_old_versions_have_one_member_and_its_error_on_top(version: int) -> None
     assert stage.state() is STATES.EMPTY
 
 
+def test_a_member_that_missed_its_poll_interval_says_so() -> None:
+    """The Java client's reason is the cause of both moves."""
+    stage = Stage()
+    (member,) = stage.stable()
+
+    stage.leave(MemberIdentity(member_id=member, reason="consumer poll timeout has expired."))
+
+    assert [move[3] for move in stage.moves()[-2:]] == ["poll_timeout", "poll_timeout"]
+
+
 def test_a_group_without_a_name() -> None:
     """24 on top."""
     assert error_of(Stage().leave(NOBODY, group_id="")) is Errors.INVALID_GROUP_ID

@@ -102,7 +102,7 @@ def test_if_nobody_rejoins_the_group_is_empty() -> None:
 
     stage.wait(REBALANCE_MS)
 
-    assert stage.moves()[-1] == (stage.now_ms, STATES.EMPTY, 2, "all_members_left")
+    assert stage.moves()[-1] == (stage.now_ms, STATES.EMPTY, 2, "rebalance_timeout")
     assert stage.written()[-1] == GroupMetadata(
         group="g", protocol_type="consumer", generation=2, current_state_timestamp=stage.now_ms
     )
@@ -185,7 +185,7 @@ def test_without_any_sync_the_group_is_empty_after_the_rebalance_timeout() -> No
 
     assert stage.moves()[-2:] == [
         (began_ms + 7_000, STATES.PREPARING_REBALANCE, 1, "sync_timeout"),
-        (began_ms + 7_000, STATES.EMPTY, 2, "all_members_left"),
+        (began_ms + 7_000, STATES.EMPTY, 2, "sync_timeout"),
     ]
 
 

@@ -260,7 +260,7 @@ def test_once_its_first_join_is_answered_a_member_has_its_session_timeout() -> N
     assert stage.state() is STATES.EMPTY
     assert stage.moves()[-2:] == [
         (DELAY_MS + SESSION_MS, STATES.PREPARING_REBALANCE, 1, "session_timeout"),
-        (DELAY_MS + SESSION_MS, STATES.EMPTY, 2, "all_members_left"),
+        (DELAY_MS + SESSION_MS, STATES.EMPTY, 2, "session_timeout"),
     ]
 
 

@@ -87,7 +87,7 @@ def test_if_all_static_members_are_missing_the_join_timer_is_set_again() -> None
     stage.wait(REBALANCE_MS)
 
     assert stage.kinds().count("nobody_rejoined") == 2
-    assert stage.moves()[-1] == (began_ms + 150_000, STATES.EMPTY, 2, "all_members_left")
+    assert stage.moves()[-1] == (began_ms + 150_000, STATES.EMPTY, 2, "session_timeout")
 
 
 def test_a_static_member_expires_like_any_other() -> None:

@@ -342,11 +342,11 @@ def order_key(held: Held) -> tuple[int, int, int, int, int]:
 def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
     """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
     times = run.times
+    if times[-1] < limit_ms and run.floor_ms < limit_ms:
+        return run, None
     count = run.count_before(limit_ms)
     if count == 0:
         return None, run
-    if count == len(times):
-        return run, None
     return part(run, times[:count]), part(run, times[count:])
 
 

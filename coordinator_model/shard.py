@@ -133,8 +133,8 @@ class Shard:
     def _work_off(self, held: list[Held], now_ms: int) -> None:
         """Apply ``held`` and the released runs, and fire deadlines, up to just before ``now_ms``."""
         index = 0
-        every_run = [run for runs in self._runs.values() for run in runs]
-        self._live_ms = self._first_live_ms(held, every_run)
+        if self.header.live_since_ms < 0:
+            self._live_ms = self._first_live_ms(held, [run for runs in self._runs.values() for run in runs])
         self._cursor_ms = self.header.done_ms
         while True:
             next_ms = self._next_ms(held, index, now_ms)
@@ -211,8 +211,8 @@ class Shard:
                 continue
             if self._is_first_word(one.seen):
                 return singles, index, one
-            if isinstance(one.seen.what, on.GroupObservation):
-                singles.setdefault(one.seen.what.group, []).append(one)
+            for name in routing.groups_named(one.seen.what, self.header):
+                singles.setdefault(name, []).append(one)
         return singles, index, None
 
     def _is_first_word(self, seen: Seen) -> bool:

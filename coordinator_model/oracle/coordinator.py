@@ -79,11 +79,12 @@ class Coordinator:
         self.config = config or Config()
         self.now_ms = start_ms
         self.outcomes: list[Outcome] = []
+        self.made_ids: list[str] = []
+        """Every member id that was made, in order, whether its client has been told or not."""
         self._epoch = 0
         self._runs = True
         self._timers = Timers()
         self._tickets = count(1)
-        self._ids = count(1)
         self._writes = count(1)
         self._member_ids = member_ids
         self._partition = Partition(appended=self._appended, skipped=self._end_transaction)
@@ -355,7 +356,8 @@ class Coordinator:
 
     def new_member_id(self, prefix: str) -> str:
         """Make a member id."""
-        return self._member_ids(prefix, next(self._ids))
+        self.made_ids.append(self._member_ids(prefix, len(self.made_ids) + 1))
+        return self.made_ids[-1]
 
 
 def _forgotten(_: Result, __: Errors) -> None:

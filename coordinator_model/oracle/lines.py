@@ -1,6 +1,7 @@
 """A coordinator as text: what happens to it as JSON lines in, what it does as JSON lines out."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,6 +17,7 @@ class Advance(msgspec.Struct, frozen=True, kw_only=True, tag="Advance", forbid_u
 
 
 Input: TypeAlias = Request | Event | Advance | Config
+_MADE_ID = re.compile(r"\$[0-9]{1,9}")
 
 
 def play(lines: Iterable[str]) -> Iterator[str]:
@@ -23,6 +25,7 @@ def play(lines: Iterable[str]) -> Iterator[str]:
 
     A line is an object with ``at_ms``, ``type`` (the name of a request or event, ``Advance``, or in the
     first line ``Config``, which needs no time) and the fields of that type.  Blank lines are skipped.
+    A string ``"$2"`` stands for the second member id that the coordinator made.
 
     Raises:
         ValueError: a line cannot be read; the message has its number.
@@ -45,7 +48,7 @@ def _feed(coordinator: Coordinator, line: str) -> Coordinator:
     if not isinstance(fields, dict):
         raise ValueError("not an object")
     at_ms = fields.pop("at_ms", None)
-    said: Input = msgspec.convert(fields, Input)
+    said: Input = msgspec.convert(_with_ids(fields, coordinator.made_ids), Input)
     if isinstance(said, Config):
         if coordinator.outcomes or coordinator.now_ms:
             raise ValueError("Config comes first; later it is Configure")
@@ -59,6 +62,19 @@ def _feed(coordinator: Coordinator, line: str) -> Coordinator:
     else:
         coordinator.event(at_ms, said)
     return coordinator
+
+
+def _with_ids(value: Any, made: Sequence[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_ids(one, made) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_ids(one, made) for one in value]
+    if not isinstance(value, str) or not _MADE_ID.fullmatch(value):
+        return value
+    number = int(value[1:])
+    if not 1 <= number <= len(made):
+        raise ValueError(f"{value}: {len(made)} member ids were made so far")
+    return made[number - 1]
 
 
 def _encode(outcome: Outcome) -> str:

@@ -23,6 +23,9 @@ PAYMENTS = [
 """Member ids whose order a real Java was asked for (17, ``HashMap`` and ``HashSet``)."""
 
 
+ROOT = Path(__file__).parents[4]
+
+
 def test_members_are_walked_over_as_java_does() -> None:
     """Five members in a table of 16 buckets, fourteen in one of 32."""
     few, many = put_in_order(PAYMENTS[:5]), put_in_order(PAYMENTS)
@@ -101,12 +104,25 @@ def test_a_coordinator_can_be_driven_by_json_lines() -> None:
     assert {one["at_ms"] for one in told} == {0, 100}
 
 
+def test_ids_that_were_made_have_short_names() -> None:
+    """Whoever writes lines by hand cannot know them."""
+    lines = (
+        '{"at_ms": 0, "type": "JoinGroup", "group_id": "g"}',
+        '{"at_ms": 1, "type": "LeaveGroup", "group_id": "g", "members": [{"member_id": "$1"}]}',
+    )
+
+    told = [json.loads(line) for line in play(lines)]
+
+    assert told[-1]["response"]["members"][0]["error_code"] == 0
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
         ('{"at_ms": 0, "type": "Nonsense"}', "line 2: .*Nonsense"),
         ('{"type": "JoinGroup", "group_id": "g"}', "line 2: at_ms is missing"),
         ('{"at_ms": 0, "type": "JoinGroup", "group": "g"}', "line 2: .*group"),
+        ('{"at_ms": 1, "type": "JoinGroup", "group_id": "$9"}', "line 2: .*1 member ids were made"),
         ("[]", "line 2: not an object"),
         ("{", "line 2: "),
         ('{"type": "Config"}', "line 2: Config comes first"),
@@ -130,6 +146,19 @@ def test_the_command_reads_a_file(tmp_path: Path) -> None:
     assert (good.returncode, good.stdout.splitlines()) == (0, list(play(LINES)))
     assert bad.returncode == 2
     assert "none" in bad.stderr
+
+
+def test_the_readmes_examples_work() -> None:
+    """The one in Python, and the one in JSON lines."""
+    readme = (ROOT / "coordinator_model" / "oracle" / "README.md").read_text()
+    code = readme.partition("```python\n")[2].partition("```")[0]
+    lines = [line for line in readme.splitlines() if line.startswith('{"') and "Moved" not in line]
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = [json.loads(line) for line in play(lines)]
+
+    assert "to_state=<GroupState.STABLE" in ran.stdout
+    assert [one["to_state"] for one in told if one["type"] == "Moved"][-1] == "Empty"
 
 
 def test_every_line_of_a_life_is_understood_by_the_mirror() -> None:

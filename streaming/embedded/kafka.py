@@ -229,7 +229,7 @@ class EmbeddedKafka:
             self._write_files(broker)
         self._format([broker for broker in brokers if not self._is_formatted(broker)], java)
         for broker in brokers:
-            options = [f"-Xmx{self.plan.heap}", "-Xms128m", self._write_logging(broker)]
+            options = [f"-Xmx{self.plan.heap}", "-Xms128m", *self._write_logging(broker)]
             self._run([*java, *options, "kafka.Kafka"], broker, self._pid_file(broker))
 
     def _write_files(self, broker: int) -> None:
@@ -238,16 +238,16 @@ class EmbeddedKafka:
         properties = broker_properties(self.plan, broker, folder)
         (folder / "server.properties").write_text(properties, encoding="utf-8")
 
-    def _write_logging(self, broker: int) -> str:
-        """Writes what the broker's log4j reads, and returns the option that names it."""
+    def _write_logging(self, broker: int) -> list[str]:
+        """Writes what the broker's log4j reads, and returns the options that name it."""
         logging, folder = self._logging(broker), self.folder(broker)
         if self.plan.release.log4j == 1:
             path = folder / "log4j.properties"
-            path.write_text(log4j1_properties(logging), encoding="utf-8")
-            return f"-Dlog4j.configuration=file:{path}"
+            path.write_text(self.log4j1_text(logging), encoding="utf-8")
+            return [f"-Dkafka.logs.dir={folder / 'logs'}", f"-Dlog4j.configuration=file:{path}"]
         path = folder / "log4j2.yaml"
         path.write_text(self.log4j2_text(logging), encoding="utf-8")
-        return f"-Dlog4j2.configurationFile={path}"
+        return [f"-Dlog4j2.configurationFile={path}"]
 
     def _is_formatted(self, broker: int) -> bool:
         return (self.folder(broker) / "data" / "meta.properties").exists()
@@ -284,6 +284,10 @@ class EmbeddedKafka:
     def log4j2_text(self, logging: Logging) -> str:
         """The log4j2.yaml of one broker; a test that tries another one overrides this."""
         return log4j2_yaml(logging)
+
+    def log4j1_text(self, logging: Logging) -> str:
+        """The log4j.properties of one broker before Kafka 4; to be overridden as well."""
+        return log4j1_properties(logging)
 
     # --- readiness --------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Any, Self
 import httpx
 from kafka.structs import TopicPartition
 
+from coordinator_model.log_envelope import Line, open_record
 from streaming.kafka_io import KafkaAddress, admin_client, consumer
 
 PATIENCE_S = 240.0
@@ -230,6 +231,26 @@ def records_of(address: KafkaAddress, topic: str) -> list[tuple[bytes, Any]]:
         while any(reader.position(one) < ends[one] for one in partitions):
             for records in reader.poll(timeout_ms=200).values():
                 found += [(record.value, json.loads(record.value)) for record in records if record.value]
+        return found
+    finally:
+        reader.close()
+
+
+def lines_of(address: KafkaAddress, topic: str = "groupwatch-events") -> list[tuple[Line, int]]:
+    """Return every line that was shipped, opened as the monitor does it, with its record's timestamp."""
+    reader = consumer(address)
+    try:
+        partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
+        reader.assign(partitions)
+        reader.seek_to_beginning()
+        ends = reader.end_offsets(partitions)
+        found = []
+        while any(reader.position(one) < ends[one] for one in partitions):
+            for records in reader.poll(timeout_ms=200).values():
+                found += [
+                    (open_record(one.value, key=one.key, timestamp_ms=-1, timezone="UTC"), one.timestamp)
+                    for one in records
+                ]
         return found
     finally:
         reader.close()

@@ -1,11 +1,30 @@
 """Brokers before Kafka 4 (Scala coordinator, log4j 1): they start, and the mirror agrees with them."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.embedded.log4j2 import Logging
+from tests.live.members import Member
 from tests.live.schedule import Outcome, Schedule, run
+from tests.live.stage import await_that, lines_of
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+def _fetch(version: str, config: pytest.Config) -> None:
+    """Have the jars, or skip and say why; a download must not look like a hang behind pytest's capture."""
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+    try:
+        ensure_jars("broker", version, tell=reporter.write_line)
+        ensure_jars("connector", tell=reporter.write_line)
+    except JarError as error:
+        pytest.skip(f"no jars of Kafka {version}: {error}")
 
 
 @pytest.fixture(
@@ -18,18 +37,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A short schedule on a real broker of each version; its jars are fetched when first asked for."""
     schedule: Schedule = request.param
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-
-    def tell(line: str) -> None:
-        """Past pytest's capture: a download of half a minute must not look like a hang."""
-        if reporter is not None:
-            reporter.write_line(line)
-
-    try:
-        ensure_jars("broker", schedule.version, tell=tell)
-        ensure_jars("connector", tell=tell)
-    except JarError as error:
-        pytest.skip(f"no jars of Kafka {schedule.version}: {error}")
+    _fetch(schedule.version, request.config)
     return run(schedule, tmp_path_factory.mktemp(schedule.version))
 
 
@@ -52,3 +60,39 @@ def test_every_line_of_an_older_coordinator_is_known(outcome: Outcome) -> None:
     broken = [line for line in outcome.metrics.splitlines() if line.startswith("groupwatch_undecodable")]
 
     assert (strange, broken) == ([], [])
+
+
+class FromDeploy(EmbeddedKafka):
+    """A cluster whose brokers log as operators are told to."""
+
+    def log4j1_text(self, logging: Logging) -> str:
+        """Return the file from deploy/."""
+        return (DEPLOY / "log4j-kafka3-to-file.properties").read_text()
+
+
+def test_the_file_from_deploy_writes_what_shippers_need(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Three brokers of Kafka 3 with the file that operators copy: each line arrives under its broker's id."""
+    _fetch("3.9.2", request.config)
+    with FromDeploy(tmp_path, brokers=3, version="3.9.2", offsets_partitions=3, heap="256m") as kafka:
+        kafka.create_topic("orders", partitions=3)
+        member = Member(kafka.bootstrap_servers, "deployed", "deployed-1")
+        member.start()
+        try:
+            await_that(lambda: _told(kafka, "Stabilized group deployed generation 1"), "the log's line")
+            await_that(lambda: _told(kafka, '"requestApiKeyName":"HEARTBEAT"'), "a heartbeat's line")
+        finally:
+            member.close()
+        await_that(lambda: _told(kafka, "Group deployed with generation 2 is now empty"), "the last line")
+        brokers = {line.broker for line, _ in lines_of(kafka.address)}
+
+    assert brokers == {1, 2, 3}
+
+
+def _told(kafka: EmbeddedKafka, text: str) -> bool:
+    """Say whether a line is there, under a broker's id and with the time at which it was written."""
+    return any(
+        text in line.message and line.broker > 0 and 0 < line.at_ms <= recorded_at_ms
+        for line, recorded_at_ms in lines_of(kafka.address)
+    )

@@ -11,11 +11,12 @@ from coordinator_model.causes import (
     cause_by,
     emptied,
     gone_for_good,
-    start_by_arrival,
     start_before_emptiness,
+    start_by_arrival,
     start_by_emptiness,
     start_by_record,
 )
+from coordinator_model.claims import forget, note_commit
 from coordinator_model.endings import create, end
 from coordinator_model.group import Basis, Cause, CauseKind, Group
 from coordinator_model.members import adopt_members, everybody_left, resume_members, update_members
@@ -30,7 +31,6 @@ from coordinator_model.sessions import end_silent, start_by_absence
 from coordinator_model.silence import was_heard
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
-
 
 GAP_TOLD_MAX = 16
 """Generations without a record that are told one by one; more of them in one gap are only counted."""
@@ -253,11 +253,13 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
 def _commit(turn: Turn, commit: Commit) -> None:
     group = turn.group
     if commit.offset is not None:
+        note_commit(group, commit.topic, commit.partition, commit.offset, commit.committed_at_ms)
         topic = group.commits.setdefault(commit.topic, {})
         topic[commit.partition] = (commit.offset, commit.committed_at_ms)
         group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
         group.offsets_gone_ms = -1
         return
+    forget(group, commit.topic, commit.partition)
     partitions = group.commits.get(commit.topic)
     if partitions is None or partitions.pop(commit.partition, None) is None:
         return

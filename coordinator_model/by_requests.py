@@ -10,6 +10,7 @@ from typing import Any
 
 from coordinator_model.by_log import how_it_left
 from coordinator_model.causes import cause_by, start_by_newcomer
+from coordinator_model.claims import claim
 from coordinator_model.disproof import disprove, explain_start
 from coordinator_model.endings import end, told_deleted
 from coordinator_model.group import Basis, Cause, CauseKind, Member
@@ -27,6 +28,7 @@ from coordinator_model.observations import (
     DeleteAnswered,
     Heartbeats,
     LeaveAnswered,
+    OffsetsClaimed,
     SyncAnswered,
 )
 from coordinator_model.removals import removed_unseen
@@ -47,7 +49,10 @@ _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 
 
 def _present(
-    turn: Turn, member_id: str, generation: int, what: Heartbeats | SyncAnswered | CommitsAnswered
+    turn: Turn,
+    member_id: str,
+    generation: int,
+    what: Heartbeats | SyncAnswered | CommitsAnswered | OffsetsClaimed,
 ) -> Member | None:
     """Return a member whose request was accepted: if it was unknown, it was here before we looked."""
     group = turn.group
@@ -241,6 +246,30 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
 
 
+def _claimed(turn: Turn, what: OffsetsClaimed) -> None:
+    """Take in a transactional commit, which the coordinator accepts in the sync phase as well.
+
+    One that names no member (generation -1) is accepted whoever is in the group, and says nothing of it.
+    """
+    if what.error_code == NONE:
+        claim(turn.group, what)
+    if what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, what.generation)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    elif what.error_code == NONE and what.member_id and turn.group.group_type == "classic":
+        _claim_accepted(turn, what)
+
+
+def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
+    came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
+    prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, turn.at_ms, cause(CauseKind.JOIN_COMPLETED))
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is not None:
+        member.session_base_ms = max(member.session_base_ms, turn.at_ms)
+        member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
+
+
 def _delete_answered(turn: Turn, what: DeleteAnswered) -> None:
     if what.error_code == NONE and not told_deleted(turn) and turn.may_infer:
         end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)
@@ -251,5 +280,6 @@ HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     SyncAnswered: _sync_answered,
     LeaveAnswered: _left,
     CommitsAnswered: _commits_answered,
+    OffsetsClaimed: _claimed,
     DeleteAnswered: _delete_answered,
 }

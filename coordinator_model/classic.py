@@ -8,7 +8,7 @@ the same observations give the same transitions, byte for byte.
 
 import msgspec
 
-from coordinator_model import by_log, by_records, by_requests, held, joins, sessions
+from coordinator_model import by_log, by_records, by_requests, claims, held, joins, sessions
 from coordinator_model.group import Group, Step
 from coordinator_model.modern import group as modern
 from coordinator_model.observations import (
@@ -28,7 +28,13 @@ from coordinator_model.transitions import Context, Turn, turn_of
 
 __all__ = ["Context", "apply", "due_at", "new_group", "pass_time"]
 
-_HANDLERS = {**by_log.HANDLERS, **by_records.HANDLERS, **by_requests.HANDLERS, **joins.HANDLERS}
+_HANDLERS = {
+    **by_log.HANDLERS,
+    **by_records.HANDLERS,
+    **by_requests.HANDLERS,
+    **joins.HANDLERS,
+    **claims.HANDLERS,
+}
 _TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 
 

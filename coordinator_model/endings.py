@@ -36,7 +36,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
     group.held_record, group.held_until_ms = None, -1
     group.coordinator = -1
     group.last_commit_ms = group.stored_generation = group.stored_at_ms = group.stored_members = -1
-    group.offsets_gone_ms = -1
+    group.offsets_gone_ms, group.claims = -1, None
 
 
 def told_deleted(turn: Turn) -> bool:

@@ -172,6 +172,17 @@ class Doubt(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Digest of what the mirror said."""
 
 
+class Claim(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """The newest commit of a partition in a group that commits in transactions."""
+
+    offset: int
+    at_ms: int
+    producer_id: int = -1
+    """Whose open transaction it belongs to; -1: none, as far as anything told."""
+    before: tuple[int, int] | None = None
+    """(offset, committed at) that counts again if the transaction aborts; None: not known, or none."""
+
+
 class Group(msgspec.Struct, array_like=True, kw_only=True):
     """One group as the mirror sees it."""
 
@@ -218,6 +229,8 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """The records of a living consumer, share or streams group; None for every other."""
     agreed_at_ms: int = -1
     """When the brokers were last asked about the group and the mirror said the same, or took it over."""
+    claims: dict[str, dict[int, Claim]] | None = None
+    """Topic -> partition -> its newest commit, kept once a transaction of the group was seen."""
 
 
 class Step(msgspec.Struct, kw_only=True):

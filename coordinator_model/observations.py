@@ -388,6 +388,28 @@ class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
     instance_id: str | None = None
 
 
+class OffsetsClaimed(GroupObservation, tag="claim", frozen=True, kw_only=True):
+    """A TxnOffsetCommit got its answer: its offsets count once the producer's transaction commits."""
+
+    member_id: str
+    generation: int
+    error_code: int
+    producer_id: int
+    offsets: tuple[tuple[str, int, int], ...] = ()
+    """(topic, partition, offset) of those that were accepted."""
+    client: Client = Client()
+    instance_id: str | None = None
+
+
+class TransactionEnded(Observation, tag="txend", frozen=True, kw_only=True):
+    """A transaction's marker was written to this offsets partition (WriteTxnMarkers); it names no group."""
+
+    producer_id: int
+    committed: bool
+    partition: int
+    """Of ``__consumer_offsets``."""
+
+
 class DeleteAnswered(GroupObservation, tag="dr", frozen=True, kw_only=True):
     """DeleteGroups answered for this group."""
 
@@ -582,6 +604,8 @@ AnyObservation = (
     | LeaveAnswered
     | CommitsAnswered
     | DeleteAnswered
+    | OffsetsClaimed
+    | TransactionEnded
     | Clock
     | EventsClock
     | Settings

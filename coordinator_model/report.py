@@ -2,6 +2,7 @@
 
 import msgspec
 
+from coordinator_model.claims import open_claims
 from coordinator_model.group import Group, Member
 from coordinator_model.knowledge import known_at, unknown
 from coordinator_model.modern.progress import GroupProgress, MemberProgress, member_progress, progress_of
@@ -54,6 +55,8 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
     """What no source that is read tells (``knowledge.py``): running_rebalances, causes, heartbeats,
     refused_requests."""
+    claimed: dict[str, dict[int, int]] = {}
+    """Topic -> partition -> producer: commits whose transaction is open; they count if it commits."""
 
 
 def report_of(
@@ -102,6 +105,7 @@ def report_of(
         removed=removed,
         known_at_ms=-1 if context is None else known_at(group, context, at_ms),
         unknown=() if context is None else unknown(group, context),
+        claimed=open_claims(group),
         progress=None if group.modern is None else progress_of(group.modern),
     )
 

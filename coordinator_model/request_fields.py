@@ -141,7 +141,7 @@ class LeaveLine(RequestLine, frozen=True, kw_only=True):
 
 
 class CommitRequest(Named, frozen=True):
-    """OffsetCommit 2-10 and TxnOffsetCommit 0-5, which name the generation differently."""
+    """OffsetCommit 2-10, which name the generation differently."""
 
     generation_id_or_member_epoch: Int32 | None = None
     generation_id: Int32 = -1
@@ -160,10 +160,100 @@ class CommitAnswer(Part, frozen=True):
 
 
 class CommitLine(RequestLine, frozen=True, kw_only=True):
-    """An OffsetCommit or TxnOffsetCommit line."""
+    """An OffsetCommit line."""
 
     request: CommitRequest
     response: CommitAnswer
+
+
+class ClaimedPartition(Part, frozen=True):
+    """One partition's offset in a TxnOffsetCommit."""
+
+    partition_index: Int32
+    committed_offset: int = -1
+
+
+class ClaimedTopic(Part, frozen=True):
+    """The offsets of one topic in a TxnOffsetCommit."""
+
+    name: str = ""
+    partitions: tuple[ClaimedPartition, ...] = ()
+
+
+class ClaimRequest(Named, frozen=True, kw_only=True):
+    """TxnOffsetCommit 0-6; no member or generation before version 3."""
+
+    producer_id: int
+    generation_id: Int32 = -1
+    topics: tuple[ClaimedTopic, ...] = ()
+
+
+class AnsweredPartition(Part, frozen=True):
+    """The answer for one partition."""
+
+    partition_index: Int32
+    error_code: Int16 = 0
+
+
+class AnsweredTopic(Part, frozen=True):
+    """The answer for one topic."""
+
+    name: str = ""
+    partitions: tuple[AnsweredPartition, ...] = ()
+
+
+class ClaimAnswer(Part, frozen=True):
+    """The answer for all topics."""
+
+    topics: tuple[AnsweredTopic, ...] = ()
+
+
+class ClaimLine(RequestLine, frozen=True, kw_only=True):
+    """A TxnOffsetCommit line."""
+
+    request: ClaimRequest
+    response: ClaimAnswer
+
+
+class MarkedTopic(Part, frozen=True):
+    """The partitions of one topic that get a marker."""
+
+    name: str = ""
+    partition_indexes: tuple[Int32, ...] = ()
+
+
+class Marker(Part, frozen=True):
+    """How one producer's transaction ends, and where."""
+
+    producer_id: int
+    transaction_result: bool
+    topics: tuple[MarkedTopic, ...] = ()
+
+
+class MarkersRequest(Part, frozen=True):
+    """WriteTxnMarkers 1-2, from the transaction's coordinator to the leaders of its partitions."""
+
+    markers: tuple[Marker, ...] = ()
+
+
+class Marked(Part, frozen=True):
+    """The answer for one producer's marker."""
+
+    producer_id: int
+    topics: tuple[AnsweredTopic, ...] = ()
+
+
+class MarkersAnswer(Part, frozen=True):
+    """The answer for all markers."""
+
+    markers: tuple[Marked, ...] = ()
+
+
+class MarkersLine(RequestLine, frozen=True, kw_only=True):
+    """A WriteTxnMarkers line."""
+
+    request: MarkersRequest
+    response: MarkersAnswer
 
 
 class DeleteRequest(Part, frozen=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.request_fields import (
+    ClaimLine,
     CommitLine,
     DeleteLine,
     EpochLine,
@@ -21,6 +22,7 @@ from coordinator_model.request_fields import (
     JoinLine,
     LeaveLine,
     Leaving,
+    MarkersLine,
     RenderedLine,
     RequestLine,
     SyncLine,
@@ -163,6 +165,8 @@ def _leave(line: LeaveLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     )
 
 
+_OFFSETS_TOPIC = "__consumer_offsets"
+"""The brokers' own name for it, under whatever name a copy is read."""
 _OF_THE_MEMBER = (82, 25, 22, 113, 110, 27, 16, 15, 14)
 
 
@@ -188,6 +192,51 @@ def _commit(line: CommitLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
             client=_client(line),
             instance_id=asked.group_instance_id,
         ),
+    )
+
+
+def _claim(line: ClaimLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    asked = line.request
+    errors = {
+        (topic.name, partition.partition_index): partition.error_code
+        for topic in line.response.topics
+        for partition in topic.partitions
+    }
+    return (
+        on.OffsetsClaimed(
+            group=asked.group_id,
+            member_id=asked.member_id,
+            generation=asked.generation_id,
+            error_code=worst_error(set(errors.values())),
+            producer_id=asked.producer_id,
+            offsets=tuple(
+                (topic.name, partition.partition_index, partition.committed_offset)
+                for topic in asked.topics
+                for partition in topic.partitions
+                if errors.get((topic.name, partition.partition_index)) == 0
+            ),
+            client=_client(line),
+            instance_id=asked.group_instance_id,
+        ),
+    )
+
+
+def _markers(line: MarkersLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
+    written = {
+        (marker.producer_id, partition.partition_index)
+        for marker in line.response.markers
+        for topic in marker.topics
+        for partition in topic.partitions
+        if topic.name == _OFFSETS_TOPIC and partition.error_code == 0
+    }
+    return tuple(
+        on.TransactionEnded(
+            producer_id=marker.producer_id, committed=marker.transaction_result, partition=partition
+        )
+        for marker in line.request.markers
+        for topic in marker.topics
+        for partition in topic.partition_indexes
+        if (marker.producer_id, partition) in written and topic.name == _OFFSETS_TOPIC
     )
 
 
@@ -253,7 +302,8 @@ _READERS: Mapping[int, tuple[str, _Read]] = {
     12: ("heartbeat", _reader(HeartbeatLine, _heartbeat)),
     13: ("leave_group", _reader(LeaveLine, _leave)),
     14: ("sync_group", _reader(SyncLine, _sync)),
-    28: ("txn_offset_commit", _reader(CommitLine, _commit)),
+    27: ("write_txn_markers", _reader(MarkersLine, _markers)),
+    28: ("txn_offset_commit", _reader(ClaimLine, _claim)),
     42: ("delete_groups", _reader(DeleteLine, _delete)),
     68: ("consumer_group_heartbeat", _reader(EpochLine, _epoch("consumer"))),
     76: ("share_group_heartbeat", _reader(EpochLine, _epoch("share"))),

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from coordinator_model import observations as on
-from coordinator_model.snapshot import Slot
+from coordinator_model.snapshot import Header, Slot
 from coordinator_model.timeline import Live
+
+CLAIMANTS_MAX = 10_000
+"""Producers with an open transaction in one shard; of more, the oldest are forgotten, and so their end."""
 
 
 def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapping[str, Live]) -> list[str]:
@@ -18,6 +21,26 @@ def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapp
     if isinstance(what, on.LeaderReplaced):
         return group_of_member((what.old_leader_id, what.new_leader_id or ""), slots, lives)
     return []
+
+
+def groups_named(what: on.AnyObservation, header: Header) -> list[str]:
+    """Return the group that an observation names, or those that its producer has named.
+
+    The marker that ends a transaction names a producer only, so who commits for which group is kept.
+    """
+    if isinstance(what, on.TransactionEnded):
+        return header.claimants.pop(what.producer_id, [])
+    if isinstance(what, on.OffsetsClaimed) and what.error_code == 0:
+        _remember_claimant(header.claimants, what)
+    return [what.group] if isinstance(what, on.GroupObservation) else []
+
+
+def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed) -> None:
+    groups = claimants.setdefault(what.producer_id, [])
+    if what.group not in groups:
+        groups.append(what.group)
+    if len(claimants) > CLAIMANTS_MAX:
+        del claimants[next(iter(claimants))]
 
 
 def split_names(names: str, known: Mapping[str, object]) -> list[str]:

@@ -72,6 +72,8 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     cluster_due_ms: int = NEVER
     strangers: dict[str, Doubt] = {}
     """Groups that a broker described once and the mirror does not have."""
+    claimants: dict[int, list[str]] = {}
+    """Producer -> groups for which its open transaction has committed offsets."""
 
 
 class _Snapshot(msgspec.Struct, array_like=True):

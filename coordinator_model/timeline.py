@@ -36,6 +36,7 @@ _ENDS = (
     on.GroupsDeleted,
     on.ModernMemberGone,
     on.EpochAnswered,
+    on.TransactionEnded,
 )
 _NO_STEP = Step()
 

@@ -302,6 +302,9 @@ class _Decoding:
             elif isinstance(what, on.GroupObservation):
                 seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
                 self._decoded.add(shard_of(what.group, self._shard_count), seen)
+            elif isinstance(what, on.TransactionEnded) and what.partition < self._shard_count:
+                seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
+                self._decoded.add(what.partition, seen)
 
     def _reject(self, reason: str, value: bytes | None, detail: str, rows: int = 1) -> None:
         unknown = (0, (value or b"")[:SAMPLE_BYTES_MAX], detail[:200])

@@ -198,24 +198,83 @@ CASES = [
         {
             "transactionalId": "x",
             "groupId": "g",
+            "producerId": 4001,
+            "producerEpoch": 0,
             "generationId": 4,
             "memberId": MEMBER,
             "groupInstanceId": "i",
+            "topics": [
+                {
+                    "name": "t",
+                    "partitions": [
+                        {"partitionIndex": 0, "committedOffset": 7, "committedMetadata": ""},
+                        {"partitionIndex": 1, "committedOffset": 8, "committedMetadata": ""},
+                    ],
+                }
+            ],
         },
-        {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "errorCode": 0}]}]},
+        {
+            "topics": [
+                {
+                    "name": "t",
+                    "partitions": [
+                        {"partitionIndex": 0, "errorCode": 0},
+                        {"partitionIndex": 1, "errorCode": 12},
+                    ],
+                }
+            ]
+        },
         "txn_offset_commit",
         (
-            on.CommitsAnswered(
+            on.OffsetsClaimed(
                 group="g",
                 member_id=MEMBER,
                 generation=4,
-                error_code=0,
-                times=(AT,),
+                error_code=12,
+                producer_id=4001,
+                offsets=(("t", 0, 7),),
                 client=CLIENT,
                 instance_id="i",
             ),
         ),
         id="a-commit-in-a-transaction",
+    ),
+    pytest.param(
+        27,
+        {
+            "markers": [
+                {
+                    "producerId": 4001,
+                    "producerEpoch": 0,
+                    "transactionResult": False,
+                    "topics": [
+                        {"name": "__consumer_offsets", "partitionIndexes": [3, 4]},
+                        {"name": "payments", "partitionIndexes": [3]},
+                    ],
+                    "coordinatorEpoch": 0,
+                }
+            ]
+        },
+        {
+            "markers": [
+                {
+                    "producerId": 4001,
+                    "topics": [
+                        {
+                            "name": "__consumer_offsets",
+                            "partitions": [
+                                {"partitionIndex": 3, "errorCode": 0},
+                                {"partitionIndex": 4, "errorCode": 16},
+                            ],
+                        },
+                        {"name": "payments", "partitions": [{"partitionIndex": 3, "errorCode": 0}]},
+                    ],
+                }
+            ]
+        },
+        "write_txn_markers",
+        (on.TransactionEnded(producer_id=4001, committed=False, partition=3),),
+        id="a-transaction-ends-where-its-marker-was-written",
     ),
     pytest.param(
         42,
@@ -370,7 +429,7 @@ def test_huge_leader_answer() -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(), st.sampled_from([8, 11, 12, 13, 14, 28, 42, 68, 99999]))
+@given(st.binary(), st.sampled_from([8, 11, 12, 13, 14, 27, 28, 42, 68, 99999]))
 def test_no_bytes_raise_anything_else(tail: bytes, api: int) -> None:
     """Whatever follows, the line is read or refused with a reason."""
     start = b'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":%d,' % api
@@ -397,7 +456,7 @@ _JSON = st.recursive(
 
 
 @settings(deadline=None)
-@given(st.sampled_from([8, 11, 12, 13, 14, 28, 42]), _JSON, _JSON)
+@given(st.sampled_from([8, 11, 12, 13, 14, 27, 28, 42]), _JSON, _JSON)
 def test_no_shape_raises_anything_else(api: int, request_: Any, response: Any) -> None:
     """Whatever the shape of request and response, the observations can be packed."""
     try:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model import classic, shard_settings
+from coordinator_model import classic, routing, shard_settings
 from coordinator_model import observations as on
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
@@ -570,3 +570,15 @@ def test_what_only_ends_a_modern_group_makes_none() -> None:
     world.until(LIVE_MS + 10_000)
 
     assert world.groups == []
+
+
+def test_a_marker_finds_the_group_of_its_producer() -> None:
+    """The end of a transaction names a producer only; it is applied to the groups it committed for, once."""
+    shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
+    claimed = on.OffsetsClaimed(
+        group="g", member_id="", generation=-1, error_code=0, producer_id=7, offsets=(("t", 0, 5),)
+    )
+    ended = on.TransactionEnded(producer_id=7, committed=False, partition=0)
+    named = [routing.groups_named(what, shard.header) for what in (claimed, claimed, ended, ended)]
+
+    assert named == [["g"], ["g"], ["g"], []]

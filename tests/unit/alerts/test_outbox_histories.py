@@ -42,7 +42,8 @@ class World:
         self.believed: dict[str, set[Severity]] = {}
         self.heard: set[tuple[str, int]] = set()
         self.doubtful: set[str] = set()
-        """Alerts that waited when a process was killed; the end of these may be told for nothing."""
+        """Alerts that waited when a process was killed, or whose delivery it had not committed; the end of
+        these may be told for nothing."""
         self.start()
 
     def start(self) -> None:
@@ -90,6 +91,8 @@ class World:
             if answer is DELIVERED:
                 self.hear(work.notification)
             self.outbox.settle(work, answer, self.now_ms)
+            if not commit:
+                self.doubtful.update(alert.id for alert in work.notification.alerts)
             most -= 1
         if commit:
             self.reader.commit(self.log)

@@ -193,7 +193,8 @@ def _seen_to_end(turn: Turn) -> Cause | None:
     """
     group = turn.group
     members = list(group.members)
-    could_be_heard = group.state is GroupState.STABLE and all(map(was_heard, group.members.values()))
+    is_past_joining = group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}
+    could_be_heard = is_past_joining and all(map(was_heard, group.members.values()))
     silent = end_silent(turn, turn.at_ms)
     if silent is None and members and could_be_heard and turn.reads_requests:
         return cause_by(group, CauseKind.ALL_MEMBERS_LEFT, members[-1])
@@ -246,27 +247,30 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
     """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
     if any(commit.offset is not None for commit in what.commits):
         create(turn, basis=Basis.INFERRED)
-    for commit in what.commits:
-        _commit(turn, commit)
-
-
-def _commit(turn: Turn, commit: Commit) -> None:
     group = turn.group
+    removed = [_commit(group, commit) for commit in what.commits]
+    # A run of records may stand in any order of its partitions.
+    removed_ms = max(removed, default=-1)
+    if removed_ms >= 0 and not group.commits:
+        group.offsets_gone_ms = removed_ms
+
+
+def _commit(group: Group, commit: Commit) -> int:
+    """Keep one commit; returns when an offset that the group had was deleted, -1 if none was."""
     if commit.offset is not None:
         note_commit(group, commit.topic, commit.partition, commit.offset, commit.committed_at_ms)
         topic = group.commits.setdefault(commit.topic, {})
         topic[commit.partition] = (commit.offset, commit.committed_at_ms)
         group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
         group.offsets_gone_ms = -1
-        return
+        return -1
     forget(group, commit.topic, commit.partition)
     partitions = group.commits.get(commit.topic)
     if partitions is None or partitions.pop(commit.partition, None) is None:
-        return
+        return -1
     if not partitions:
         del group.commits[commit.topic]
-    if not group.commits:
-        group.offsets_gone_ms = turn.at_ms
+    return commit.committed_at_ms
 
 
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {

@@ -59,8 +59,9 @@ def emptied(group: Group, at_ms: int) -> Cause:
     """Return why nobody is left: the timeout that took the last member, or that all went."""
     last = group.departures[-1] if group.departures else None
     running = group.rebalance if group.state is GroupState.PREPARING_REBALANCE else None
-    since_ms = running.started_at_ms if running is not None else at_ms
-    if last is not None and last.at_ms >= since_ms - _LATELY_MS:
+    # A generation that has begun is emptied by who left it since, not by who was missing when it did.
+    since_ms = running.started_at_ms - _LATELY_MS if running is not None else group.state_since_ms + 1
+    if last is not None and last.at_ms >= max(since_ms, at_ms - _LATELY_MS if running is None else -1):
         kind = last.how if last.how in _TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
         return cause_by(group, kind, last.member_id)
     if running is not None and running.cause.kind in _TIMEOUTS:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from coordinator_model import classic
 from coordinator_model import observations as seen_as
@@ -412,6 +413,10 @@ class Telling:
         options = dict(word.split("=", 1) for word in rest if "=" in word and verb not in RAW)
         words = [word for word in rest if "=" not in word or verb in RAW]
         source, make = VERBS[verb]
+        what = make(words, options)
+        if isinstance(what, seen_as.OffsetsCommitted):
+            commits = tuple(structs.replace(one, committed_at_ms=now_ms) for one in what.commits)
+            what = structs.replace(what, commits=commits)
         return Seen(
             at_ms=now_ms,
             source=source,
@@ -421,7 +426,7 @@ class Telling:
             broker=int(options.get("broker", "1")) if source is not TOPIC else -1,
             recorded_at_ms=now_ms,
             backlog=self.context.backlog,
-            what=cast("seen_as.AnyObservation", make(words, options)),
+            what=cast("seen_as.AnyObservation", what),
         )
 
     def answer(self, step: Step) -> Iterator[str]:

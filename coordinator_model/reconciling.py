@@ -70,6 +70,13 @@ IN_A_ROW_MS = 600_000
 _PHASES = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 _SPELLED = {str(state): state for state in GroupState}
 _NAMED_MAX = 5
+_SAID = "the coordinator said so when asked"
+_DETAIL = "the mirror had it wrong and took over the coordinator's own answer"
+_ONLY_REASON = {
+    GroupState.COMPLETING_REBALANCE: CauseKind.JOIN_COMPLETED,
+    GroupState.STABLE: CauseKind.ASSIGNMENT_STORED,
+}
+"""Why a group goes on to a state for which there is one reason only."""
 
 
 class Verdict(StrEnum):
@@ -251,21 +258,27 @@ def _learn(turn: Turn, what: GroupDescribed) -> None:
     if group.state is GroupState.DEAD:
         _adopt_silently(turn, what)
         return
-    said = Cause(kind=CauseKind.UNKNOWN, detail="the coordinator said so when asked")
     if what.state == GroupState.COMPLETING_REBALANCE:
+        said = Cause(kind=CauseKind.JOIN_COMPLETED, detail=_SAID)
         prove(turn, GroupState.COMPLETING_REBALANCE, group.generation + 1, turn.at_ms, said)
     else:
-        _learn_of_rebalance(turn, said)
+        _learn_of_rebalance(turn)
 
 
-def _learn_of_rebalance(turn: Turn, said: Cause) -> None:
+def _learn_of_rebalance(turn: Turn) -> None:
     """It began by the time of the question: with who had been silent by then, or who was about to join."""
     group = turn.group
     expire_silent(turn, turn.at_ms, heard="")
+    said = Cause(kind=_why_begun(group), detail=_SAID)
     why, began_ms = start_by_newcomer(group, turn.at_ms) or (said, turn.at_ms)
     began_ms = max(began_ms, group.state_since_ms)
     if prove(turn, GroupState.PREPARING_REBALANCE, group.generation, began_ms, why) and group.rebalance:
         group.rebalance.told_at_ms = turn.at_ms
+
+
+def _why_begun(group: Group) -> CauseKind:
+    """Kafka: an empty group rebalances for one reason only."""
+    return CauseKind.MEMBER_JOINED if group.state is GroupState.EMPTY else CauseKind.UNKNOWN
 
 
 def _adopt_silently(turn: Turn, what: GroupDescribed) -> None:
@@ -310,21 +323,21 @@ def _take_over(turn: Turn, what: GroupDescribed) -> None:
         _make(turn, _SPELLED[what.state], generation, Cause(kind=kind, detail=_DETAIL))
 
 
-_DETAIL = "the mirror had it wrong and took over the coordinator's own answer"
-
-
 def _move(turn: Turn, to: GroupState) -> None:
     group = turn.group
     if to is GroupState.EMPTY:
         everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
     generation = _generation(turn, to)
     if place(to, generation) > place_of(group):
+        begun = Cause(kind=_why_begun(group), detail=_DETAIL)
+        why = Cause(kind=_ONLY_REASON.get(to, CauseKind.UNKNOWN), detail=_DETAIL)
         told = Target(
             to=to,
             generation=generation,
             at_ms=turn.at_ms,
-            cause=Cause(kind=CauseKind.UNKNOWN, detail=_DETAIL),
+            cause=begun if to is GroupState.PREPARING_REBALANCE else why,
             basis=Basis.INFERRED,
+            start=begun,
         )
         reach(turn, told)
     else:

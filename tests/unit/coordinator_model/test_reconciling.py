@@ -462,6 +462,19 @@ def test_members_of_a_group_that_turns_out_empty_have_gone(world: World) -> None
     assert moves(told)[-1] == ("PreparingRebalance", "Empty", 6, "inferred", "model")
 
 
+def test_an_empty_group_that_rebalances_was_joined(world: World) -> None:
+    """There is no other reason; who it was, a later line or answer tells."""
+    twice(world, "Empty")
+    world.wait(10)
+    told = twice(world, "Stable", "c")
+    causes = [(str(t.to_state), t.cause.kind) for one in told for t in one.transitions]
+    assert causes == [
+        ("PreparingRebalance", CauseKind.MEMBER_JOINED),
+        ("CompletingRebalance", CauseKind.JOIN_COMPLETED),
+        ("Stable", CauseKind.ASSIGNMENT_STORED),
+    ]
+
+
 def test_another_strategy_is_taken_over(world: World) -> None:
     """It is no transition."""
     told = twice(world, "Stable", "a", "b", protocol="sticky")

@@ -65,6 +65,8 @@ def _id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
 
 
 def _joined(turn: Turn, what: MemberJoined) -> None:
+    if turn.group.state is GroupState.EMPTY and turn.at_ms < turn.group.state_since_ms:
+        return  # late: whoever joined then has gone with the rest
     create(turn)
     turn.group.pending.pop(what.member_id, None)
     add(turn, what.member_id, instance_id=what.instance_id)
@@ -194,6 +196,8 @@ def _loaded(turn: Turn, what: GroupLoaded) -> None:
     if (group.state, group.generation) != (to, generation):
         why = cause(CauseKind.COORDINATOR_MOVED, f"loaded by broker {turn.broker}")
         make(turn, Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why))
+    if to is GroupState.EMPTY:
+        group.members, group.leader_id = {}, None
     for member in group.members.values():
         member.session_base_ms = turn.at_ms
 

@@ -21,6 +21,7 @@ from coordinator_model.shard import Shard
 SHARDS = 50
 """Kafka's default for ``offsets.topic.num.partitions``."""
 _SHARDS_MAX = 1_000
+_HOMES_COMPARED = 100
 
 
 class CaptureError(Exception):
@@ -102,14 +103,16 @@ def _unhex(text: str) -> bytes:
 def shard_count_of(homes: Mapping[str, int]) -> int:
     """Return how many partitions the offsets topic has, from groups whose partition is known.
 
-    Kafka's default if it fits, else the smallest number that does.
+    Kafka's default if it fits, else the smallest number that does, else what fits most of them.
     """
     lowest: int = max(homes.values(), default=0) + 1
     candidates: list[int] = [SHARDS, *range(lowest, _SHARDS_MAX)]
     for count in candidates:
         if all(shard_of(group, count) == partition for group, partition in homes.items()):
             return count
-    return max(SHARDS, lowest)
+    # A line was misread, or its group's name imitates one: the number that fits most of the others.
+    some = list(homes.items())[:_HOMES_COMPARED]
+    return max(candidates, key=lambda count: sum(shard_of(group, count) == home for group, home in some))
 
 
 class Mirror:

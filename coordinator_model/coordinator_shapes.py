@@ -374,7 +374,8 @@ _NOTED = (
     ),
     ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined"),
     ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined"),
-    ("[GroupId {g}] {x}", "modern_group"),
+    # What follows the group is free text with brackets of its own, so the group is not told.
+    ("[GroupId {x}", "modern_group"),
 )
 _SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
 SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(template, _noted(kind)) for template, kind in _NOTED))

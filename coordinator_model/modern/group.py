@@ -151,11 +151,13 @@ def _leftovers(turn: Turn, records: tuple[_Record, ...]) -> None:
 
 def _settle(turn: Turn, modern: Modern, changes: Changes, was: str) -> None:
     group = turn.group
+    names = len(modern.names)
     if changes.retargeted:
         learn(modern, group.group_type)
     if was:
         leave_behind(turn, modern)
-    passage = follow(turn, modern, changes)
+    renamed = len(modern.names) != names or changes.topics_changed or bool(changes.resolved)
+    passage = follow(turn, modern, changes, renamed=renamed)
     reason = why(group, modern, changes, passage, state_of(modern, group.group_type))
     if was:
         reason = named_conversion(reason, was, group.group_type)

@@ -28,8 +28,8 @@ class Passage:
         return next(inferred, "")
 
 
-def follow(turn: Turn, modern: Modern, changes: Changes) -> Passage:
-    """Bring the members up to date and say who came and went."""
+def follow(turn: Turn, modern: Modern, changes: Changes, *, renamed: bool) -> Passage:
+    """Bring the members up to date and say who came and went; ``renamed``: names of topics were learned."""
     passage = Passage()
     for member_id, before in changes.gone.items():
         if member_id not in modern.members or member_id in changes.joined:
@@ -42,7 +42,7 @@ def follow(turn: Turn, modern: Modern, changes: Changes) -> Passage:
             )
             turn.step.arrivals.append(member_id)
             passage.came.append(member_id)
-        if member_id in group.members:
+        if member_id in group.members and (renamed or member_id in changes.touched):
             fill_in(group.members[member_id], modern, member, group.group_type)
     return passage
 

@@ -10,6 +10,8 @@ from coordinator_model.modern.parts import Assignment, Current, MemberMetadata, 
 from coordinator_model.states import GroupState
 
 CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"
+FIRST_EPOCH_MAX = 1
+"""The epoch of a group that has written none."""
 AWAY = -2
 """The epoch of a static member that went for a while."""
 GONE = -1
@@ -99,6 +101,17 @@ class Modern(msgspec.Struct, array_like=True, kw_only=True):
     """Classic lines that ran ahead of the record that makes the group classic, packed observations."""
     told: Told | None = None
 
+    @property
+    def epochs(self) -> tuple[int, int]:
+        """Return group epoch and assignment epoch.
+
+        Kafka: a group that has written neither begins with both at 1 (before 4.3 at 0), as its members do.
+        """
+        if self.epoch >= 0:
+            return self.epoch, self.assignment_epoch
+        first = min(max((member.epoch for member in self.members.values()), default=0), FIRST_EPOCH_MAX)
+        return max(first, 0), max(first, 0)
+
 
 def state_of(modern: Modern, group_type: str) -> GroupState:
     """Return the state that the group's records make.
@@ -111,9 +124,10 @@ def state_of(modern: Modern, group_type: str) -> GroupState:
         return GroupState.STABLE
     if group_type == STREAMS and not _is_ready(modern):
         return GroupState.NOT_READY
-    if modern.epoch > modern.assignment_epoch:
+    epoch, assignment_epoch = modern.epochs
+    if epoch > assignment_epoch:
         return GroupState.ASSIGNING
-    reached = all(one.is_reconciled_to(modern.assignment_epoch) for one in modern.members.values())
+    reached = all(one.is_reconciled_to(assignment_epoch) for one in modern.members.values())
     return GroupState.STABLE if reached else GroupState.RECONCILING
 
 

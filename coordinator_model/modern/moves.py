@@ -30,7 +30,7 @@ def settle(
     came_from, epoch_before = group.state, group.generation
     to = state_of(modern, group.group_type)
     _note(turn, changes, cause, came_from, epoch_before)
-    group.generation = max(modern.epoch, 0)
+    group.generation = modern.epochs[0]
     if to is not came_from or converted:
         group.state, group.state_since_ms = to, turn.at_ms
         target = Target(to=to, generation=group.generation, at_ms=turn.at_ms, cause=cause)
@@ -73,7 +73,7 @@ def _follow_rebalance(group: Group, modern: Modern, at_ms: int) -> None:
     running = group.rebalance
     if running is None or running.ended_at_ms >= 0:
         return
-    if running.joined_at_ms < 0 and modern.assignment_epoch >= modern.epoch:
+    if running.joined_at_ms < 0 and modern.epochs[1] >= modern.epochs[0]:
         running.joined_at_ms = at_ms
     if group.state in _CALM:
         running.ended_at_ms = at_ms

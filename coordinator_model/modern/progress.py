@@ -71,8 +71,8 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
 def progress_of(modern: Modern) -> GroupProgress:
     """Return a group's epochs and who holds it up."""
     return GroupProgress(
-        epoch=modern.epoch,
-        assignment_epoch=modern.assignment_epoch,
+        epoch=modern.epochs[0],
+        assignment_epoch=modern.epochs[1],
         topology_epoch=modern.topology_epoch,
         held_up_by=hold_ups(modern),
     )
@@ -102,7 +102,7 @@ def hold_ups(modern: Modern) -> tuple[HoldUp, ...]:
     found = [
         _hold_up(modern, member)
         for member in modern.members.values()
-        if not member.is_reconciled_to(modern.assignment_epoch)
+        if not member.is_reconciled_to(modern.epochs[1])
     ]
     return tuple(sorted(found, key=lambda one: (one.why is Why.WAITING, one.since_ms, one.member_id)))
 

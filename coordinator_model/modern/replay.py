@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from coordinator_model.modern.model import Modern, ModernMember
+from coordinator_model.modern.model import FIRST_EPOCH_MAX, Modern, ModernMember
 from coordinator_model.modern.parts import (
     Current,
     GroupEpoch,
@@ -17,8 +17,6 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import ModernRecord
 
-FIRST_EPOCH_MAX = 1
-"""The epoch of a group that has written none."""
 _GROUP = frozenset({3, 11, 17})
 _MEMBER = frozenset({5, 10, 19})
 _TARGET_EPOCH = frozenset({6, 12, 20})
@@ -33,6 +31,8 @@ _TOPOLOGY = frozenset({23})
 class Changes:
     """What the records of one write changed."""
 
+    touched: set[str] = field(default_factory=set)
+    """Members of which anything was written."""
     joined: list[str] = field(default_factory=list)
     gone: dict[str, ModernMember] = field(default_factory=dict)
     """Member -> how it stood before."""
@@ -114,6 +114,7 @@ def _epoch(modern: Modern, part: GroupEpoch, changes: Changes) -> None:
 
 
 def _member(modern: Modern, member_id: str, at_ms: int, changes: Changes) -> ModernMember:
+    changes.touched.add(member_id)
     member = modern.members.get(member_id)
     if member is None:
         member = modern.members[member_id] = ModernMember(member_id=member_id, since_ms=at_ms)

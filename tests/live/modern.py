@@ -309,13 +309,14 @@ PLANNED: dict[str, set[tuple[str, str]]] = {
         ("session_timeout", "x2"),
         ("all_members_left", "x3"),
     },
-    "gro": {("member_joined", "g1"), ("partitions_changed", ""), ("all_members_left", "g1")},
-    "rgx": {
-        ("member_joined", "r1"),
-        ("subscription_changed", "r1"),
+    "gro": {
+        ("member_joined", "g1"),
+        ("member_joined", "g2"),
         ("partitions_changed", ""),
-        ("all_members_left", "r1"),
+        ("member_left", "g1"),
+        ("all_members_left", "g2"),
     },
+    "rgx": {("member_joined", "r1"), ("subscription_changed", "r1"), ("all_members_left", "r1")},
     "shr": {("member_joined", "h1"), ("all_members_left", "h2"), ("group_deleted", "")},
     "str": {
         ("member_joined", "s1"),
@@ -373,13 +374,13 @@ class Play:
         self._classic.start()
         self._order("consumer a mod orders", "consumer slow slo orders rebalance=3000")
         self._order("consumer x1 sta orders instance=i1", "consumer x2 sta orders instance=i2")
-        self._order("consumer g1 gro payments", "consumer r1 rgx - regex=^pay.*")
+        self._order("consumer g1 gro payments", "consumer g2 gro payments", "consumer r1 rgx - regex=^pay.*")
         self._order("streams s1 str orders", "streams l1 lat later", "share h1 shr orders")
         for group, state, members in (
             ("mod", "Stable", 1),
             ("slo", "Stable", 1),
             ("sta", "Stable", 2),
-            ("gro", "Stable", 1),
+            ("gro", "Stable", 2),
             ("rgx", "Stable", 1),
             ("str", "Stable", 1),
             ("lat", "NotReady", 1),
@@ -421,7 +422,7 @@ class Play:
         self._order(
             "leave fast", "leave h1", *(f"leave {name}" for name in ("b", "x3", "g1", "r1", "s1", "l1"))
         )
-        self._order("leave slow", "leave h2")
+        self._order("leave slow", "leave h2", "leave g2")
         self._lib[1].close()
         self._classic.close()
         for group in PLANNED:

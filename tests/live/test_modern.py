@@ -59,6 +59,17 @@ def test_every_answer_of_the_broker_is_the_picture_from_the_topic_alone(recorded
     assert wrong == []
 
 
+def test_an_epoch_that_moves_nobody_is_counted(recorded: Recorded) -> None:
+    """A topic that grows under a single member is a rebalance, though the group stays Stable throughout."""
+    last = modern.pictures(recorded.rows)["rgx"][-1]
+
+    assert last.rebalances == {
+        "subscription_changed": 1,
+        "partitions_changed": 1,
+        "all_members_left": 1,
+    }
+
+
 @pytest.mark.parametrize("mode", ["quiet", "full", "requests"])
 def test_every_transition_has_its_cause(mode: str, told: dict[str, Told], recorded: Recorded) -> None:
     """Whatever was done to a group is told, with who did it, and nothing else."""

@@ -18,6 +18,7 @@ from coordinator_model.modern.parts import (
     GroupEpoch,
     MemberMetadata,
     MemberState,
+    Regex,
     Target,
     TargetEpoch,
     TopicNames,
@@ -508,3 +509,19 @@ def test_a_static_member_that_comes_back_as_a_classic_one_makes_the_group_classi
 
     assert moved == [(S.ASSIGNING, S.PREPARING_REBALANCE, "protocol_changed")]
     assert (group.group_type, list(group.members), group.departures) == ("classic", ["b"], ())
+
+
+def test_a_group_whose_first_write_tells_no_epoch_is_at_its_first() -> None:
+    """A member that subscribes by an expression joins before anything is known of topics (4.3: epoch 1)."""
+    group = classic.new_group("g")
+    joined = apply(group, record(5, metadata("a", topics=(), regex="^t.*"), "a"), record(8, current(1), "a"))
+    resolved = apply(
+        group,
+        record(16, Regex(expression="^t.*", topics=("t",))),
+        record(3, GroupEpoch(epoch=2)),
+        at_ms=2_000,
+    )
+
+    assert joined == [(S.DEAD, S.STABLE, "member_joined")]
+    assert resolved == [(S.STABLE, S.ASSIGNING, "subscription_changed")]
+    assert (group.generation, group.members["a"].topics) == (2, ("t",))

@@ -18,8 +18,8 @@ def take(timeline: "Timeline", live: "Live", held: Held) -> None:
 
     The backlog is over by then: it ends with the first clock, and answers stand behind it.
     """
-    group, known = live.group, not live.absent
-    before = group.doubt if known else timeline.header.strangers.pop(group.group, None)
+    group = live.group
+    before = group.doubt if not live.absent else timeline.header.strangers.pop(group.group, None)
     try:
         finding = _find(timeline, live, held, before)
     except Exception as error:
@@ -27,8 +27,8 @@ def take(timeline: "Timeline", live: "Live", held: Held) -> None:
             raise
         timeline.poison(group.group, held.seen, held.order_ms, error)
         return
-    if known or finding.verdict in (Verdict.WRONG, Verdict.TAUGHT):
-        live.absent, group.doubt = False, finding.doubt
+    if not live.absent:
+        group.doubt = finding.doubt
         timeline.reschedule(live, held.order_ms)
     elif finding.doubt is not None:
         timeline.header.strangers[group.group] = finding.doubt
@@ -42,12 +42,14 @@ def _find(timeline: "Timeline", live: "Live", held: Held, before: Doubt | None) 
     finding = reconciling.find(
         group, seen, context, known=not live.absent, coordinator=coordinator, before=before
     )
+    if live.absent and finding.verdict not in (Verdict.WRONG, Verdict.TAUGHT):
+        return finding  # what is not there must not be touched: nobody would save it
+    live.absent = False
     sides = reconciling.both_sides(group, what)
     step = reconciling.reconcile(group, seen, finding, context, before)
-    is_there = what.state != GroupState.DEAD
-    if is_there:
+    if what.state != GroupState.DEAD:
         group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-    if finding.verdict is Verdict.AGREES and (is_there or not live.absent):
+    if finding.verdict is Verdict.AGREES:
         timeline.outputs.compared += 1
         timeline.outputs.agreeing += 1
     elif finding.verdict is Verdict.WRONG:

@@ -10,7 +10,7 @@ in its parked JoinGroup and owes no heartbeat, so only a Stable group's members 
 
 from typing import NamedTuple
 
-from coordinator_model.causes import TOLD_WITHIN_MS, cause_by
+from coordinator_model.causes import TOLD_WITHIN_MS, cause_by, start_by_newcomer
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
 from coordinator_model.inferring import members_gone
 from coordinator_model.members import depart
@@ -57,7 +57,10 @@ def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_W
         return
     in_sync_phase = group.state is GroupState.COMPLETING_REBALANCE
     began_by: CauseKind | None = None
+    newcomer = start_by_newcomer(group, at_ms)
     for gone in _absent(turn, at_ms, within_ms):
+        if newcomer is not None and gone.ends_at_ms > newcomer[1]:
+            continue  # who came before had begun it; the silent one only holds it up
         if gone.member_id == heard or (in_sync_phase and not _is_known_leader(group, gone.member_id)):
             continue
         if began_by is CauseKind.SESSION_TIMEOUT and gone.how is CauseKind.SYNC_TIMEOUT:

@@ -31,6 +31,7 @@ from coordinator_model.observations import (
     StaticMemberReplaced,
 )
 from coordinator_model.states import GroupState
+from coordinator_model.storing import given_up
 from coordinator_model.takeovers import resumed_generation
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
@@ -89,6 +90,8 @@ def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
     started = Target(
         to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=turn.at_ms, cause=why
     )
+    if given_up(turn, what, started):
+        return
     if reach(turn, started) and why.kind in _JOINS and why.member_id in group.members:
         group.members[why.member_id].rejoined = True
 

@@ -35,6 +35,7 @@ from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import expire_silent
 from coordinator_model.silence import TOLERANCE_MS
 from coordinator_model.states import GroupState
+from coordinator_model.storing import stored_late
 from coordinator_model.takeovers import NOT_IN_CHARGE, came_back, refused
 from coordinator_model.transitions import GUESS_TOLERANCE_MS, Turn, cause
 
@@ -127,7 +128,7 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
     """Error 27: the join phase runs and this member is alive and not in it yet."""
     group = turn.group
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
-    if what.generation >= group.generation:
+    if what.generation >= group.generation and what.times[-1] >= group.state_since_ms:
         first_ms = max(what.times[0], group.state_since_ms)
         expire_silent(turn, first_ms, heard=what.member_id)
         _prove_start(turn, what.generation, first_ms)
@@ -166,6 +167,7 @@ def _sync_refused(turn: Turn, what: SyncAnswered) -> None:
 def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
     group = turn.group
     stored = cause(CauseKind.ASSIGNMENT_STORED)
+    stored_late(turn, what)
     came_back(turn, GroupState.STABLE, what.generation, turn.at_ms)
     prove(turn, GroupState.STABLE, what.generation, turn.at_ms, stored)
     member = _present(turn, what.member_id, what.generation, what)

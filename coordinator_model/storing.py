@@ -1,0 +1,65 @@
+"""When an assignment was really stored, which its record does not say: it is dated when it was appended.
+
+The coordinator answers, and the group is Stable, once the replicas have the record.  While one of them is
+missed that takes seconds, and after 5 s (``offsets.commit.timeout.ms``) the coordinator gives up and begins
+the next rebalance, though the record stays and is replicated later.
+
+Source: ``GroupCoordinator.doSyncGroup`` (3.x), ``GroupMetadataManager.classicGroupSync`` (4.x).
+"""
+
+import re
+
+from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.observations import RebalanceStarted, SyncAnswered
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import (
+    GUESS_TOLERANCE_MS,
+    Target,
+    Turn,
+    cause,
+    make,
+    restate,
+    transition_id_of,
+)
+
+_GIVEN_UP = re.compile(r"Error .* when storing group assignment ?during SyncGroup")
+
+
+def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
+    """Begin a rebalance in place of the storage that the coordinator has given up; False if it is no such."""
+    group = turn.group
+    is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
+    if not is_same or _GIVEN_UP.match(what.reason.text) is None:
+        return False
+    never = transition_id_of(turn, _stored(group, group.state_since_ms))
+    group.state = GroupState.COMPLETING_REBALANCE
+    if group.rebalance is not None:
+        group.state_since_ms, group.rebalance.ended_at_ms = group.rebalance.joined_at_ms, -1
+    make(turn, started, replaces=never)
+    return True
+
+
+def stored_late(turn: Turn, what: SyncAnswered) -> None:
+    """Date a generation by its leader's answer, if that waited much longer than the record says."""
+    group = turn.group
+    is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
+    if not (what.by_leader and is_same and group.stored_generation == what.generation):
+        return
+    since_ms = group.state_since_ms
+    if what.arrived_at_ms > since_ms + GUESS_TOLERANCE_MS or turn.at_ms <= since_ms + GUESS_TOLERANCE_MS:
+        return
+    too_early = transition_id_of(turn, _stored(group, since_ms))
+    restate(turn, GroupState.COMPLETING_REBALANCE, _stored(group, turn.at_ms), too_early)
+    group.state_since_ms = turn.at_ms
+    if group.rebalance is not None:
+        group.rebalance.ended_at_ms = turn.at_ms
+
+
+def _stored(group: Group, at_ms: int) -> Target:
+    return Target(
+        to=GroupState.STABLE,
+        generation=group.generation,
+        at_ms=at_ms,
+        cause=cause(CauseKind.ASSIGNMENT_STORED),
+        basis=Basis.OBSERVED,
+    )

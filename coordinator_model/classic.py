@@ -15,6 +15,7 @@ from coordinator_model.observations import (
     AssignmentReceived,
     GroupEmptied,
     GroupLoaded,
+    GroupsDeleted,
     GroupUnloaded,
     JoinPhaseEnded,
     RebalanceStarted,
@@ -96,7 +97,8 @@ def _apply_modern(group: Group, seen: Seen, context: Context, step: Step) -> Non
 
 def _noticed(group: Group, seen: Seen, context: Context) -> None:
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-    if seen.broker < 0 or seen.broker == group.coordinator:
+    is_over = group.state is GroupState.DEAD and isinstance(seen.what, GroupsDeleted)
+    if seen.broker < 0 or seen.broker == group.coordinator or is_over:
         return
     if seen.source is Source.COORDINATOR_LOG or (
         seen.source is Source.REQUEST_LOG

@@ -77,9 +77,9 @@ def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
         _end_join_phase(turn, what, why)
     if turn.may_infer:
         refine_start(turn, what, why)
-    is_emptied = group.state is GroupState.EMPTY and what.generation == group.generation
-    if what.generation < group.generation or is_emptied:
-        return  # the answer to a join of long ago, or of what another coordinator has made anew
+    is_over = group.state is GroupState.EMPTY and what.generation == group.generation
+    if what.generation < group.generation or is_over or group.state is GroupState.DEAD:
+        return  # the answer to a join of long ago, or of a group that other sources have yet to tell of
     member = _joiner(turn, what)
     if what.generation == group.generation:
         _learn_generation(turn, what)

@@ -1,0 +1,296 @@
+"""The mirror made wrong for real, and healed by the brokers' own answers: counted once, both sides told."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EVENTS_TOPIC, EmbeddedKafka
+from streaming.embedded.log4j2 import COORDINATOR_LOGGERS
+from streaming.kafka_io import producer
+from tests.live.faults import Scene
+from tests.live.stage import Job, Pager, alerts_of, await_that, group_ids, records_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+ANYBODY = "User:ANONYMOUS"
+STALL_S = 30.0
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    agreement: dict[str, float] = field(default_factory=dict)
+    """Share of agreeing answers, after each act."""
+    divergences: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Count by kind, after each act."""
+    states: dict[str, str] = field(default_factory=dict)
+    """The state of the group that the act was about, as we told it after healing."""
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    cluster: dict[str, Any] = field(default_factory=dict)
+    reconciliation: dict[str, str] = field(default_factory=dict)
+    health: int = 0
+    requests_per_minute: dict[str, float] = field(default_factory=dict)
+    groups: tuple[set[str], set[str]] = (set(), set())
+    log: str = ""
+
+
+class Stage:
+    """The cluster with its job while it is played."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
+        self.kafka = kafka
+        self.job = job
+        self.scene = Scene(kafka, job, "full")
+        self.story = Story()
+
+    def counter(self, name: str, label: str) -> dict[str, int]:
+        """Return a counter by one of its labels."""
+        found = re.findall(rf'^{name}{{.*?{label}="([^"]*)".*?}} (\S+)$', self.job.metrics(), re.MULTILINE)
+        return {key: round(float(value)) for key, value in found}
+
+    def await_answers(self, more: int) -> None:
+        """Return when ``more`` further answers agreed with the mirror."""
+        before = self.counter("groupwatch_answers_total", "outcome").get("agreeing", 0)
+        await_that(
+            lambda: self.counter("groupwatch_answers_total", "outcome").get("agreeing", 0) >= before + more,
+            f"{more} more answers agree",
+        )
+
+    def note(self, act: str) -> None:
+        """Keep what is told by now."""
+        counted = self.counter("groupwatch_divergence_total", "kind")
+        self.story.divergences[act] = {kind: count for kind, count in counted.items() if count}
+        ratio = re.search(r"^groupwatch_agreement_ratio{.*?} (\S+)$", self.job.metrics(), re.MULTILINE)
+        self.story.agreement[act] = float(ratio[1]) if ratio else -1.0
+
+    def ready(self) -> dict[str, Any]:
+        """Return what /ready says of the cluster."""
+        answer = self.job.get("/ready")
+        found: dict[str, Any] = answer.json()["clusters"][0] if answer is not None else {}
+        return found
+
+
+def _generation(stage: Stage, group: str) -> int:
+    answer = stage.job.get(f"/api/v1/groups/live/{group}")
+    assert answer is not None
+    return int(answer.json()["report"]["generation"])
+
+
+def _forge(stage: Stage) -> None:
+    """A line that no coordinator wrote: the mirror goes into a rebalance that never was."""
+    text = (
+        "[GroupCoordinator id=1] Preparing to rebalance group forged in state PreparingRebalance with old "
+        f"generation {_generation(stage, 'forged')} (reason: a line that nobody wrote)."
+    )
+    out = producer(stage.kafka.address)
+    out.send(EVENTS_TOPIC, key=b"1", value=text.encode(), partition=0).get(timeout=10)
+    out.close()
+    await_that(lambda: stage.job.states().get("forged") == "PreparingRebalance", "the line is believed")
+    await_that(lambda: stage.job.states().get("forged") != "PreparingRebalance", "the mirror is healed")
+    stage.story.states["forged"] = stage.job.states()["forged"]
+    stage.await_answers(2)
+    stage.note("forged")
+
+
+def _silence(stage: Stage) -> None:
+    """The coordinator's log switched off: a rebalance that hangs, and nobody tells."""
+    stalling = stage.scene.member("silenced", "stalling", stall_s=STALL_S, max_poll_interval_ms=120_000)
+    await_that(stage.scene.is_stable("silenced", 1), "silenced is Stable")
+    await_that(lambda: stage.job.states().get("silenced") == "Stable", "it is so in the mirror")
+    _level(stage, "FATAL")
+    stalling.stall()
+    stage.scene.member("silenced", "second", max_poll_interval_ms=120_000)
+    await_that(stage.scene.is_in("silenced", "PreparingRebalance"), "it hangs")
+    await_that(lambda: stage.job.states().get("silenced") == "PreparingRebalance", "the mirror is healed")
+    stage.story.states["silenced"] = stage.job.states()["silenced"]
+    _level(stage, "INFO")
+    await_that(stage.scene.is_stable("silenced", 2), "it has come through")
+    await_that(lambda: stage.job.states().get("silenced") == "Stable", "the mirror follows the log again")
+    stage.await_answers(2)
+    stage.note("silenced")
+
+
+def _level(stage: Stage, level: str) -> None:
+    loggers = dict.fromkeys(COORDINATOR_LOGGERS, level)
+    wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", loggers)
+    stage.scene.admin.alter_configs([wanted], raise_on_unknown=False)
+
+
+def _measure(stage: Stage, seconds: float) -> None:
+    before, began = stage.counter("groupwatch_probe_requests_total", "request"), time.monotonic()
+    time.sleep(seconds)
+    after, minutes = (
+        stage.counter("groupwatch_probe_requests_total", "request"),
+        (time.monotonic() - began) / 60,
+    )
+    stage.story.requests_per_minute = {
+        kind: round((count - before.get(kind, 0)) / minutes, 1) for kind, count in after.items()
+    }
+
+
+def _acl(permission: ACLPermissionType, operation: ACLOperation, kind: ResourceType, name: str) -> ACL:
+    return ACL(ANYBODY, "*", operation, permission, ResourcePattern(kind, name))
+
+
+def _forbid(stage: Stage) -> None:
+    """No DESCRIBE on groups any more; what is allowed besides must be said then."""
+    allow, deny = ACLPermissionType.ALLOW, ACLPermissionType.DENY
+    stage.scene.admin.create_acls([_acl(allow, ACLOperation.ALL, ResourceType.GROUP, "*")])
+    stage.scene.admin.create_acls([_acl(deny, ACLOperation.DESCRIBE, ResourceType.GROUP, "*")])
+    await_that(lambda: "DESCRIBE" in stage.ready()["reconciliation"], "what is missing is said")
+    stage.story.reconciliation["forbidden"] = stage.ready()["reconciliation"]
+    answer = stage.job.get("/healthz")
+    stage.story.health = 0 if answer is None else answer.status_code
+    stage.scene.admin.delete_acls(
+        [
+            ACLFilter(
+                ANYBODY,
+                "*",
+                ACLOperation.DESCRIBE,
+                deny,
+                ResourcePatternFilter(ResourceType.GROUP, "*", ACLResourcePatternType.LITERAL),
+            )
+        ]
+    )
+    await_that(lambda: stage.ready()["reconciliation"] == "on", "the brokers answer again")
+    stage.story.reconciliation["allowed"] = stage.ready()["reconciliation"]
+    stage.note("allowed again")
+
+
+def _play(stage: Stage) -> Story:
+    for group in ("forged", "calm"):
+        stage.scene.member(group, f"{group}-member")
+        await_that(stage.scene.is_stable(group, 1), f"{group} is Stable")
+    before = group_ids(stage.kafka.address)
+    stage.job.start()
+    stage.job.await_ready()
+    stage.await_answers(2)
+    stage.note("calm")
+    _forge(stage)
+    _silence(stage)
+    _measure(stage, 30.0)
+    answer = stage.job.get("/api/v1/clusters")
+    assert answer is not None
+    (stage.story.cluster,) = answer.json()["clusters"]
+    _forbid(stage)
+    stage.story.groups = before, group_ids(stage.kafka.address)
+    stage.story.transitions = [one for _, one in records_of(stage.kafka.address, "groupwatch-transitions")]
+    stage.story.alerts = alerts_of(stage.kafka.address)
+    stage.story.log = stage.job.log.read_text()
+    return stage.story
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder: Path = tmp_path_factory.mktemp("reconciliation")
+    with (
+        EmbeddedKafka(folder / "kafka", rebalance_delay_ms=500, heap="384m", properties=ACLS) as kafka,
+        Pager() as pager,
+    ):
+        kafka.create_topic("orders", partitions=2)
+        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager))
+        try:
+            yield _play(stage)
+        finally:
+            stage.scene.end()
+            stage.job.stop()
+
+
+def test_a_calm_cluster_agrees(story: Story) -> None:
+    """Every answer, and nothing diverges."""
+    assert story.agreement["calm"] == 1.0
+    assert story.divergences["calm"] == {}
+
+
+def test_a_rebalance_that_never_was_is_taken_back_and_counted_once(story: Story) -> None:
+    """A forged line: the coordinator says Stable, twice."""
+    assert story.states["forged"] == "Stable"
+    assert story.divergences["forged"] == {"state_differs": 1}
+    told = [one for one in story.transitions if one["group"] == "forged"]
+    assert [(one["from"], one["to"], one["basis"], one["source"]) for one in told] == [
+        ("Stable", "PreparingRebalance", "observed", "coordinator_log"),
+        ("PreparingRebalance", "Stable", "inferred", "model"),
+    ]
+
+
+def test_a_rebalance_that_nobody_told_of_is_told_and_counted_once(story: Story) -> None:
+    """Its lines were never written; once they are again, the mirror follows them."""
+    assert story.states["silenced"] == "PreparingRebalance"
+    assert story.divergences["silenced"].get("state_differs") == 2
+    told = [one for one in story.transitions if one["group"] == "silenced" and one["generation"] >= 1]
+    hung = [one for one in told if one["to"] == "PreparingRebalance"]
+    assert (hung[0]["basis"], hung[0]["source"], hung[0]["replaces"]) == ("inferred", "model", None)
+    # The requests are logged once they are answered, and then tell who began it, and when.
+    assert [one["replaces"] for one in hung[1:]] == [one["id"] for one in hung[:-1]]
+    assert told[-1]["to"] == "Stable"
+
+
+def test_both_sides_are_logged_and_shown(story: Story) -> None:
+    """What the mirror said, and what the broker said."""
+    sides = (
+        r"mirror: classic PreparingRebalance \d+ \[forged-member[^]]*\]; broker: classic Stable \[forged-member"
+    )
+    assert re.search(f"state_differs: group forged: {sides}", story.log)
+    assert any(re.search(sides, one["detail"]) for one in story.cluster["divergences"])
+
+
+def test_the_brokers_settings_and_leaders_are_shown(story: Story) -> None:
+    """As far as groups depend on them."""
+    settings = story.cluster["brokers"]["1"]
+    assert settings["group.initial.rebalance.delay.ms"] == "500"
+    assert {"group.max.session.timeout.ms", "offsets.retention.minutes", "group.max.size"} <= settings.keys()
+    assert set(story.cluster["offsets_leaders"].values()) == {1}
+    assert len(story.cluster["offsets_leaders"]) == 50
+    assert story.cluster["partitions"] == {"orders": 2}
+
+
+def test_a_missing_acl_is_one_sentence_and_no_crash(story: Story) -> None:
+    """In /ready and in the log, once; reconciliation goes on when the ACL is there."""
+    assert "DESCRIBE on groups" in story.reconciliation["forbidden"]
+    assert story.log.count("reconciliation is off") == 1
+    assert (story.health, story.reconciliation["allowed"]) == (200, "on")
+
+
+def test_the_probe_makes_no_group_and_pages_nobody(story: Story) -> None:
+    """Only the groups that the members themselves made are there."""
+    before, after = story.groups
+    assert after == before | {"silenced"}
+    assert story.alerts == []
+
+
+def test_a_small_cluster_is_asked_little(story: Story) -> None:
+    """A look every five seconds, and three groups twice a minute."""
+    asked = story.requests_per_minute
+    assert asked["ListGroups"] <= 14
+    assert asked["Metadata"] <= 14
+    assert asked["DescribeGroups"] <= 14
+    assert asked["DescribeConfigs"] <= 2

@@ -70,8 +70,9 @@ def _turned_away(turn: Turn, what: JoinAnswered) -> None:
 
 def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
     group = turn.group
-    joined_again(turn, what.generation, what.arrived_at_ms)
-    came_back(turn, GroupState.COMPLETING_REBALANCE, what.generation, turn.at_ms)
+    if what.instance_id is None:
+        joined_again(turn, what.generation, what.arrived_at_ms)
+    came_back(turn, GroupState.STABLE, what.generation, turn.at_ms)
     why = _why_joined(group, what)
     if place(GroupState.COMPLETING_REBALANCE, what.generation) > place_of(group):
         _end_join_phase(turn, what, why)

@@ -65,6 +65,7 @@ def joined_again(turn: Turn, generation: int, arrived_at_ms: int) -> None:
     """Go back if a join waited for the generation that the group has, though it came after it began.
 
     Whoever joins a group that is past its join phase is answered at once, or makes it begin another.
+    Not so a static member that takes the place of its old self: it waits for the record of that.
     """
     group = turn.group
     has_waited = turn.at_ms - arrived_at_ms > GUESS_TOLERANCE_MS

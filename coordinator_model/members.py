@@ -336,6 +336,7 @@ def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
     gone = departure_of(turn.group, record.member_id) if known is None else None
     if gone is not None:  # it had not gone after all
         known = bring_back(turn.group, gone)
+        known.session_base_ms = turn.at_ms
     if known is None:
         known = Member(member_id=record.member_id, joined_at_ms=turn.at_ms, session_base_ms=turn.at_ms)
         turn.step.arrivals.append(record.member_id)

@@ -197,6 +197,8 @@ def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
     was_here = member_id in group.members or (member_id != "" and departure_of(group, member_id) is None)
     how = how_it_left(what.reason)
     if handed_out_ms is not None:
+        if _ended_join_phase(turn, handed_out_ms):
+            return
         _left_while_joining(turn, member_id, handed_out_ms)
     else:
         depart(turn, member_id, how, reason=what.reason or "", client=what.client)
@@ -206,6 +208,17 @@ def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
     if was_here or handed_out_ms is not None:
         # Kafka: even a pending member that leaves makes a Stable group rebalance.
         members_gone(turn, turn.at_ms, why)
+
+
+def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
+    """Say whether the join phase that has just ended did so because a client left it that was never in it.
+
+    The joins that waited for that client are answered before its LeaveGroup is.
+    """
+    last = turn.group.rebalance
+    if last is None or turn.group.state is not GroupState.COMPLETING_REBALANCE:
+        return False
+    return handed_out_ms <= last.joined_at_ms and turn.at_ms - last.joined_at_ms <= JOINS_WITHIN_MS
 
 
 def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:

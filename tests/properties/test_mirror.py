@@ -178,7 +178,7 @@ def test_times_are_the_coordinators(seed: int, events: int) -> None:
 @given(seed=SEEDS, events=EVENTS)
 def test_requests_get_the_final_state_right(seed: int, events: int) -> None:
     """Without the INFO log, answers and records lead to the right state, generation and members."""
-    life = live(seed, events, failovers=False)
+    life = live(seed, events)
     life.renew()
     mirror = Mirror("requests").see_all(life.world.seen)
 

@@ -40,10 +40,11 @@ def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
 
 
 def stored_late(turn: Turn, what: SyncAnswered) -> None:
-    """Date a generation by its leader's answer, if that waited much longer than the record says."""
+    """Date a generation by its leader's answer, if that came much later than record, or line, say."""
     group = turn.group
     is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
-    if not (what.by_leader and is_same and group.stored_generation == what.generation):
+    is_told = group.stored_generation == what.generation or not turn.context.offsets_enabled
+    if not (what.by_leader and is_same and is_told):
         return
     since_ms = group.state_since_ms
     if what.arrived_at_ms > since_ms + GUESS_TOLERANCE_MS or turn.at_ms <= since_ms + GUESS_TOLERANCE_MS:

@@ -4,6 +4,7 @@ import bisect
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 TOLERANCE_MS = 300
@@ -79,19 +80,34 @@ _SHAPES = (
 )
 
 
-def logged(lines: list[str]) -> list[tuple[str, str, int, str]]:
-    """Return (group, state, generation, reason) for each transition line of a server.log, in order."""
-    found = []
+def logged(lines: list[str], until_ms: int = 2**62) -> list[tuple[str, str, int, str]]:
+    """Return (group, state, generation, reason) for each transition line of a server.log, in order.
+
+    An assignment that the coordinator gave up storing made nothing Stable, and is left out.
+    """
+    found: list[tuple[str, str, int, str]] = []
     for line in lines:
         match = _LINE.match(line)
-        if not match:
+        if not match or _at_ms(match["at"]) > until_ms:
             continue
         for state, shape in _SHAPES:
             hit = shape.search(match["text"])
             if hit:
                 reason = hit.groupdict().get("r") or ""
-                found.append((hit["g"], state, int(hit["n"]), reason))
+                one = (hit["g"], state, int(hit["n"]), reason)
+                stored = (one[0], "Stable", one[2], "")
+                if _GIVEN_UP in reason and stored in found:
+                    found.remove(stored)
+                found.append(one)
     return found
+
+
+_GIVEN_UP = "when storing group assignment"
+
+
+def _at_ms(text: str) -> int:
+    moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
 
 
 def missing_and_extra(

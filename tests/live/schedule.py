@@ -62,6 +62,8 @@ class Outcome:
     states: dict[str, str] = field(default_factory=dict)
     metrics: str = ""
     exit_code: int = -1
+    until_ms: int = 2**62
+    """What came later may not have been told any more when the job was stopped."""
 
     def agreement(self) -> comparing.Agreement:
         """Compare each answer of the brokers with the state we claim for that moment."""
@@ -71,11 +73,14 @@ class Outcome:
         self,
     ) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
         """Compare the transitions with the lines of ``server.log``."""
-        return comparing.missing_and_extra(self.transitions, comparing.logged(self.lines))
+        return comparing.missing_and_extra(self._told(), comparing.logged(self.lines, self.until_ms))
 
     def wrong_causes(self) -> tuple[int, list[tuple[str, int, str, str]]]:
         """Compare why rebalances began with the reasons in ``server.log``."""
-        return comparing.wrong_causes(self.transitions, comparing.logged(self.lines))
+        return comparing.wrong_causes(self._told(), comparing.logged(self.lines, self.until_ms))
+
+    def _told(self) -> list[dict[str, Any]]:
+        return [one for one in self.transitions if one["at_ms"] <= self.until_ms]
 
     def delays_ms(self) -> list[int]:
         """Return how long each alert took from its detection to the webhook, shortest first.
@@ -216,6 +221,7 @@ class _Play:
     def _settle(self) -> None:
         """Wait until all that was asked about has been judged, and states agree if they ever will."""
         self._note("settling")
+        self._outcome.until_ms = now_ms()
         self._mark()
         deadline = time.monotonic() + SETTLING_S
         admin = admin_client(self._kafka.address)  # after the last failover, so it knows no old coordinator

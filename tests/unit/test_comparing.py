@@ -85,6 +85,28 @@ def test_reasons_of_older_coordinators_are_held_against_ours(kind: str, reason: 
     assert comparing.wrong_causes([wrong], expected) == (1, [("g", 1, "session_timeout", reason)])
 
 
+def test_an_assignment_that_was_given_up_made_nothing_stable() -> None:
+    """The coordinator logs that it has it before it tries to store it."""
+    lines = [
+        "[2026-11-21 07:45:32,872] INFO [GroupCoordinator 2]: Assignment received from leader m for group g "
+        "for generation 4. The group has 2 members, 0 of which are static. (k)",
+        "[2026-11-21 07:45:37,875] INFO [GroupCoordinator 2]: Preparing to rebalance group g in state "
+        "PreparingRebalance with old generation 4 (__consumer_offsets-3) (reason: Error REBALANCE_IN_"
+        "PROGRESS when storing group assignment during SyncGroup (member: m)) (k)",
+    ]
+
+    assert [one[:3] for one in comparing.logged(lines[:1])] == [("g", "Stable", 4)]
+    assert [one[:3] for one in comparing.logged(lines)] == [("g", "PreparingRebalance", 4)]
+
+
+def test_what_came_after_the_end_is_not_asked_for() -> None:
+    """Consumers go on while the job is being stopped."""
+    line = "[2026-11-21 07:45:32,872] INFO [GroupCoordinator 2]: Group g with generation 2 is now empty (k)"
+
+    assert comparing.logged([line], 1_795_247_132_871) == []
+    assert len(comparing.logged([line], 1_795_247_132_872)) == 1
+
+
 def test_lines_are_read_whatever_the_group_is_called() -> None:
     """Brackets and spaces in a name do not end it."""
     start = "[2026-11-20 23:51:50,925] INFO [GroupCoordinator id=1] "

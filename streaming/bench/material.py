@@ -115,7 +115,8 @@ def heartbeat_line(population: Population, group: int, member: int, at_ms: int, 
     second = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     port = (group * 7 + member) % 10_000
     name, member_id = population.group(group), population.member_ids(group)[member]
-    filled = (second, at_ms % 1000, sequence, group, member + 1, name, 1, member_id, port, sequence % 40)
+    # A connection keeps its number: a member heartbeats over one for hours.
+    filled = (second, at_ms % 1000, sequence, group, member + 1, name, 1, member_id, port, port % 40)
     return (_LINE % filled).encode()
 
 

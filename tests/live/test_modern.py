@@ -9,7 +9,8 @@ import pytest
 from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.java import java_command
 from tests.live import modern
-from tests.live.modern import PLANNED, Recorded
+from tests.live.modern import Recorded
+from tests.live.modern_play import PLANNED, play
 
 pytestmark = [pytest.mark.kafka]
 
@@ -31,7 +32,7 @@ def recorded(folder: Path) -> Recorded:
         pytest.skip(f"no jars: {error}")
     if not Path(java_command()).resolve().with_name("javac").exists():
         pytest.skip("no Java compiler: the members are a Java program")
-    return modern.play(folder)
+    return play(folder)
 
 
 @pytest.fixture(scope="module")

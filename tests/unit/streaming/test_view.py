@@ -77,7 +77,7 @@ def test_who_holds_up_a_consumer_group_is_listed(view: View, rows: "Rows") -> No
     """Those that others wait for, with what they have to give up; of a group that is calm nobody."""
     waiting, revoking = hold_up("new", Why.WAITING, 3), hold_up("old", Why.REVOKING, 3, 4)
     progress = GroupProgress(epoch=7, assignment_epoch=6, topology_epoch=-1, held_up_by=(revoking, waiting))
-    known = {"group_type": "consumer", "progress": progress}
+    known: dict[str, Any] = {"group_type": "consumer", "progress": progress}
     view.apply("eu", [rows.report("a", GroupState.RECONCILING, **known), rows.report("b", **known)])
 
     assert [(one.group, one.assignment_epoch, one.held_up_by) for one in view.groups().groups] == [

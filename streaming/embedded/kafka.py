@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from streaming import kafka_io
 from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
@@ -183,12 +183,18 @@ class EmbeddedKafka:
             "replication_factor": len(self.broker_ids),
             "configs": dict(configs or {}),
         }
+        self._await(lambda: self._has_made(name, spec), f"the topic {name} was not created")
+
+    def _has_made(self, name: str, spec: Mapping[str, Any]) -> bool:
         admin = kafka_io.admin_client(self.address)
         try:
             if name not in set(admin.list_topics()):
-                admin.create_topics({name: spec}, timeout_ms=20_000, wait_for_metadata=True)
+                admin.create_topics({name: dict(spec)}, timeout_ms=20_000, wait_for_metadata=True)
+        except UnknownBrokerIdError:
+            return False  # brokers that have just come do not tell of one another yet
         finally:
             admin.close()
+        return True
 
     def group_states(self, groups: Sequence[str]) -> dict[str, tuple[str, int]]:
         """What the coordinator itself says of each group: its state and the number of its members.

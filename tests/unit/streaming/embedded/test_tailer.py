@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka.errors import KafkaTimeoutError, KafkaConnectionError
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from streaming import kafka_io
 from streaming.embedded.tailer import Follower, Tailer, envelope

@@ -1,15 +1,22 @@
 """Two thousand records that no broker wrote, and what is wrong with each; made without our own decoders.
 
 The layouts are those of Kafka's schemas: a key is a version and its fields, a string is two bytes of
-length and UTF-8, an offset commit of version 3 is offset, leader epoch, metadata and time.
+length and UTF-8, an offset commit of version 3 is offset, leader epoch, metadata and time.  Records of
+all other types come from ``tests/golden/records``: that they are damaged is the word of Kafka's classes.
 """
 
+import gzip
+import json
 import random
 import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from coordinator_model.schemas import describe
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "records" / "damaged.jsonl.gz"
 HOSTILE = (
     'quote"brace}',
     "back\\slash",
@@ -62,6 +69,19 @@ def offsets(rng: random.Random, count: int) -> list[Piece]:
     )
     good = [Piece(_commit_value(7), _commit_key(name.encode())) for name in HOSTILE]
     return good + [makers[number % len(makers)](rng, number) for number in range(count - len(good))]
+
+
+def of_all_types(rng: random.Random, count: int) -> list[Piece]:
+    """Return ``count`` records that Kafka's classes refuse; only the name of the reason is ours."""
+    with gzip.open(GOLDEN, "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if "refused" in row["kafka"]]
+    pieces = []
+    for row in rows:
+        key, value = bytes.fromhex(row["key"]), bytes.fromhex(row["value"])
+        told = describe(key, value)
+        if "error" in told:  # the preview's shorter share records are none for us
+            pieces.append(Piece(value, key, told["error"].split(":")[0]))
+    return rng.sample(pieces, count)
 
 
 def _text(value: bytes) -> bytes:

@@ -29,6 +29,7 @@ DAMAGED = next(
 STORM = 8
 """Members that come and go one after the other; five of them make a storm."""
 PIECES = 1_000
+OF_ALL_TYPES = 600
 
 
 @dataclass
@@ -155,7 +156,8 @@ def _first_start(cluster: Cluster, job: Job, pager: Pager, life: Life) -> None:
 
 def _damage(cluster: Cluster, job: Job, life: Life) -> None:
     rng = random.Random(7)
-    life.written = {"offsets": damage.offsets(rng, PIECES), "events": damage.events(rng, PIECES)}
+    offsets = damage.offsets(rng, PIECES - OF_ALL_TYPES) + damage.of_all_types(rng, OF_ALL_TYPES)
+    life.written = {"offsets": offsets, "events": damage.events(rng, PIECES)}
     cluster.write("__consumer_offsets", DAMAGED, life.written["offsets"])
     cluster.write("groupwatch-events", 0, life.written["events"])
     for source, pieces in life.written.items():

@@ -1,0 +1,183 @@
+"""The request log switched off and on while the job runs: nobody is paged for it."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.embedded.log4j2 import REQUEST_LOGGER
+from tests.live import comparing
+from tests.live.faults import Scene
+from tests.live.stage import Job, Pager, alerts_of, await_that, now_ms, records_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+SILENT_S = 25.0
+"""More than the 20 s within which the probe learns the level."""
+SESSION_S = 40.0
+OFF_S = 0.8 * SESSION_S
+"""So long that every member seems about to be expelled when the log is back, if one counted its silence."""
+CALM: dict[str, Any] = {"session_timeout_ms": round(SESSION_S * 1000), "heartbeat_interval_ms": 5_000}
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    alerts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """All alerts so far, after each act."""
+    watched_ms: tuple[int, int] = (0, 0)
+    """From when until when the moves were played (epoch ms)."""
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+class Stage:
+    """The cluster with its job while it is played."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
+        self.kafka = kafka
+        self.job = job
+        self.scene = Scene(kafka, job, "full")
+        self.story = Story()
+
+    def level(self, name: str) -> None:
+        """Set the request logger's level, as an operator does."""
+        wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {REQUEST_LOGGER: name})
+        self.scene.admin.alter_configs([wanted], raise_on_unknown=False)
+
+    def note(self, act: str) -> None:
+        """Keep what is told by now."""
+        self.story.alerts[act] = alerts_of(self.kafka.address)
+
+    def joins(self, group: str, members: int) -> None:
+        """One more member than at the first generation, and we are told."""
+        self.scene.member(group, f"{group}-{members - 1}", **CALM)
+        await_that(self.scene.is_stable(group, members), f"{group} is Stable with {members}")
+        await_that(
+            lambda: any(
+                (one["group"], one["to"], one["generation"]) == (group, "Stable", members - 1)
+                for _, one in records_of(self.kafka.address, "groupwatch-transitions")
+            ),
+            f"generation {members - 1} of {group} is told",
+        )
+
+
+def _request_lines(job: Job) -> int:
+    counts = [
+        float(line.rsplit(" ", 1)[1])
+        for line in job.metrics().splitlines()
+        if line.startswith("groupwatch_events_total{") and 'source="request_log"' in line
+    ]
+    return round(sum(counts))
+
+
+def _switch(stage: Stage) -> None:
+    for number in range(2):
+        stage.scene.member("calm", f"calm-{number}", **CALM)
+    await_that(stage.scene.is_stable("calm", 2), "calm is Stable")
+    stage.job.start()
+    stage.job.await_ready()
+    since_ms = now_ms()
+    stage.joins("calm", 3)
+    time.sleep(2 * SILENT_S + 3)  # the log is now known to be regular
+    stage.note("full")
+    stage.level("WARN")
+    begun = time.monotonic()
+    await_that(_stands_still(stage.job), "no more requests are counted")
+    still = _request_lines(stage.job)
+    stage.joins("calm", 4)
+    time.sleep(max(0.0, begun + OFF_S - time.monotonic()))
+    stage.note("quiet")
+    stage.level("DEBUG")
+    await_that(lambda: _request_lines(stage.job) > still, "requests are counted again")
+    time.sleep(SESSION_S / 3 + 3)  # by then every member has spoken
+    stage.note("full again")
+    stage.story.watched_ms = (since_ms, now_ms())
+
+
+def _stands_still(job: Job) -> Callable[[], bool]:
+    known = [(-1, time.monotonic())]
+
+    def still() -> bool:
+        now = _request_lines(job)
+        if now != known[0][0]:
+            known[0] = (now, time.monotonic())
+        return time.monotonic() - known[0][1] > 6.0  # the members beat every five seconds
+
+    return still
+
+
+def _freeze(stage: Stage) -> None:
+    """What only the request log can tell is told again."""
+    members = [stage.scene.member("frozen", f"frozen-{number}", **CALM) for number in range(2)]
+    await_that(stage.scene.is_stable("frozen", 2), "frozen is Stable")
+    time.sleep(6.0)
+    members[1].freeze()
+    await_that(stage.scene.is_told("frozen", "SessionTimeoutImminent"), "its silence is told")
+    stage.note("frozen")
+    members[1].thaw()
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder = tmp_path_factory.mktemp("levels")
+    with EmbeddedKafka(folder / "kafka", offsets_partitions=8, heap="384m") as kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=4)
+        rules = {"source_silent": {"after": f"{SILENT_S:.0f}s"}}
+        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, rules))
+        try:
+            _switch(stage)
+            _freeze(stage)
+            seen = stage.story
+            seen.transitions = [one for _, one in records_of(kafka.address, "groupwatch-transitions")]
+            seen.lines = kafka.log_files(1)[0].read_text(errors="replace").splitlines()
+            yield seen
+        finally:
+            stage.scene.end()
+            stage.job.stop()
+
+
+def test_switching_the_request_log_alarms_nobody(story: Story) -> None:
+    """Off is no silence of a source or a member, and on again proves no silence before it."""
+    for act, alerts in story.alerts.items():
+        if act != "frozen":
+            assert [(one["name"], one["group"], one["summary"]) for one in alerts] == [], act
+
+
+def test_heartbeats_count_while_they_are_logged(story: Story) -> None:
+    """The frozen member is announced, by its own silence."""
+    (alert,) = [one for one in story.alerts["frozen"] if one["revision"] == 0]
+    assert (alert["name"], alert["group"]) == ("SessionTimeoutImminent", "frozen")
+    assert [(one["client_id"], one["basis"]) for one in alert["culprits"]] == [("frozen-1", "observed")]
+
+
+def test_no_move_is_lost_or_made_up(story: Story) -> None:
+    """In both modes every transition of the coordinator's log is told, once, with its cause."""
+    since_ms, until_ms = story.watched_ms
+    moves = [one for one in story.transitions if since_ms <= one["at_ms"] < until_ms]
+    lines = comparing.logged([line for line in story.lines if since_ms <= _at_ms(line) < until_ms])
+    assert len(lines) >= 6
+    assert comparing.missing_and_extra(moves, lines) == ([], [])
+    assert comparing.wrong_causes(moves, lines)[1] == []
+    assert {one["basis"] for one in moves} == {"observed"}
+
+
+def _at_ms(line: str) -> int:
+    """Return a line's time, 0 for the rest of a stack trace."""
+    try:
+        at = datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    except ValueError:
+        return 0
+    return round(at.timestamp() * 1000)

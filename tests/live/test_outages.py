@@ -1,0 +1,285 @@
+"""What is away for a while comes back to the truth: the job killed, its checkpoint lost, Kafka gone."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from tests.live import comparing
+from tests.live.faults import Scene
+from tests.live.stage import (
+    Job,
+    Page,
+    Pager,
+    alerts_of,
+    await_that,
+    records_of,
+    states_of,
+    told_in_two_ways,
+)
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+KILLED_AFTER_S = (0.0, 3.0, 5.8, 6.5, 9.0)
+"""Seconds between the crash of a member (session timeout 6 s) and the kill of the job: before, at and after
+the coordinator acts."""
+FRAIL = [f"frail-{number}" for number in range(len(KILLED_AFTER_S))]
+STUCK, FREED = "stuck", "freed"
+"""Two groups whose leader never syncs; one is freed while nobody watches."""
+UNREACHABLE_S = 10.0
+RULES = {
+    "stuck_completing_rebalance": {"after": "8s"},
+    "cluster_unreachable": {"after": f"{UNREACHABLE_S:.0f}s"},
+}
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    states: list[tuple[dict[str, str], dict[str, str]]] = field(default_factory=list)
+    """The brokers' states and ours, after each act."""
+    metrics: str = ""
+    before_loss: list[dict[str, Any]] = field(default_factory=list)
+    pages_before_loss: int = 0
+    after_loss: list[dict[str, Any]] = field(default_factory=list)
+    pages_after_loss: list[Page] = field(default_factory=list)
+    health: set[int] = field(default_factory=set)
+    ready: list[dict[str, Any]] = field(default_factory=list)
+    pages_of_outage: list[Page] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    pages: list[Page] = field(default_factory=list)
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    twofold: list[tuple[str, int]] = field(default_factory=list)
+    watched: list[tuple[str, str]] = field(default_factory=list)
+    """From when until when a job watched, as brokers write it; a first start is a snapshot."""
+
+    def firing(self, name: str) -> Counter[str]:
+        """Return how often an alert of this name was paged as firing, by group."""
+        return Counter(
+            page.labels["group"]
+            for page in self.pages
+            if (page.labels["alertname"], page.status) == (name, "firing")
+        )
+
+
+class Stage:
+    """Cluster, job and pager while the story is played."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job, pager: Pager) -> None:
+        self.kafka = kafka
+        self.job = job
+        self.pager = pager
+        self.scene = Scene(kafka, job, "full")
+        self.groups = ["steady", *FRAIL]
+
+    def await_agreement(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the brokers' states and ours, once they agree or patience ends."""
+
+        def both() -> tuple[dict[str, str], dict[str, str]]:
+            brokers = states_of(self.scene.admin, self.groups)
+            ours = self.job.states()
+            return brokers, {group: ours.get(group, "Dead") for group in brokers}
+
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            brokers, ours = both()
+            if len(brokers) == len(self.groups) and brokers == ours:
+                break
+            time.sleep(0.3)
+        return both()
+
+    def is_stable(self, group: str) -> Callable[[], bool]:
+        """Return whether the broker says that a group is Stable; one that does not answer says nothing."""
+        return lambda: states_of(self.scene.admin, [group]).get(group) == "Stable"
+
+    def await_page(self, name: str, group: str, status: str) -> None:
+        """Return when somebody was paged."""
+        await_that(
+            lambda: any(
+                (page.labels["alertname"], page.labels["group"], page.status) == (name, group, status)
+                for page in list(self.pager.pages)
+            ),
+            f"{name} of {group!r} is told {status}",
+        )
+
+
+def _now() -> str:
+    """Return the time as brokers write it."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+
+
+def _kills(stage: Stage, story: Story) -> None:
+    """Five incidents, and in each of them the job dies."""
+    # A client that looks for its broker has that long: with 6 s its silence would be told, and rightly.
+    stage.scene.member("steady", "steady-0", session_timeout_ms=30_000)
+    victims = []
+    for group in FRAIL:
+        stage.scene.member(group, f"{group}-0")
+        victims.append(stage.scene.member(group, f"{group}-1"))
+    for group in FRAIL:
+        await_that(stage.scene.is_stable(group, 2), f"{group} is Stable")
+    stage.job.start()
+    stage.job.await_ready()
+    story.watched.append((_now(), ""))
+    for number, (victim, after_s) in enumerate(zip(victims, KILLED_AFTER_S, strict=True)):
+        victim.crash()
+        time.sleep(after_s)
+        stage.job.kill()
+        stage.job.start()
+        if number != 1:  # the second one dies again while it comes up
+            stage.job.await_ready()
+    for group in FRAIL:
+        stage.await_page("SessionTimeout", group, "firing")
+    story.states.append(stage.await_agreement())
+    story.metrics = stage.job.metrics()
+
+
+def _lost_checkpoint(stage: Stage, story: Story) -> None:
+    """Alerts are open, and the job forgets everything; meanwhile one of the reasons goes away."""
+    for group in (STUCK, FREED):
+        stage.scene.silent_leader(group, f"{group}-leader")
+        stage.groups.append(group)
+    for group in (STUCK, FREED):
+        stage.await_page("StuckCompletingRebalance", group, "firing")
+    story.watched[-1] = (story.watched[-1][0], _now())
+    assert stage.job.stop() == 0
+    shutil.rmtree(stage.job.checkpoint)
+    story.before_loss = alerts_of(stage.kafka.address)
+    story.pages_before_loss = len(stage.pager.pages)
+    stage.scene.end_process(f"{FREED}-leader")
+    await_that(stage.scene.is_in(FREED, "Empty"), "the leader's session runs out")
+    stage.job.start()
+    stage.job.await_ready()
+    story.watched.append((_now(), "9"))
+    stage.await_page("StuckCompletingRebalance", FREED, "resolved")
+    story.states.append(stage.await_agreement())
+    story.after_loss = alerts_of(stage.kafka.address)
+    story.pages_after_loss = stage.pager.pages[story.pages_before_loss :]
+
+
+def _outage(stage: Stage, story: Story) -> None:
+    """The only broker stops, and comes back."""
+    before = len(stage.pager.pages)
+    stage.kafka.stop_broker(1)
+    away_until = time.monotonic() + UNREACHABLE_S + 8
+    while time.monotonic() < away_until:
+        _look(stage, story)
+        time.sleep(0.5)
+    stage.await_page("ClusterUnreachable", "", "firing")
+    stage.kafka.start_broker(1)
+    stage.await_page("ClusterUnreachable", "", "resolved")
+    _look(stage, story)
+    await_that(stage.is_stable("steady"), "the members are back")
+    survivor = stage.scene.member("late", "late-0")
+    stage.groups.append("late")
+    await_that(stage.is_stable("late"), "a new group forms")
+    await_that(lambda: stage.job.states().get("late") == "Stable", "it is seen")
+    survivor.crash()
+    stage.await_page("SessionTimeout", "late", "firing")
+    _look(stage, story)
+    story.states.append(stage.await_agreement())
+    story.pages_of_outage = stage.pager.pages[before:]
+
+
+def _look(stage: Stage, story: Story) -> None:
+    health, ready = stage.job.get("/healthz"), stage.job.get("/ready")
+    story.health.add(0 if health is None else health.status_code)
+    if ready is not None:
+        story.ready.append(ready.json()["clusters"][0])
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder: Path = tmp_path_factory.mktemp("outages")
+    with EmbeddedKafka(folder / "kafka", offsets_partitions=8, heap="512m") as kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=4)
+        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, RULES), pager)
+        seen = Story()
+        try:
+            for act in (_kills, _lost_checkpoint, _outage):
+                act(stage, seen)
+            seen.pages = list(pager.pages)
+            seen.alerts = alerts_of(kafka.address)
+            seen.transitions = [one for _, one in records_of(kafka.address, "groupwatch-transitions")]
+            seen.twofold = told_in_two_ways(kafka.address)
+            seen.lines = kafka.log_files(1)[0].read_text(errors="replace").splitlines()
+            yield seen
+        finally:
+            stage.scene.end()
+            stage.job.stop()
+
+
+def test_no_kill_loses_an_alert(story: Story) -> None:
+    """Each incident is told with the right culprit, whenever in it the job dies, and as one alert."""
+    for group in FRAIL:
+        told = [one for one in story.before_loss if (one["name"], one["group"]) == ("SessionTimeout", group)]
+        assert len({one["id"] for one in told}) == 1
+        assert [one["client_id"] for one in told[-1]["culprits"]] == [f"{group}-1"]
+
+
+def test_nothing_is_told_in_two_ways(story: Story) -> None:
+    """Whatever is written again is the same, byte for byte."""
+    assert story.twofold == []
+
+
+def test_states_are_right_after_each_act(story: Story) -> None:
+    """After five kills, after a lost checkpoint, and after Kafka's return."""
+    for brokers, ours in story.states:
+        assert ours == brokers
+
+
+def test_all_groups_are_back_in_the_metrics(story: Story) -> None:
+    """A restart shows every group, not only those that move."""
+    for group, state in story.states[0][0].items():
+        labels = f'cluster="live",group="{group}",group_type="classic",state="{state}"'
+        assert f"groupwatch_group_state{{{labels}}} 1.0" in story.metrics
+
+
+def test_a_lost_checkpoint_pages_nobody_again(story: Story) -> None:
+    """Open alerts go on under their ids, or end; none is told as new."""
+    known = {one["id"] for one in story.before_loss}
+    assert {one["id"] for one in story.after_loss} == known
+    assert [(page.labels["group"], page.status) for page in story.pages_after_loss] == [(FREED, "resolved")]
+    newest = {one["id"]: one for one in story.after_loss}.values()
+    still = {one["group"]: one["status"] for one in newest if one["name"] == "StuckCompletingRebalance"}
+    assert still == {STUCK: "firing", FREED: "resolved"}
+
+
+def test_an_outage_is_told_once(story: Story) -> None:
+    """ClusterUnreachable comes, and goes when Kafka is back; nothing else is said of it."""
+    told = [(page.labels["alertname"], page.status) for page in story.pages_of_outage]
+    assert Counter(told)["ClusterUnreachable", "firing"] == 1
+    assert Counter(told)["ClusterUnreachable", "resolved"] == 1
+    whom = {(page.labels["group"], page.labels["alertname"]) for page in story.pages_of_outage}
+    assert {name for group, name in whom if group not in ("late", STUCK)} == {"ClusterUnreachable"}
+    assert story.firing("SessionTimeout")["late"] == 1
+
+
+def test_an_outage_is_not_our_illness(story: Story) -> None:
+    """/healthz stays well, and /ready says what is the matter."""
+    assert story.health == {200}
+    assert any(one["error"] and one["seconds_since_kafka_answered"] > UNREACHABLE_S for one in story.ready)
+    assert story.ready[-1]["error"] == ""
+
+
+def test_every_transition_is_there_once(story: Story) -> None:
+    """What the coordinator logged over all of it, while the broker was there, is what was written."""
+    watched = [
+        line for line in story.lines if any(since <= line[1:24] < until for since, until in story.watched)
+    ]
+    assert comparing.missing_and_extra(story.transitions, comparing.logged(watched)) == ([], [])

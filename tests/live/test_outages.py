@@ -121,10 +121,11 @@ def _now() -> str:
 def _kills(stage: Stage, story: Story) -> None:
     """Five incidents, and in each of them the job dies."""
     # A client that looks for its broker has that long: with 6 s its silence would be told, and rightly.
-    stage.scene.member("steady", "steady-0", session_timeout_ms=30_000)
+    patient_ms = 30_000
+    stage.scene.member("steady", "steady-0", session_timeout_ms=patient_ms)
     victims = []
     for group in FRAIL:
-        stage.scene.member(group, f"{group}-0")
+        stage.scene.member(group, f"{group}-0", session_timeout_ms=patient_ms)
         victims.append(stage.scene.member(group, f"{group}-1"))
     for group in FRAIL:
         await_that(stage.scene.is_stable(group, 2), f"{group} is Stable")

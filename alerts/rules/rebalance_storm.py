@@ -9,18 +9,15 @@ from collections import Counter
 
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
-from alerts.rules import storm_history
+from alerts.rules import storm_history, storm_words
+from alerts.rules.diagnosis import diagnose, dominant_kind, same_client
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
 from alerts.wording import clock, some, span, times, who, why
-from coordinator_model.group import Basis, CauseKind
+from coordinator_model.group import Basis
 
 NAME = "RebalanceStorm"
 
 _CULPRITS_TOLD = 10
-_WEIGHTS = {CauseKind.MEMBER_JOINED: 0.5, CauseKind.UNKNOWN: 0.001}
-"""An arrival after a timeout is the echo of that timeout, so arrivals weigh half.  A cause that nobody
-has told may still be learned, and helps nobody beside one that is known."""
-
 _NEVER_BEGAN = -1
 
 
@@ -90,36 +87,35 @@ def _over_at_ms(situation: Situation, opened: OpenAlert | None, counted: list[Tr
 def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> Finding:
     rule, group = situation.thresholds.rebalance_storm, situation.group
     culprits = _culprits(memory, counted)
-    dominant = _dominant(counted)
+    dominant = dominant_kind(counted)
+    told = situation.opened(NAME)
+    found = diagnose(
+        memory,
+        counted,
+        hosts=frozenset(member.client_host for member in group.members.values() if member.client_host),
+        before=told.aspect.partition("/")[2] if told else "",
+    )
     first_ms, elapsed = counted[0].at_ms, span(situation.now_ms - counted[0].at_ms)
+    pattern = f" ({found.pattern})" if found.pattern in storm_words.IN_SUMMARY else ""
     blame = f", mostly by {_name(culprits[0])}" if culprits else ""
     return Finding(
         starts_at_ms=first_ms,
         severity=rule.severity,
         summary=f"Group {group.group} rebalanced {len(counted)} times in {elapsed} because of "
-        f"{why(dominant)}{blame}.",
-        cause=_cause(counted, culprits),
+        f"{why(dominant)}{pattern}{blame}.",
+        cause=f"{storm_words.sentence(memory, found)} {_cause(counted, culprits)}",
         culprits=culprits,
         evidence=_evidence(memory, counted),
         cost=_cost(situation, memory, counted),
-        advice=_ADVICE.get(dominant, _ADVICE_OTHERWISE),
+        advice=storm_words.ADVICE[found.pattern],
         culprit_keys=frozenset(f"{one.client_id}/{one.client_host}/{one.basis}" for one in culprits),
-        aspect=str(dominant),
+        aspect=f"{dominant}/{found.pattern}",
     )
-
-
-def _dominant(counted: list[Trigger]) -> CauseKind:
-    """Return the kind of cause to act on; of equals the first seen."""
-    weights: Counter[CauseKind] = Counter()
-    for trigger in counted:
-        weights[trigger.kind] += 1
-    weighed = {kind: count * _WEIGHTS.get(kind, 1) for kind, count in weights.items()}
-    return max(weighed, key=lambda kind: weighed[kind])
 
 
 def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...]:
     """Return who made the counted rebalances begin, by client and host, the largest share first."""
-    same = _same_client(memory)
+    same = same_client(memory)
     share: Counter[int] = Counter(same[trigger.actor] for trigger in counted if trigger.actor >= 0)
     guessed = {same[trigger.actor] for trigger in counted if trigger.actor >= 0 and not trigger.observed}
     newest = {same[trigger.actor]: trigger.actor for trigger in counted if trigger.actor >= 0}
@@ -137,25 +133,6 @@ def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...
             )
         )
     return tuple(found)
-
-
-def _same_client(memory: StormMemory) -> dict[int, int]:
-    """Return for each actor whom to blame: one client on one host, as far as hosts are known.
-
-    One that went before its host was known is its client's only host, or joins the others without one.
-    """
-    known: dict[str, list[int]] = {}
-    nowhere: dict[str, int] = {}
-    for index, actor in enumerate(memory.actors):
-        if actor.client_id and actor.client_host:
-            known.setdefault(actor.client_id, []).append(index)
-        elif actor.client_id:
-            nowhere.setdefault(actor.client_id, index)
-    same = {}
-    for index, actor in enumerate(memory.actors):
-        hosts = [index] if actor.client_host else known.get(actor.client_id, [])
-        same[index] = hosts[0] if len(hosts) == 1 else nowhere.get(actor.client_id, index)
-    return same
 
 
 def _name(one: Culprit) -> str:
@@ -210,60 +187,3 @@ def _closing(situation: Situation, opened: OpenAlert) -> Closing:
         f"the group is {group.state} at generation {group.generation}."
     )
     return Closing(ends_at_ms=now_ms, summary=summary)
-
-
-_ADVICE = {
-    CauseKind.SESSION_TIMEOUT: (
-        "These clients die or go silent: look for restarts, OOM kills, long GC and packet loss on their "
-        "hosts. Stop a "
-        "client that crash-loops until it is fixed; if they are only slow, raise session.timeout.ms (45 "
-        "s or more)."
-    ),
-    CauseKind.POLL_TIMEOUT: (
-        "Processing one batch takes longer than max.poll.interval.ms: lower max.poll.records, speed the "
-        "work up, or "
-        "raise max.poll.interval.ms above the slowest batch."
-    ),
-    CauseKind.REBALANCE_TIMEOUT: (
-        "These clients do not come back to poll() in time: find what blocks them; then lower "
-        "max.poll.records or raise "
-        "max.poll.interval.ms."
-    ),
-    CauseKind.SYNC_TIMEOUT: (
-        "These clients join and then hang before they fetch their assignment: take thread dumps, look "
-        "for GC and CPU "
-        "throttling, restart them."
-    ),
-    CauseKind.MEMBER_JOINED: (
-        "Members keep coming: look at the autoscaler and at deployments or crash loops of this service. "
-        "Slow the scaling "
-        "down, and give members a group.instance.id so that a restart needs no rebalance."
-    ),
-    CauseKind.MEMBER_LEFT: (
-        "Members keep leaving by themselves: look at the autoscaler and at deployments or crash loops "
-        "of this service. "
-        "Static membership (group.instance.id) makes a restart free of rebalances."
-    ),
-    CauseKind.SUBSCRIPTION_CHANGED: (
-        "A client changes its subscription again and again: look for subscribe() in a loop, a regex "
-        "that matches topics "
-        "that come and go, or members of one group that subscribe differently."
-    ),
-    CauseKind.LEADER_REJOINED: (
-        "The leader keeps joining again: look at its log for the reason (metadata changes, errors in "
-        "its assignor), and "
-        "restart it."
-    ),
-    CauseKind.PARTITIONS_CHANGED: (
-        "Topics of the subscription keep changing: look for topics created, deleted or extended again "
-        "and again, and "
-        "narrow a subscription by pattern."
-    ),
-    CauseKind.STATIC_MEMBER_REPLACED: (
-        "One group.instance.id is used again and again: look for two processes with the same instance "
-        "id, or a static "
-        "member that crash-loops."
-    ),
-}
-_ADVICE_OTHERWISE = "Read the coordinator's 'Preparing to rebalance group' lines for the reasons, and "
-"the clients' logs at those times."

@@ -45,6 +45,8 @@ class Trigger(msgspec.Struct, array_like=True, kw_only=True):
     """Until Stable, Empty, or the next start; -1: it is running."""
     transition: str = ""
     """First digits of an inferred transition's id, so that an observation can replace it."""
+    size: int = -1
+    """Members when it began; -1: not known."""
 
 
 class Leave(msgspec.Struct, array_like=True, kw_only=True):
@@ -54,6 +56,20 @@ class Leave(msgspec.Struct, array_like=True, kw_only=True):
     joined_at_ms: int
     member: int
     """CRC-32 of the member id."""
+
+
+class Loss(msgspec.Struct, array_like=True, kw_only=True):
+    """One member whose session timed out."""
+
+    at_ms: int
+    joined_at_ms: int
+    member: int
+    """CRC-32 of the member id."""
+    client_host: str = ""
+    connection: int = 0
+    """CRC-32 of its connection; 0 unknown."""
+    same_process: bool = False
+    """It came back over the same connection: it was paused or cut off, not started anew."""
 
 
 class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
@@ -68,6 +84,8 @@ class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
     """Most members seen at once since this history began."""
     settled_ms: int = -1
     """When the first deployment of a group that began empty was complete; -1: not, or long ago."""
+    losses: list[Loss] = []
+    """Members whose session timed out within the window, oldest first."""
 
 
 class Occurrence(msgspec.Struct, array_like=True, kw_only=True):

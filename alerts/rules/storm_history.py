@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
-from alerts.rules.situation import Actor, Leave, StormMemory, Trigger
+from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
 from coordinator_model.states import GroupState
 
@@ -80,9 +80,11 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
             _note_start(memory, group, step, transition, window_ms)
             began = True
     _learn_actors(memory, group, step)
+    _learn_processes(memory, group)
     # A transition that is told again, better, may lie before others.
     memory.triggers = sorted(memory.triggers, key=lambda trigger: trigger.at_ms)[-limit:]
     memory.leaves = memory.leaves[-limit:]
+    memory.losses = memory.losses[-limit:]
     return began
 
 
@@ -91,8 +93,9 @@ def forget(memory: StormMemory, *, now_ms: int, window_ms: int) -> bool:
     memory.triggers = [trigger for trigger in memory.triggers if trigger.at_ms > now_ms - window_ms]
     # An arrival may take the place of a departure up to one window before it.
     memory.leaves = [leave for leave in memory.leaves if leave.at_ms > now_ms - 2 * window_ms]
+    memory.losses = [loss for loss in memory.losses if loss.at_ms > now_ms - window_ms]
     _drop_unused_actors(memory)
-    return not memory.triggers and not memory.leaves
+    return not (memory.triggers or memory.leaves or memory.losses)
 
 
 def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger]:
@@ -170,6 +173,9 @@ def _note_departure(memory: StormMemory, departure: Departure) -> None:
     member = checksum(departure.member_id)
     # A departure may be told twice: what looked voluntary is found to have been a timeout.
     memory.leaves = [leave for leave in memory.leaves if leave.member != member]
+    memory.losses = [loss for loss in memory.losses if loss.member != member]
+    if departure.how is CauseKind.SESSION_TIMEOUT:
+        _note_loss(memory, departure, member)
     is_voluntary = departure.how in _VOLUNTARY
     if is_voluntary:
         memory.leaves.append(Leave(at_ms=departure.at_ms, joined_at_ms=departure.joined_at_ms, member=member))
@@ -180,6 +186,32 @@ def _note_departure(memory: StormMemory, departure: Departure) -> None:
             trigger.gone = True
         elif trigger.role == Role.DEPARTURE and not is_voluntary:
             trigger.role, trigger.kind = Role.PLAIN, departure.how
+
+
+def _note_loss(memory: StormMemory, departure: Departure, member: int) -> None:
+    connection = checksum(departure.connection)
+    for loss in memory.losses:
+        loss.same_process = loss.same_process or loss.connection == connection != 0
+    memory.losses.append(
+        Loss(
+            at_ms=departure.at_ms,
+            joined_at_ms=departure.joined_at_ms,
+            member=member,
+            client_host=departure.client_host,
+            connection=connection,
+        )
+    )
+
+
+def _learn_processes(memory: StormMemory, group: Group) -> None:
+    """Note who came back over the connection that it had before it was lost: a crash would have closed it."""
+    waiting = {loss.connection: loss for loss in memory.losses if loss.connection and not loss.same_process}
+    if not waiting:
+        return
+    for member in group.members.values():
+        loss = waiting.get(checksum(member.connection))
+        if loss is not None and loss.member != checksum(member.member_id):
+            loss.same_process = True
 
 
 def _note_end(memory: StormMemory, transition: Transition) -> None:
@@ -215,6 +247,7 @@ def _note_start(
             initial=initial,
             observed=transition.basis is Basis.OBSERVED,
             transition=guess,
+            size=len(group.members),
         )
     )
 

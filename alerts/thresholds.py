@@ -62,6 +62,37 @@ class PollIntervalExceeded(Rule, frozen=True, kw_only=True):
     """An event; it has no threshold."""
 
 
+class ZombieCommit(Rule, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
+
+
+class StaticMemberFenced(Rule, frozen=True, kw_only=True):
+    """So many replacements of one instance id within the window are no restarts any more."""
+
+    replacements: int = 3
+    window_ms: int = 10 * MINUTE_MS
+
+
+class GroupIdCollision(Rule, frozen=True, kw_only=True):
+    """How long members may have no topic in common; a fifth of it where their applications differ."""
+
+    after_ms: int = 10 * MINUTE_MS
+
+
+class IdleMembers(Rule, frozen=True, kw_only=True):
+    """How long members may be without a partition."""
+
+    severity: Severity = Severity.INFO
+    after_ms: int = 15 * MINUTE_MS
+
+
+class UnsafeTimeouts(Rule, frozen=True, kw_only=True):
+    """How long the timeouts within a group may differ (as while a change is rolled out)."""
+
+    severity: Severity = Severity.INFO
+    after_ms: int = 15 * MINUTE_MS
+
+
 class SourceSilent(Rule, frozen=True, kw_only=True):
     """How long a request log that used to speak may be silent while the cluster lives."""
 
@@ -94,6 +125,11 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     source_silent: SourceSilent = SourceSilent()
     cluster_unreachable: ClusterUnreachable = ClusterUnreachable()
     monitor_stalled: MonitorStalled = MonitorStalled()
+    zombie_commit: ZombieCommit = ZombieCommit()
+    static_member_fenced: StaticMemberFenced = StaticMemberFenced()
+    group_id_collision: GroupIdCollision = GroupIdCollision()
+    idle_members: IdleMembers = IdleMembers()
+    unsafe_timeouts: UnsafeTimeouts = UnsafeTimeouts()
 
 
 RULE_KEYS: Mapping[str, str] = {
@@ -106,6 +142,11 @@ RULE_KEYS: Mapping[str, str] = {
     "SourceSilent": "source_silent",
     "ClusterUnreachable": "cluster_unreachable",
     "MonitorStalled": "monitor_stalled",
+    "ZombieCommit": "zombie_commit",
+    "StaticMemberFenced": "static_member_fenced",
+    "GroupIdCollision": "group_id_collision",
+    "IdleMembers": "idle_members",
+    "UnsafeTimeouts": "unsafe_timeouts",
 }
 """Alert name -> key of its rule, for the rules that are built."""
 

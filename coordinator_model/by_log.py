@@ -7,10 +7,13 @@ members stand before the line about the rebalance they cause.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
 from coordinator_model.endings import DELETION_TOLD_LATE_MS, create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import add, depart, everybody_left, recognise, resume_members, wait_for
+from coordinator_model.notes import Replaced
 from coordinator_model.observations import (
     AssignmentReceived,
     GroupDied,
@@ -18,6 +21,7 @@ from coordinator_model.observations import (
     GroupLoaded,
     GroupsDeleted,
     GroupUnloaded,
+    InstanceFenced,
     JoinPhaseEnded,
     LeaderReplaced,
     MemberFailed,
@@ -30,6 +34,7 @@ from coordinator_model.observations import (
     SimpleGroupCreated,
     StaticMemberReplaced,
 )
+from coordinator_model.refusals import id_unused, line_fenced
 from coordinator_model.states import GroupState
 from coordinator_model.storing import given_up
 from coordinator_model.takeovers import resumed_generation
@@ -76,9 +81,14 @@ def _joined(turn: Turn, what: MemberJoined) -> None:
 def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
     """Stop counting on the old process; the next record or answer names the new one."""
     member = turn.group.members.get(what.old_member_id)
+    replaced = Replaced(at_ms=turn.at_ms, instance_id=what.instance_id, old_id=what.old_member_id)
     if member is not None:
         member.instance_id = what.instance_id
         member.last_heartbeat_ms = -1
+        replaced = msgspec.structs.replace(
+            replaced, client_id=member.client_id, client_host=member.client_host
+        )
+    turn.step.notes.append(replaced)
 
 
 def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
@@ -171,6 +181,7 @@ def _failed(turn: Turn, what: MemberFailed) -> None:
 
 def _pending_expired(turn: Turn, what: PendingMemberExpired) -> None:
     turn.group.pending.pop(what.member_id, None)
+    id_unused(turn, what)
 
 
 def _left(turn: Turn, what: MemberLeft) -> None:
@@ -254,5 +265,6 @@ HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     LeaderReplaced: _leader_replaced,
     GroupsDeleted: _groups_deleted,
     GroupDied: _died,
+    InstanceFenced: line_fenced,
 }
-"""Every line that changes a classic group; the others (fenced instances, nobody rejoined) change nothing."""
+"""Every line that changes a classic group or is noted; the others (nobody rejoined) change nothing."""

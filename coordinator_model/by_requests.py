@@ -23,6 +23,7 @@ from coordinator_model.members import (
     learn_client,
     member_of_instance,
 )
+from coordinator_model.notes import FENCED_INSTANCE_ID
 from coordinator_model.observations import (
     CommitsAnswered,
     DeleteAnswered,
@@ -31,6 +32,7 @@ from coordinator_model.observations import (
     OffsetsClaimed,
     SyncAnswered,
 )
+from coordinator_model.refusals import commit_refused, heartbeat_fenced, leave_fenced, sync_refused
 from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import expire_silent
 from coordinator_model.silence import TOLERANCE_MS
@@ -106,6 +108,8 @@ def _heartbeats(turn: Turn, what: Heartbeats) -> None:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        heartbeat_fenced(turn, what)
 
 
 def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
@@ -153,6 +157,8 @@ def _sync_answered(turn: Turn, what: SyncAnswered) -> None:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
+    else:
+        sync_refused(turn, what)
 
 
 def _sync_refused(turn: Turn, what: SyncAnswered) -> None:
@@ -187,6 +193,8 @@ def _left(turn: Turn, what: LeaveAnswered) -> None:
         refused(turn, what.error_code)
     elif what.error_code == NONE:
         _leave_accepted(turn, what)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        leave_fenced(turn, what)
 
 
 def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
@@ -248,6 +256,8 @@ def _commits_answered(turn: Turn, what: CommitsAnswered) -> None:
         _commits_accepted(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
+    if what.error_code != NONE:
+        commit_refused(turn, what)
 
 
 def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
@@ -268,6 +278,8 @@ def _claimed(turn: Turn, what: OffsetsClaimed) -> None:
     """
     if what.error_code == NONE:
         claim(turn.group, what)
+    else:
+        commit_refused(turn, what)
     if what.error_code == UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:

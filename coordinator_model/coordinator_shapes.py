@@ -284,6 +284,12 @@ def _modern_fenced(v: Values) -> on.ModernMemberGone:
     return on.ModernMemberGone(group=v["g"], member_id=v["m"], kind=kind.value, text=text[:REASON_LENGTH_MAX])
 
 
+def _instance_refused(v: Values, *, fenced: bool) -> on.InstanceRefused:
+    return on.InstanceRefused(
+        group=v["g"], member_id=v["m"], instance_id=v["i"], by_member_id=v["m2"], fenced=fenced
+    )
+
+
 _FENCED_BECAUSE = (
     ("session expired", CauseKind.SESSION_TIMEOUT),
     ("failed to transition from epoch", CauseKind.REBALANCE_TIMEOUT),
@@ -303,6 +309,15 @@ _MODERN = (
     _shape("[GroupId {g}][MemberId {i}] Member {m} left the streams group.", _modern_gone),
     _shape("[GroupId {g}] Member {m} left the consumer group.", _modern_gone),
     _shape("[GroupId {g}] Member {m} left the share group.", _modern_gone),
+    _shape(
+        "[GroupId {g}] Static member {m} with instance id {i} cannot join the group because the "
+        "instance id is owned by member {m2}.",
+        lambda v: _instance_refused(v, fenced=False),
+    ),
+    _shape(
+        "[GroupId {g}] Static member {m} with instance id {i} is fenced by existing member {m2}.",
+        lambda v: _instance_refused(v, fenced=True),
+    ),
     _shape("[GroupId {g}] Streams member {m} fenced from the group because {x}.", _modern_fenced),
     _shape("[GroupId {g}] Member {m} fenced from the group because {x}.", _modern_fenced),
 )

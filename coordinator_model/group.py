@@ -8,8 +8,11 @@ from enum import StrEnum
 
 import msgspec
 
+from coordinator_model.cost_parts import CostState, StepCost
 from coordinator_model.modern.model import Modern
+from coordinator_model.notes import Note
 from coordinator_model.states import GroupState
+from coordinator_model.tracks import Tracks
 
 
 class Basis(StrEnum):
@@ -109,6 +112,10 @@ class Member(msgspec.Struct, array_like=True, kw_only=True):
     software: str = ""
     progressed_at_ms: int = -1
     """Last join, sync or accepted commit seen in the request log: proof that its poll loop was turning."""
+    pauses: int = 0
+    """How many of its heartbeats came, one after the other, a large part of its session late."""
+    paused_until_ms: int = -1
+    """When the last of these came."""
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -231,6 +238,27 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """When the brokers were last asked about the group and the mirror said the same, or took it over."""
     claims: dict[str, dict[int, Claim]] | None = None
     """Topic -> partition -> its newest commit, kept once a transaction of the group was seen."""
+    refused: tuple[str, int, int] | None = None
+    """The request that was last noted as refused: member id, error, when; floods are noted once a second."""
+    tracks: Tracks | None = None
+    """How its partitions are consumed, since the backlog; None: no commit and no end offset since."""
+    costs: CostState | None = None
+    """What the cost of its rebalances is counted from; None: no rebalance since the backlog."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group that has just ended left behind."""
+
+    last_commit_ms: int
+    """-1: no commit was known."""
+    state_since_ms: int
+    """Since when it had been Empty."""
+    partitions: int
+    """Partitions with a committed offset; 0: they had been deleted before."""
+    offsets_gone_ms: int
+    """When the last of them was deleted; -1: with the group."""
+    guessed: bool = False
+    """A bare tombstone: that it was deleted may still be told."""
 
 
 class Step(msgspec.Struct, kw_only=True):
@@ -245,3 +273,13 @@ class Step(msgspec.Struct, kw_only=True):
     """Kinds, e.g. log_line_missing, inferred_wrong, illegal_move."""
     contradicted: bool = False
     """The coordinator's INFO log should have told this and did not."""
+    notes: list[Note] = []
+    """What happened beside that: requests refused, static members replaced, long pauses."""
+    met: bool = False
+    """The rules see the group as it was found, or by new settings: whatever holds now is news to them."""
+    progressed: bool = False
+    """End offsets were told, or an offset was set back: the rules about progress must look."""
+    cost: StepCost | None = None
+    """What a rebalance that ended cost, or what is read again after one."""
+    ended: Ended | None = None
+    """The group ended in this step."""

@@ -23,6 +23,7 @@ from coordinator_model.members import (
     wait_for,
 )
 from coordinator_model.observations import JoinAnswered
+from coordinator_model.refusals import join_refused
 from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import start_by_absence
 from coordinator_model.states import GroupState
@@ -58,6 +59,8 @@ def _join_answered(turn: Turn, what: JoinAnswered) -> None:
         _turned_away(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
+    else:
+        join_refused(turn, what)
 
 
 def _turned_away(turn: Turn, what: JoinAnswered) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member
+from coordinator_model.notes import Replaced
 from coordinator_model.observations import Client, MemberRecord
 from coordinator_model.transitions import Turn
 
@@ -171,6 +172,17 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
     member = group.members.pop(old_id, None)
     if member is None:
         return
+    if member.instance_id is not None:
+        turn.step.notes.append(
+            Replaced(
+                at_ms=turn.at_ms,
+                instance_id=member.instance_id,
+                old_id=old_id,
+                new_id=new_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+            )
+        )
     member.member_id = new_id
     member.last_heartbeat_ms = -1  # the new process has not been heard yet
     _insert(group, member)

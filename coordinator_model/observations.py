@@ -195,6 +195,16 @@ class InstanceFenced(Observation, tag="fence", frozen=True, kw_only=True):
     operation: str
 
 
+class InstanceRefused(GroupObservation, tag="irefd", frozen=True, kw_only=True):
+    """The same in a consumer group (KIP-848), where the line names the group."""
+
+    member_id: str
+    instance_id: str
+    by_member_id: str
+    fenced: bool
+    """True: the sender was replaced; False: it would join, and the holder has not gone (error 111)."""
+
+
 class GroupsDeleted(Observation, tag="del", frozen=True, kw_only=True):
     """DeleteGroups: the names as logged, joined by ", ", which a group id may contain as well."""
 
@@ -235,6 +245,8 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     offset: int | None
     committed_at_ms: int
     count: int = 1
+    topic_id: int = 0
+    """First half of the id of the topic; 0: not told (backlog, older brokers, transactions)."""
 
 
 class OffsetsCommitted(GroupObservation, tag="oc", frozen=True, kw_only=True):
@@ -353,6 +365,8 @@ class JoinAnswered(GroupObservation, tag="jr", frozen=True, kw_only=True):
     reason: str | None = None
     member_ids: tuple[str, ...] = ()
     client: Client = Client()
+    protocols: tuple[str, ...] = ()
+    """The assignors that the client offers, by name, its favourite first."""
 
 
 class SyncAnswered(GroupObservation, tag="sr", frozen=True, kw_only=True):
@@ -386,6 +400,12 @@ class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
     times: tuple[int, ...]
     client: Client = Client()
     instance_id: str | None = None
+    claims: tuple[tuple[str, int, int], ...] = ()
+    """(topic or its id, partition, offset) of the last one, at most ``CLAIMS_MAX``, if it was refused."""
+
+
+CLAIMS_MAX = 10
+"""Partitions of a refused commit that are told."""
 
 
 class OffsetsClaimed(GroupObservation, tag="claim", frozen=True, kw_only=True):
@@ -571,6 +591,15 @@ class TopicsDescribed(Observation, tag="topics", frozen=True, kw_only=True):
     partitions: dict[str, int]
 
 
+class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
+    """Where partitions that a group commits to ended when the brokers were asked, at ``Seen.at_ms``.
+
+    Topic -> partition -> end offset, as far as it changed, or stayed and the group is behind.
+    """
+
+    ends: dict[str, dict[int, int]]
+
+
 AnyObservation = (
     MemberIdHandedOut
     | MemberJoined
@@ -623,6 +652,8 @@ AnyObservation = (
     | BrokerDescribed
     | TopicsDescribed
     | GroupDied
+    | EndsTold
+    | InstanceRefused
 )
 
 

@@ -59,6 +59,12 @@ class MemberName(Part, frozen=True):
     member_id: str = ""
 
 
+class Protocol(Part, frozen=True):
+    """One assignor that a client offers."""
+
+    name: str = ""
+
+
 class JoinRequest(Named, frozen=True):
     """JoinGroup 0-9."""
 
@@ -66,6 +72,7 @@ class JoinRequest(Named, frozen=True):
     rebalance_timeout_ms: Int32 = -1
     protocol_type: str = ""
     reason: str | None = None
+    protocols: tuple[Protocol, ...] = ()
 
 
 class JoinAnswer(Answer, frozen=True):
@@ -145,6 +152,8 @@ class CommitRequest(Named, frozen=True):
 
     generation_id_or_member_epoch: Int32 | None = None
     generation_id: Int32 = -1
+    topics: msgspec.Raw = msgspec.Raw(b"[]")
+    """Read only where the commit was refused (``AskedTopic``)."""
 
 
 class CommittedTopic(Part, frozen=True):
@@ -177,6 +186,14 @@ class ClaimedTopic(Part, frozen=True):
     """The offsets of one topic in a TxnOffsetCommit."""
 
     name: str = ""
+    partitions: tuple[ClaimedPartition, ...] = ()
+
+
+class AskedTopic(Part, frozen=True):
+    """The offsets of one topic in an OffsetCommit; version 10 names its id."""
+
+    name: str = ""
+    topic_id: str = ""
     partitions: tuple[ClaimedPartition, ...] = ()
 
 

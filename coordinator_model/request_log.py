@@ -8,12 +8,14 @@ that do not concern groups are told by their first bytes alone.
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.request_fields import (
+    AskedTopic,
     ClaimLine,
     CommitLine,
     DeleteLine,
@@ -109,6 +111,7 @@ def _join(line: JoinLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
             reason=asked.reason,
             member_ids=tuple(member.member_id for member in answer.members),
             client=_client(line),
+            protocols=tuple(protocol.name for protocol in asked.protocols),
         ),
     )
 
@@ -178,19 +181,33 @@ def worst_error(codes: set[int]) -> int:
     return max(codes - {0}, default=0)
 
 
+_ASKED_TOPICS = msgspec.json.Decoder(tuple[AskedTopic, ...])
+
+
+def _refused_offsets(topics: msgspec.Raw) -> tuple[tuple[str, int, int], ...]:
+    found = (
+        (topic.name or topic.topic_id, partition.partition_index, partition.committed_offset)
+        for topic in _ASKED_TOPICS.decode(topics)
+        for partition in topic.partitions
+    )
+    return tuple(islice(found, on.CLAIMS_MAX))
+
+
 def _commit(line: CommitLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     codes = {partition.error_code for topic in line.response.topics for partition in topic.partitions}
     epoch = asked.generation_id_or_member_epoch
+    error_code = worst_error(codes)
     return (
         on.CommitsAnswered(
             group=asked.group_id,
             member_id=asked.member_id,
             generation=asked.generation_id if epoch is None else epoch,
-            error_code=worst_error(codes),
+            error_code=error_code,
             times=(at_ms,),
             client=_client(line),
             instance_id=asked.group_instance_id,
+            claims=_refused_offsets(asked.topics) if error_code else (),
         ),
     )
 

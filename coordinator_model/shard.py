@@ -308,7 +308,7 @@ class Shard:
 
     def _judge_anew(self, live: Live, at_ms: int) -> None:
         if self.header.live_since_ms >= 0:
-            self._timeline.ask_judge(live, Step(), at_ms)
+            self._timeline.ask_judge(live, Step(met=True), at_ms)
         self._timeline.reschedule(live, at_ms)
 
     # --- what cuts a segment -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import answers, classic, evidence
+from coordinator_model import answers, classic, evidence, progress
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
@@ -20,6 +20,7 @@ from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
 from coordinator_model.ordering import NEVER, Held, Run, part
+from coordinator_model.refusals import pause_before
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
 
@@ -37,6 +38,7 @@ _ENDS = (
     on.ModernMemberGone,
     on.EpochAnswered,
     on.TransactionEnded,
+    on.InstanceRefused,
 )
 _NO_STEP = Step()
 
@@ -122,6 +124,8 @@ class Timeline:
                 self._fire_before(live, held.order_ms)
             if type(held.seen.what) is on.GroupDescribed:
                 answers.take(self, live, held)
+            elif type(held.seen.what) is on.EndsTold:
+                progress.take(self, live, held)
             elif not live.absent or _is_sign_of_life(held.seen):
                 self._apply(live, held.seen, held.order_ms)
         if runs:
@@ -201,7 +205,10 @@ class Timeline:
 
     def _apply(self, live: Live, seen: Seen, order_ms: int) -> None:
         before = len(live.group.members), live.group.generation
+        pause = pause_before(live.group, seen.what) if type(seen.what) is on.Heartbeats else None
         step = self._step(live, seen, order_ms)
+        if pause is not None:
+            step.notes.append(pause)
         commits = type(seen.what) is on.OffsetsCommitted
         folded = isinstance(seen.what, on.Heartbeats | on.CommitsAnswered)
         if commits:

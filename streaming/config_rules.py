@@ -61,21 +61,35 @@ RULES: dict[str, RuleSpec] = {
     "monitor_stalled": RuleSpec(
         _CRITICAL, {"after": _duration(120_000, "time without a finished batch while Kafka answers")}
     ),
-    "zombie_commit": RuleSpec(_WARNING, {}, built=False),
-    "static_member_fenced": RuleSpec(_WARNING, {}, built=False),
+    "zombie_commit": RuleSpec(_WARNING, {}),
+    "static_member_fenced": RuleSpec(
+        _WARNING,
+        {
+            "replacements": Threshold(_COUNT, 3, "replacements of one instance id within the window"),
+            "window": _duration(600_000, "how far back replacements are counted"),
+        },
+    ),
     "offset_rewind": RuleSpec(_WARNING, {}, built=False),
     "commits_stopped": RuleSpec(_WARNING, {}, built=False),
     "commits_stalled": RuleSpec(_WARNING, {}, built=False),
     "lag_growing": RuleSpec(_WARNING, {}, built=False),
-    "group_id_collision": RuleSpec(_WARNING, {}, built=False),
-    "idle_members": RuleSpec(_INFO, {}, built=False),
-    "unsafe_timeouts": RuleSpec(_INFO, {}, built=False),
+    "group_id_collision": RuleSpec(
+        _WARNING, {"after": _duration(600_000, "time in which members have no topic in common")}
+    ),
+    "idle_members": RuleSpec(_INFO, {"after": _duration(900_000, "time without a partition")}),
+    "unsafe_timeouts": RuleSpec(
+        _INFO, {"after": _duration(900_000, "time in which timeouts within a group differ")}
+    ),
     "assignment_churn": RuleSpec(_INFO, {}, built=False),
     "coordinator_moved": RuleSpec(_INFO, {}, built=False),
     "group_deleted": RuleSpec(_INFO, {}, built=False),
     "offsets_expiring": RuleSpec(_WARNING, {}, built=False),
 }
 """Option name -> rule.  The alert's name is the same in CamelCase."""
+
+
+ABOUT_A_CLUSTER = frozenset({"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved"})
+"""Alerts that name no group."""
 
 
 def alert_name(rule: str) -> str:

@@ -14,13 +14,18 @@ import msgspec
 from alerts.alert import Alert
 from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
 from alerts.rules import (
+    group_id_collision,
+    idle_members,
     poll_interval_exceeded,
     rebalance_storm,
     session_timeout,
     session_timeout_imminent,
     source_silent,
+    static_member_fenced,
     stuck_completing_rebalance,
     stuck_preparing_rebalance,
+    unsafe_timeouts,
+    zombie_commit,
 )
 from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
@@ -49,7 +54,18 @@ _WATCHED = frozenset(
     {stuck_completing_rebalance.NAME, stuck_preparing_rebalance.NAME, session_timeout_imminent.NAME}
 )
 _OF_THE_SUPERVISOR = frozenset({CLUSTER_UNREACHABLE, MONITOR_STALLED})
-_TIMELESS = frozenset({rebalance_storm.NAME, session_timeout.NAME, poll_interval_exceeded.NAME})
+_TIMELESS = frozenset(
+    {
+        rebalance_storm.NAME,
+        session_timeout.NAME,
+        poll_interval_exceeded.NAME,
+        zombie_commit.NAME,
+        static_member_fenced.NAME,
+        group_id_collision.NAME,
+        idle_members.NAME,
+        unsafe_timeouts.NAME,
+    }
+)
 """Rules whose due times depend on their memory alone; the others' follow from the group."""
 
 _GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
@@ -92,7 +108,8 @@ class RuleJudge:
     ) -> Judgement:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed`` resolves everything."""
         thresholds = self._settings.of_group(group.group)
-        if not (step.transitions or step.departures or removed):
+        is_news = step.transitions or step.departures or step.arrivals or step.notes or step.met
+        if not (is_news or removed):
             answer = _quick(group, thresholds, memory, now_ms)
             if answer is not None:
                 return answer
@@ -314,7 +331,10 @@ def _load_group(memory: bytes | None) -> GroupMemory:
 
 
 def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
-    if not (memory.open or memory.used or memory.surplus or memory.storm or memory.events):
+    if memory.hygiene is not None and memory.hygiene.is_empty():
+        memory.hygiene = None
+    has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events
+    if not (has_any or memory.hygiene):
         return None
     flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
     return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)

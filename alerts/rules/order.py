@@ -4,12 +4,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from alerts.rules import (
+    group_id_collision,
+    idle_members,
     poll_interval_exceeded,
     rebalance_storm,
     session_timeout,
     session_timeout_imminent,
+    static_member_fenced,
     stuck_completing_rebalance,
     stuck_preparing_rebalance,
+    unsafe_timeouts,
+    zombie_commit,
 )
 from alerts.rules.situation import Situation, Verdict
 
@@ -32,4 +37,11 @@ RULES: tuple[GroupRule, ...] = (
     GroupRule(session_timeout_imminent.NAME, session_timeout_imminent.evaluate),
     GroupRule(session_timeout.NAME, session_timeout.evaluate),
     GroupRule(poll_interval_exceeded.NAME, poll_interval_exceeded.evaluate),
+    # Two processes under one instance id are the cause, a fenced one's commits only a sign of it.
+    GroupRule(static_member_fenced.NAME, static_member_fenced.evaluate),
+    GroupRule(zombie_commit.NAME, zombie_commit.evaluate),
+    GroupRule(group_id_collision.NAME, group_id_collision.evaluate),
+    GroupRule(idle_members.NAME, idle_members.evaluate),
+    # Advice comes after what happened.
+    GroupRule(unsafe_timeouts.NAME, unsafe_timeouts.evaluate),
 )

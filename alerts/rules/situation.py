@@ -4,6 +4,7 @@ import msgspec
 
 from alerts.alert import Alert, Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules.sightings import HygieneMemory
 from alerts.thresholds import Thresholds
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Step
 from coordinator_model.judging import Evidence
@@ -117,6 +118,7 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     """Adopted beside an open alert of the same name; resolved at the next judgement."""
     storm: StormMemory | None = None
     events: dict[str, EventMemory] = {}
+    hygiene: HygieneMemory | None = None
 
 
 class Situation(msgspec.Struct, kw_only=True):

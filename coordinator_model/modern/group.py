@@ -22,6 +22,7 @@ from coordinator_model.modern.names import learn
 from coordinator_model.modern.reasons import why
 from coordinator_model.modern.replay import Changes, replay
 from coordinator_model.observations import Seen
+from coordinator_model.refusals import line_fenced
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Turn, cause
 
@@ -203,6 +204,7 @@ _OWN: Mapping[type, Callable[[Turn, Any], None]] = {
     on.ModernRecord: _written,
     on.ModernMemberGone: member_gone,
     on.EpochAnswered: answered,
+    on.InstanceRefused: line_fenced,
 }
 _OF_A_MODERN_GROUP: Mapping[type, Callable[[Turn, Any], None]] = {
     on.GroupRecorded: _classic_record,

@@ -16,6 +16,14 @@ from coordinator_model.group import Basis, CauseKind, Departure, Group, Member
 from coordinator_model.members import departure_of, heard, learn_client
 from coordinator_model.modern.going import remember
 from coordinator_model.modern.model import Hint
+from coordinator_model.notes import FENCED_INSTANCE_ID
+from coordinator_model.refusals import (
+    commit_refused,
+    epoch_refused,
+    heartbeat_fenced,
+    join_refused,
+    sync_refused,
+)
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, restate
 
@@ -44,6 +52,7 @@ def answered(turn: Turn, what: on.EpochAnswered) -> None:
     """Take in a heartbeat that joined, left, or brought another epoch."""
     modern = turn.group.modern
     if modern is None or what.error_code != _NONE:
+        epoch_refused(turn, what)
         return
     if what.asked == _LEAVES:
         hint = Hint(at_ms=turn.at_ms, kind=CauseKind.MEMBER_LEFT, text="left by request")
@@ -108,6 +117,8 @@ def _alive(
 def _heartbeats(turn: Turn, what: on.Heartbeats) -> None:
     if what.error_code in {_NONE, _REBALANCE_IN_PROGRESS}:
         _alive(turn, what.member_id, what.times[-1], what.client)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        heartbeat_fenced(turn, what)
 
 
 def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
@@ -116,11 +127,17 @@ def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
     if member is not None and what.error_code == _NONE:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
         learn_client(member, what.client)
+    elif what.error_code != _NONE:
+        commit_refused(turn, what)
 
 
 def _classic_answered(turn: Turn, what: on.JoinAnswered | on.SyncAnswered) -> None:
     if what.error_code == _NONE:
         _alive(turn, what.member_id, turn.at_ms, what.client, progressed=True)
+    elif isinstance(what, on.JoinAnswered):
+        join_refused(turn, what)
+    else:
+        sync_refused(turn, what)
 
 
 def _classic_left(turn: Turn, what: on.LeaveAnswered) -> None:

@@ -22,6 +22,7 @@ from coordinator_model.group import (
     Step,
     Transition,
 )
+from coordinator_model.notes import Replaced
 from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
 from coordinator_model.states import GroupState, can_move
 from coordinator_model.transitions import transition_id
@@ -264,7 +265,15 @@ def test_static_member_keeps_its_arrival_under_a_new_id() -> None:
 
     step = classic.apply(group, seen(3_000, record(6, B, instance_id="node-1"), Source.OFFSETS), OFFSETS)
 
-    assert step == Step(arrivals=[B])
+    replaced = Replaced(
+        at_ms=3_000,
+        instance_id="node-1",
+        old_id=A,
+        new_id=B,
+        client_id="app-a",
+        client_host="/10.0.0.1",
+    )
+    assert step == Step(arrivals=[B], notes=[replaced])
     assert group.members == {
         B: Member(
             member_id=B,

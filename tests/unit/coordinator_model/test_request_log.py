@@ -97,6 +97,7 @@ CASES = [
                 reason="why",
                 member_ids=(MEMBER, "b"),
                 client=CLIENT,
+                protocols=("range",),
             ),
         ),
         id="the-leader-joins-version-9",

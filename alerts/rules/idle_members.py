@@ -1,0 +1,10 @@
+"""IdleMembers: see below."""
+
+from alerts.rules.situation import NOTHING, Situation, Verdict
+
+NAME = "IdleMembers"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    return NOTHING

@@ -1,0 +1,10 @@
+"""ZombieCommit: see below."""
+
+from alerts.rules.situation import NOTHING, Situation, Verdict
+
+NAME = "ZombieCommit"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    return NOTHING

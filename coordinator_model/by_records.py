@@ -7,6 +7,7 @@ not in it, so what no other source told is filled in as inferred.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coordinator_model import progress
 from coordinator_model.causes import (
     cause_by,
     emptied,
@@ -17,6 +18,7 @@ from coordinator_model.causes import (
     start_by_record,
 )
 from coordinator_model.claims import forget, note_commit
+from coordinator_model.costs import assigned_now, note_assignment, note_commits
 from coordinator_model.endings import create, end
 from coordinator_model.group import Basis, Cause, CauseKind, Group
 from coordinator_model.members import adopt_members, everybody_left, resume_members, update_members
@@ -156,12 +158,13 @@ def _stored(turn: Turn, what: GroupRecorded) -> None:
 
 
 def _take_over(turn: Turn, what: GroupRecorded) -> None:
-    group = turn.group
+    group, before = turn.group, assigned_now(turn.group)
     adopt_members(turn, what.members)
     group.protocol_type, group.protocol = what.protocol_type, what.protocol
     group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
     if what.leader_id in group.members:
         group.members[what.leader_id].synced = True
+    note_assignment(turn, before)
 
 
 def _nobody(turn: Turn, what: GroupRecorded) -> None:
@@ -247,7 +250,10 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
     """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
     if any(commit.offset is not None for commit in what.commits):
         create(turn, basis=Basis.INFERRED)
+    note_commits(turn, what.commits)
     group = turn.group
+    if not turn.context.backlog:
+        turn.step.progressed |= progress.note_commits(group, what.commits)
     removed = [_commit(group, commit) for commit in what.commits]
     # A run of records may stand in any order of its partitions.
     removed_ms = max(removed, default=-1)

@@ -1,6 +1,6 @@
 """How a group begins and ends."""
 
-from coordinator_model.group import Basis, Cause, CauseKind
+from coordinator_model.group import Basis, Cause, CauseKind, Ended
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, reach, restate
 
@@ -25,6 +25,13 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
     group = turn.group
     if group.state is GroupState.DEAD:
         return
+    turn.step.ended = Ended(
+        last_commit_ms=group.last_commit_ms,
+        state_since_ms=group.state_since_ms,
+        partitions=sum(map(len, group.commits.values())),
+        offsets_gone_ms=group.offsets_gone_ms,
+        guessed=why.kind is CauseKind.OFFSETS_EXPIRED,
+    )
     told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, basis=basis)
     make(turn, told)
     group.guesses = ()
@@ -36,7 +43,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
     group.held_record, group.held_until_ms = None, -1
     group.coordinator = -1
     group.last_commit_ms = group.stored_generation = group.stored_at_ms = group.stored_members = -1
-    group.offsets_gone_ms, group.claims = -1, None
+    group.offsets_gone_ms, group.claims, group.tracks, group.costs = -1, None, None, None
 
 
 def told_deleted(turn: Turn) -> bool:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from coordinator_model import costs
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Step, Transition
 from coordinator_model.observations import Seen, Source
 from coordinator_model.rebalances import note_move
@@ -157,6 +158,7 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
     if group.rebalance is not None and target.to is GroupState.PREPARING_REBALANCE:
         group.rebalance.not_before_ms = before_ms
+        costs.note_start(turn)
     _tell(turn, came_from, target, replaces)
 
 

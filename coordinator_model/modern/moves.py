@@ -4,8 +4,12 @@ A rebalance of these groups is a growth of the group epoch: it lasts until every
 assignment of that epoch.
 """
 
+from collections.abc import Iterable
+
+from coordinator_model.costs import note_epochs
 from coordinator_model.group import Cause, Group, Rebalance
-from coordinator_model.modern.model import Modern, Told, state_of
+from coordinator_model.modern.model import CONSUMER, Modern, Told, state_of
+from coordinator_model.modern.parts import Assignment
 from coordinator_model.modern.replay import Changes
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, tell, transition_id_of
@@ -37,6 +41,18 @@ def settle(
         tell(turn, came_from, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)
+    if group.group_type == CONSUMER:
+        note_epochs(turn, _count(modern.targets.values()), _owned(modern))
+
+
+def _count(assignments: Iterable[Assignment]) -> int:
+    return sum(len(numbers) for assigned in assignments for numbers in assigned.values())
+
+
+def _owned(modern: Modern) -> int:
+    """Return how many partitions members have, those included that they still have to give up."""
+    members = modern.members.values()
+    return _count(one.assigned for one in members) + _count(one.revoking for one in members)
 
 
 def _told(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> Told:

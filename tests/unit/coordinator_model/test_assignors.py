@@ -48,7 +48,7 @@ def test_range_and_round_robin_are_exact(assignor: str) -> None:
 @pytest.mark.parametrize("alike", [True, False], ids=["alike", "different"])
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
 def test_sticky_is_exact(assignor: str, alike: bool) -> None:
-    """Owners, new owners and what is held back for the next step are Kafka's own, however members subscribe."""
+    """Owners, new owners and what is held back for the next step are Kafka's own."""
     seen = 0
     for members, counts, told in rows(assignor):
         if subscribe_alike(members) is alike:

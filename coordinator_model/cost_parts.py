@@ -1,0 +1,77 @@
+"""What a rebalance cost, and what is kept of a group to find it out."""
+
+import msgspec
+
+Owned = dict[str, dict[str, tuple[int, ...]]]
+"""Member -> topic -> partitions."""
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """How far a group's commits were at one moment."""
+
+    at_ms: int
+    committed: int
+    """Sum of its committed offsets."""
+    partitions: int
+    """How many partitions that sum is of; sums of different partitions cannot be compared."""
+    last_commit_ms: int
+
+
+class CostState(msgspec.Struct, array_like=True, kw_only=True):
+    """What a group keeps between rebalances; saved, so new fields go to the end with a default."""
+
+    generation: int = -1
+    """The last one whose cost was told."""
+    stable: Mark | None = None
+    """When it became Stable."""
+    started: Mark | None = None
+    """When the running rebalance began."""
+    withheld: int = 0
+    """Cooperative: partitions that one member gave up and no other has got yet."""
+    unowned: int = 0
+    """Newer protocols: partitions without an owner now."""
+    unowned_since_ms: int = -1
+    partition_ms: int = 0
+    """Newer protocols: what has been lost in the running rebalance so far."""
+
+
+class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one finished rebalance cost; None: no source tells.
+
+    Times are epoch milliseconds, rates committed offsets per second.
+    """
+
+    started_ms: int
+    """Since when the group was not Stable: a loop of rebalances counts as one."""
+    ended_ms: int
+    join_ms: int | None = None
+    """Length of the last join phase."""
+    sync_ms: int | None = None
+    """From its end to the stored assignment."""
+    eager: bool | None = None
+    """Every member gives up everything before it joins."""
+    partitions: int | None = None
+    """Partitions that the group reads."""
+    partition_ms: int | None = None
+    """Milliseconds without an owner, summed over partitions."""
+    moved: int | None = None
+    """Partitions that are not with the member that had them before."""
+    least: int | None = None
+    """How many had to be, for an assignment as even as Kafka's sticky one."""
+    second_step: bool = False
+    """The second half of a cooperative rebalance: what it adds to the one before."""
+    rate_before: float | None = None
+    rate_during: float | None = None
+    start: Mark | None = None
+    before: Owned = {}
+    """What the members that are still there had before."""
+    initial: bool = False
+    """The group was empty: nobody lost anything."""
+
+
+class StepCost(msgspec.Struct, kw_only=True):
+    """What a step tells of costs."""
+
+    finished: RebalanceCost | None = None
+    reread: int = 0
+    """Records that are read again, as the first commit after a rebalance lay before the last one."""

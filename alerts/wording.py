@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from alerts.alert import Culprit
 from coordinator_model.group import CauseKind, Departure, Member
 
 
@@ -30,6 +31,11 @@ def clock(at_ms: int) -> str:
     )
 
 
+def clock_time(at_ms: int) -> str:
+    """Return a time of day in UTC to the second, for where the day is known."""
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M:%S")
+
+
 def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | None = None) -> str:
     """Return one member in words: its client and host, or its id where no source told them."""
     name = client_id or member_id or "an unknown member"
@@ -45,6 +51,16 @@ def who_is(member: Member | Departure) -> str:
         client_id=member.client_id,
         client_host=member.client_host,
         instance_id=member.instance_id,
+    )
+
+
+def who_culprit(one: Culprit) -> str:
+    """Return ``who`` of a culprit."""
+    return who(
+        member_id=one.member_id,
+        client_id=one.client_id,
+        client_host=one.client_host,
+        instance_id=one.instance_id,
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from alerts.alert import Alert
+from alerts.narrative import Explanation
 from coordinator_model.group import Transition
 from coordinator_model.report import GroupReport
 
@@ -149,6 +150,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 ENDPOINTS: dict[str, type[msgspec.Struct]] = {
     "/api/v1/groups": GroupList,
     "/api/v1/groups/{cluster}/{group}": GroupDetail,
+    "/api/v1/groups/{cluster}/{group}/explain": Explanation,
     "/api/v1/alerts": AlertList,
     "/api/v1/undecodable": Undecodable,
     "/api/v1/clusters": ClusterList,

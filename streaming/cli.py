@@ -162,6 +162,7 @@ def replay(
             help="server.log, kafka-request.log (plain or .gz), or JSON Lines of captured rows.",
         ),
     ],
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="JSON Lines in place of a table.")] = False,
     alerts: Annotated[bool, typer.Option("--alerts", help="Print alerts as well.")] = False,
     config: Annotated[
@@ -171,17 +172,69 @@ def replay(
         ),
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="Of times in log lines; UTC by default.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell each group's story in words.")] = False,
+    group: Annotated[str | None, typer.Option(help="With --explain: of this group only.")] = None,
 ) -> int:
     """Run the model over captured material, without Spark or Kafka."""
+    if group is not None and not explain:
+        raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
     from streaming import replay as module
 
     skipped = module.Skipped()
     happened = module.replay(files, config_rules=settings, timezone=zone, skipped=skipped)
-    module.print_replay(happened, as_json=as_json, alerts=alerts)
+    if explain:
+        _explain_replay(list(happened), group, skipped.last_ms, as_json=as_json)
+    else:
+        module.print_replay(happened, as_json=as_json, alerts=alerts)
     if skipped.counts:
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(skipped.counts.items()))
         print(f"groupwatch: not used: {told}", file=sys.stderr)  # noqa: T201 - a command's own words
+    return 0
+
+
+def _explain_replay(happened: list[Any], group: str | None, last_ms: int, *, as_json: bool) -> None:
+    from streaming import explaining, replay
+
+    told = explaining.explain_replay(happened, replay.CLUSTER, group, last_ms)
+    explaining.print_explanations(told, as_json=as_json)
+
+
+def explain(
+    *,
+    cluster: Annotated[str, typer.Option("--cluster", help="Its name in the configuration.")],
+    group: Annotated[str, typer.Option("--group", help="The consumer group.")],
+    since: Annotated[
+        str, typer.Option("--since", help="A span (2h, 30m) or a time (2026-11-21T03:00, UTC).")
+    ] = "1h",
+    config: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, readable=True, help="Read the topics it names."),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Or ask a running groupwatch: http://host:port")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of text.")] = False,
+) -> int:
+    """Tell what happened to a group, who or what caused it, what it cost and what to do."""
+    from alerts.notifier import wall_clock_ms
+    from streaming import explaining
+
+    if (config is None) == (url is None):
+        raise CommandError("give either --config FILE or --url http://host:port", BAD_USAGE)
+    now_ms = wall_clock_ms()
+    try:
+        since_ms = explaining.parse_since(since, now_ms)
+    except ValueError as error:
+        raise CommandError(f"--since: {error}", BAD_USAGE) from error
+    if config is not None:
+        loaded = _load(config)
+        chosen = next((one for one in loaded.clusters if one.name == cluster), None)
+        if chosen is None:
+            known = ", ".join(one.name for one in loaded.clusters)
+            raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
+        told = explaining.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms)
+    else:
+        told = explaining.explain_by_url(str(url), cluster, group, since_ms)
+    explaining.print_explanations([told], as_json=as_json)
     return 0
 
 
@@ -343,7 +396,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         if debug:
             os.environ[_DEBUG_VARIABLE] = "1"
 
-    for command in (run, notify, demo, replay, decode, check_config):
+    for command in (run, notify, demo, replay, explain, decode, check_config):
         app.command(command.__name__.replace("_", "-"))(_guarded(command))
     passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))

@@ -23,13 +23,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from alerts.alert import AlertStatus
+from alerts.narrative_text import as_text
+from alerts.notifier import wall_clock_ms
 from coordinator_model.states import GroupState
 from streaming.api import Problem, schema
 from streaming.config import HttpConfig
+from streaming.explaining import DEFAULT_BACK_MS, ReadHistory, explain_of_view, no_group, parse_since
 from streaming.view import View
 
 _LOGGER = logging.getLogger("groupwatch.http")
 
+_EXPLAIN = "/explain"
+"""Behind a group's path: its story.  A group whose own name ends so is found first."""
 _PAGE_MAX = 1_000
 _PAGE_DEFAULT = 100
 _START_TIMEOUT_S = 10.0
@@ -58,8 +63,10 @@ class BadRequestError(ValueError):
     """A query that makes no sense; the text is for the caller."""
 
 
-def application(view: View, health: Health, registry: CollectorRegistry) -> Starlette:
-    """Return the ASGI application."""
+def application(
+    view: View, health: Health, registry: CollectorRegistry, read_history: ReadHistory | None = None
+) -> Starlette:
+    """Return the ASGI application; without ``read_history`` stories are told from ``view`` alone."""
     published = msgspec.json.encode(schema())
     page = (files("streaming") / "page" / "index.html").read_bytes()
 
@@ -90,11 +97,7 @@ def application(view: View, health: Health, registry: CollectorRegistry) -> Star
         )
 
     def group(request: Request) -> Response:
-        cluster, name = _names_in(request)
-        found = view.group(cluster, name)
-        if found is None:
-            return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
-        return _json(found)
+        return _group(view, read_history, request)
 
     def alerts(request: Request) -> Response:
         query = request.query_params
@@ -123,6 +126,34 @@ def application(view: View, health: Health, registry: CollectorRegistry) -> Star
         Route("/", _in_thread(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
     ]
     return Starlette(routes=routes)
+
+
+def _group(view: View, read_history: ReadHistory | None, request: Request) -> Response:
+    """Return what is known of a group, or its story."""
+    cluster, name = _names_in(request)
+    found = view.group(cluster, name)
+    if found is not None:
+        return _json(found)
+    if _encoded(request).endswith(_EXPLAIN):
+        return _story(view, read_history, request)
+    return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+
+
+def _story(view: View, read_history: ReadHistory | None, request: Request) -> Response:
+    """Return a group's story, as JSON or as text."""
+    cluster, name = _names_in(request)
+    name, now_ms = name.removesuffix(_EXPLAIN), wall_clock_ms()
+    style = _one_of(request.query_params, "format", ["json", "text"], "json")
+    try:
+        since_ms = parse_since(request.query_params.get("since", f"{DEFAULT_BACK_MS}ms"), now_ms)
+    except ValueError as error:
+        raise BadRequestError(f"since: {error}") from error
+    told = explain_of_view(view, read_history, cluster, name, since_ms=since_ms, now_ms=now_ms)
+    if told is None:
+        return _json(Problem(error=no_group(name, cluster)), 404)
+    if style == "text":
+        return Response(as_text(told), media_type="text/plain", headers=_PAGE_HEADERS)
+    return _json(told)
 
 
 def _in_thread(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
@@ -159,22 +190,33 @@ def _one_of(query: Mapping[str, str], name: str, allowed: Sequence[str], default
     return value
 
 
+def _encoded(request: Request) -> str:
+    """Return what follows /api/v1/groups/ as it was sent."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return raw.split(b"?", 1)[0].decode("ascii", "replace").split("/api/v1/groups/", 1)[-1]
+
+
 def _names_in(request: Request) -> tuple[str, str]:
     """Return cluster and group of the encoded path; slashes that were not encoded belong to the group."""
-    raw = request.scope.get("raw_path") or request.url.path.encode()
-    encoded = raw.split(b"?", 1)[0].decode("ascii", "replace").split("/api/v1/groups/", 1)[-1]
-    cluster, _, group = encoded.partition("/")
+    cluster, _, group = _encoded(request).partition("/")
     return unquote(cluster), unquote(group)
 
 
 class HttpServer:
     """The server in its thread."""
 
-    def __init__(self, config: HttpConfig, view: View, health: Health, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        config: HttpConfig,
+        view: View,
+        health: Health,
+        registry: CollectorRegistry,
+        read_history: ReadHistory | None = None,
+    ) -> None:
         self._config = config
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application(view, health, registry),
+                application(view, health, registry, read_history),
                 log_config=None,
                 log_level="warning",
                 access_log=False,

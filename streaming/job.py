@@ -16,6 +16,7 @@ from alerts.notifier import Notifier, wall_clock_ms
 from streaming import session
 from streaming.cluster_job import ClusterJob
 from streaming.config import ClusterConfig, Config
+from streaming.explaining import TopicReader
 from streaming.http import HttpServer
 from streaming.notifying import make_notifier
 from streaming.plan import ClusterPlan, plan_of
@@ -83,7 +84,11 @@ class Monitor:
             [Watched(job.progress, limits, self._deliver) for job in self.jobs.values()]
         )
         self._server = HttpServer(
-            config.http, self._view, Health(self.jobs, self._dead_threads, limits), registry
+            config.http,
+            self._view,
+            Health(self.jobs, self._dead_threads, limits),
+            registry,
+            TopicReader(config),
         )
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:

@@ -84,6 +84,8 @@ class Skipped:
     """How many lines could not be used, by reason."""
 
     counts: dict[str, int] = field(default_factory=dict)
+    last_ms: int = -1
+    """Time of the newest line that was read."""
 
     def add(self, reason: str, count: int = 1) -> None:
         """Count lines."""
@@ -302,7 +304,8 @@ class _Feeding:
         for chunk in _chunks(merged):
             self._feed(chunk)
             yield from self._mirror.advance(max(self._last_ms, self._clock_ms))
-        yield from self._mirror.finish(max(self._last_ms, self._clock_ms))
+        self._skipped.last_ms = max(self._last_ms, self._clock_ms)
+        yield from self._mirror.finish(self._skipped.last_ms)
 
     def _feed(self, chunk: list[Piece]) -> None:
         rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []

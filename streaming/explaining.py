@@ -1,0 +1,324 @@
+"""``groupwatch explain``: where a group's story is read, for a terminal, over HTTP and out of captured logs.
+
+The words are ``alerts.narrative``'s.  A running job knows the present; the past is in the topics, so that
+a story goes back further than the job's own memory, and over its restarts.
+"""
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
+from kafka.structs import TopicPartition
+
+from alerts.alert import Alert
+from alerts.narrative import Explanation, Present, explain
+from alerts.narrative_text import as_text
+from alerts.wording import span
+from coordinator_model.group import Transition
+from streaming.api import GroupDetail, Problem
+from streaming.config import ClusterConfig, Config
+from streaming.config_types import parse_duration_ms
+from streaming.kafka_io import consumer
+from streaming.plan import ClusterPlan, plan_of
+from streaming.view import View
+
+DEFAULT_BACK_MS = 3_600_000
+READ_S = 20.0
+"""How long the topics of a whole cluster may take to be searched from the command line …"""
+READ_HTTP_S = 5.0
+"""… and over HTTP, where one search at a time is made."""
+_HTTP_TIMEOUT_S = 15.0
+_ALERTS_MAX = 1_000
+_EPOCH_DIGITS = re.compile(r"\d{10,16}")
+
+
+class ExplainError(Exception):
+    """The story cannot be told; the message is for the person."""
+
+
+class History(NamedTuple):
+    """What the topics hold of one group."""
+
+    transitions: list[Transition]
+    alerts: list[Alert]
+    notes: list[str]
+    """What could not be read, as sentences."""
+
+
+ReadHistory = Callable[[str, str, int], History]
+"""(cluster, group, since in epoch ms) → what the topics hold."""
+
+
+def parse_since(text: str, now_ms: int) -> int:
+    """Return an epoch time in ms: of a time (ISO 8601, UTC unless it says otherwise, or epoch ms) or a span.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    given = text.strip()
+    if _EPOCH_DIGITS.fullmatch(given):
+        return int(given)
+    try:
+        return now_ms - parse_duration_ms(given)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise ValueError(
+            f'{text!r} is neither a time nor a span; write for instance "2h", "30m" or "2026-11-21T03:00"'
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+# --- the topics --------------------------------------------------------------------------------------
+
+
+def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) -> History:
+    """Return what the transitions and alerts topics of a cluster hold of one group.
+
+    Raises:
+        kafka.errors.KafkaError: Kafka does not answer.
+    """
+    search = _Search(group, time.monotonic() + within_s)
+    reader = consumer(plan.output)
+    notes = []
+    try:
+        moves = search.topic(reader, plan.transitions_topic, since_ms, Transition)
+        alerts = search.topic(reader, plan.alerts_topic, -1, Alert)
+    finally:
+        reader.close()
+    if not search.is_whole:
+        notes.append(
+            f"The topics could not be searched to their ends within {span(within_s * 1_000)}, so the newest "
+            "events may be missing; ask for a shorter time."
+        )
+    # Several clusters may write into the same topics.
+    mine = [one for one in moves if isinstance(one, Transition) and one.cluster == plan.cluster]
+    told = [one for one in alerts if isinstance(one, Alert) and one.cluster == plan.cluster]
+    return History(mine, told, notes)
+
+
+class _Search:
+    """A search for one group's records, in several topics, within one time."""
+
+    def __init__(self, group: str, deadline_s: float) -> None:
+        self._group = group
+        # A quick look for the name spares decoding what other groups did; the decoded value decides.
+        self._name = msgspec.json.encode(group)
+        self._deadline_s = deadline_s
+        self.is_whole = True
+        """Every topic was read to its end."""
+
+    def topic(
+        self, reader: KafkaConsumer, topic: str, since_ms: int, kind: type[msgspec.Struct]
+    ) -> list[object]:
+        """Return the group's records in one topic that were written since then (-1: ever)."""
+        partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
+        found: list[object] = []
+        if not partitions:
+            return found
+        reader.assign(partitions)
+        _seek(reader, partitions, since_ms)
+        ends = reader.end_offsets(partitions)
+        while any(reader.position(partition) < ends[partition] for partition in partitions):
+            if time.monotonic() > self._deadline_s:
+                self.is_whole = False
+                break
+            for records in reader.poll(timeout_ms=200).values():
+                values = (one.value for one in records if one.value and self._name in one.value)
+                found += _decoded(values, self._group, kind)
+        return found
+
+
+def _seek(reader: KafkaConsumer, partitions: list[TopicPartition], since_ms: int) -> None:
+    if since_ms < 0:
+        reader.seek_to_beginning(*partitions)
+        return
+    starts = reader.offsets_for_times(dict.fromkeys(partitions, since_ms))
+    for partition in partitions:
+        start = starts.get(partition)
+        if start is None:
+            reader.seek_to_end(partition)
+        else:
+            reader.seek(partition, start.offset)
+
+
+def _decoded(values: Iterable[bytes], group: str, kind: type[msgspec.Struct]) -> list[object]:
+    found: list[object] = []
+    for value in values:
+        try:
+            one = msgspec.json.decode(value, type=kind)
+        except msgspec.MsgspecError:
+            continue  # anybody may write into a topic
+        if getattr(one, "group", None) == group:
+            found.append(one)
+    return found
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------
+
+
+class TopicReader:
+    """Reads the past for the HTTP server, one search at a time."""
+
+    def __init__(self, config: Config) -> None:
+        self._plans = {cluster.name: plan_of(config, cluster) for cluster in config.clusters}
+        self._busy = threading.Lock()
+
+    def __call__(self, cluster: str, group: str, since_ms: int) -> History:
+        """Return what the topics hold; where they cannot be read, why."""
+        plan = self._plans.get(cluster)
+        if plan is None:
+            return History([], [], [])
+        if not self._busy.acquire(timeout=READ_HTTP_S):
+            return History([], [], ["Another story is being read; this one has the job's own memory only."])
+        try:
+            return read_history(plan, group, since_ms, READ_HTTP_S)
+        except KafkaError as error:
+            why = f"The topics could not be read ({type(error).__name__}); this is the job's own memory only."
+            return History([], [], [why])
+        finally:
+            self._busy.release()
+
+
+def explain_of_view(
+    view: View, read: ReadHistory | None, cluster: str, group: str, *, since_ms: int, now_ms: int
+) -> Explanation | None:
+    """Return the story of a group that the running job watches, or of one that the topics remember."""
+    detail = view.group(cluster, group)
+    past = read(cluster, group, since_ms) if read else History([], [], [])
+    alerts = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX).alerts
+    if detail is None and not past.transitions and not past.alerts and not alerts:
+        return None
+    return explain(
+        cluster,
+        group,
+        [*past.transitions, *(detail.transitions if detail else ())],
+        [*past.alerts, *alerts],
+        since_ms=since_ms,
+        until_ms=now_ms,
+        present=_present(detail),
+        notes=past.notes,
+    )
+
+
+def _present(detail: GroupDetail | None) -> Present:
+    if detail is None:
+        return Present()
+    return Present(report=detail.report, lag=[(lag.topic, lag.records, lag.seconds) for lag in detail.lag])
+
+
+# --- from the command line ---------------------------------------------------------------------------
+
+
+def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explanation:
+    """Ask a running groupwatch for the story.
+
+    Raises:
+        ExplainError: it does not answer, or knows no such group.
+    """
+    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}/explain"
+    try:
+        answer = httpx.get(
+            f"{url.rstrip('/')}{path}", params={"since": str(since_ms)}, timeout=_HTTP_TIMEOUT_S
+        )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ExplainError(f"no groupwatch answers at {url}: {error or type(error).__name__}") from error
+    try:
+        if answer.status_code == 200:
+            return msgspec.json.decode(answer.content, type=Explanation)
+        problem = msgspec.json.decode(answer.content, type=Problem).error
+    except msgspec.MsgspecError:
+        raise ExplainError(f"what answers at {url} is no groupwatch (HTTP {answer.status_code})") from None
+    raise ExplainError(problem)
+
+
+def explain_by_config(
+    config: Config, cluster: ClusterConfig, group: str, *, since_ms: int, now_ms: int
+) -> Explanation:
+    """Read the story from the topics, and the present state from the running job if it answers.
+
+    Raises:
+        ExplainError: Kafka does not answer, or neither knows the group.
+    """
+    plan = plan_of(config, cluster)
+    try:
+        past = read_history(plan, group, since_ms, READ_S)
+    except KafkaError as error:
+        raise ExplainError(f"the topics of {cluster.name} cannot be read: {error}") from error
+    detail, note = _ask_detail(config, cluster.name, group)
+    if detail is None and not past.transitions and not past.alerts:
+        raise ExplainError(f"{no_group(group, cluster.name)}{f' {note}' if note else ''}")
+    return explain(
+        cluster.name,
+        group,
+        [*past.transitions, *(detail.transitions if detail else ())],
+        [*past.alerts, *(detail.alerts if detail else ())],
+        since_ms=since_ms,
+        until_ms=now_ms,
+        present=_present(detail),
+        notes=[*past.notes, *([note] if note else [])],
+    )
+
+
+def no_group(group: str, cluster: str) -> str:
+    """Return the sentence about a group that nobody knows."""
+    return f"there is no group {group!r} in cluster {cluster!r}."
+
+
+def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
+    """Return what the running job says of the group, or why it says nothing ("": it knows no such group)."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.http.host, config.http.host)  # noqa: S104
+    base = config.http.external_url.rstrip("/") or f"http://{host}:{config.http.port}"
+    try:
+        answer = httpx.get(
+            f"{base}/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}", timeout=3.0
+        )
+        if answer.status_code == 404:
+            return None, ""
+        return msgspec.json.decode(answer.content, type=GroupDetail), ""
+    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError):
+        return None, f"No running groupwatch answers at {base}, so this is what the topics tell."
+
+
+# --- captured logs -----------------------------------------------------------------------------------
+
+
+def explain_replay(
+    happened: Sequence[Transition | Alert], cluster: str, group: str | None, last_ms: int
+) -> list[Explanation]:
+    """Return the stories of all groups in what was replayed, or of one.
+
+    Raises:
+        ExplainError: there is no such group in it.
+    """
+    groups = list(dict.fromkeys(one.group for one in happened if one.group))
+    if group is not None and group not in groups:
+        known = f"; there are {', '.join(sorted(groups)[:10])}" if groups else ""
+        raise ExplainError(f"there is no group {group!r} in what was replayed{known}.")
+    moves = [one for one in happened if isinstance(one, Transition)]
+    alerts = [one for one in happened if isinstance(one, Alert)]
+    until_ms = max([last_ms, *(one.at_ms for one in moves)])
+    return [
+        explain(cluster, name, moves, alerts, since_ms=-1, until_ms=until_ms)
+        for name in ([group] if group is not None else groups)
+    ]
+
+
+def print_explanations(told: Sequence[Explanation], *, as_json: bool) -> None:
+    """Print stories to stdout: text with an empty line between, or JSON Lines."""
+    if as_json:
+        for one in told:
+            sys.stdout.write(msgspec.json.encode(one).decode() + "\n")
+        return
+    sys.stdout.write("\n".join(as_text(one) for one in told))

@@ -51,6 +51,7 @@ _CONTROL = (
     on.LeadersDescribed,
     on.BrokerDescribed,
     on.TopicsDescribed,
+    on.EndsTold,
 )
 RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 

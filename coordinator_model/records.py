@@ -3,6 +3,7 @@
 What the bytes mean is ``schemas.py``'s business; this module says what they tell about a group.
 """
 
+import base64
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -113,9 +114,15 @@ def group_type_of(record_type: int) -> str:
 
 def _observe_commit(key: Value, value: Value, recorded_at_ms: int) -> OffsetsCommitted:
     offset, at_ms = (None, recorded_at_ms) if value is None else (value["offset"], value["commitTimestamp"])
-    return OffsetsCommitted(
-        group=key["group"], commits=(Commit(key["topic"], key["partition"], offset, at_ms),)
-    )
+    topic_id = "" if value is None else value.get("topicId") or ""
+    commit = Commit(key["topic"], key["partition"], offset, at_ms, topic_id=_half_of(topic_id))
+    return OffsetsCommitted(group=key["group"], commits=(commit,))
+
+
+def _half_of(topic_id: str) -> int:
+    """Return the first 8 bytes of an id as Kafka prints it; 0 for none."""
+    raw = base64.urlsafe_b64decode(topic_id + "==") if topic_id else b""
+    return int.from_bytes(raw[:8], "big", signed=True)
 
 
 def _observe_group(group: str, value: Value) -> GroupRecorded | GroupTombstone:

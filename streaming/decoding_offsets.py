@@ -45,7 +45,7 @@ from coordinator_model.records import (
 from coordinator_model.wire import DecodeError, Fault
 from streaming.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoded import Decoded
-from streaming.plain_commits import KeyLayout, key_layout, read_plain_values
+from streaming.plain_commits import KeyLayout, key_layout, read_plain_values, topic_ids
 
 ORIGIN = "offsets"
 _SAMPLE_BYTES_MAX = 110
@@ -310,19 +310,30 @@ def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list
     last[slot] = np.arange(len(slot))
     last, count = last[count > 0], count[count > 0]
     order = np.lexsort((last, run[last]))
-    return _folded(commits, run, last[order], count[order])
+    last = last[order]
+    return _folded(commits, run, last, count[order], _topic_ids(rows, commits.row[last]))
 
 
-def _folded(commits: _Commits, run: Ints, last: Ints, count: Ints) -> list[tuple[int, Recorded]]:
+def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:
+    """Return the first half of the topic's id in each of these rows, 0 where none is told.
+
+    None: all of them stand in the backlog, where nobody asks.
+    """
+    live = ~rows.backlog[row] & rows.value.present[row]
+    return topic_ids(rows.value, row, live) if live.any() else None
+
+
+def _folded(
+    commits: _Commits, run: Ints, last: Ints, count: Ints, topic_id: Ints | None
+) -> list[tuple[int, Recorded]]:
     """Return one observation a run from the last commit of each of its keys, given run by run in order."""
     keys, code = commits.keys, commits.code[last].tolist()
     offset: list[int | None] = commits.offset[last].tolist()
     for index in np.flatnonzero(commits.tombstone[last]).tolist():
         offset[index] = None
     topic, partition = map(keys.topic.__getitem__, code), map(keys.partition.__getitem__, code)
-    folded = list(
-        map(Commit, topic, partition, offset, commits.committed_at_ms[last].tolist(), count.tolist())
-    )
+    columns = [topic, partition, offset, commits.committed_at_ms[last].tolist(), count.tolist()]
+    folded = list(map(Commit, *columns, *([] if topic_id is None else [topic_id.tolist()])))
     ends = np.append(np.flatnonzero(np.diff(run[last])) + 1, len(last)).tolist() if len(last) else []
     rows = commits.row[last].tolist()
     return [

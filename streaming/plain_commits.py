@@ -89,3 +89,17 @@ def _tags_size(value: BinaryColumn, place: Ints) -> Ints:
     none = value.byte(place) == 0
     topic_id = value.number(place - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
     return np.where(none, _NO_TAGS_SIZE, np.where(topic_id, _TOPIC_ID_SIZE, -1))
+
+
+def topic_ids(value: BinaryColumn, row: Ints, wanted: Bools) -> Ints:
+    """Return the first 8 bytes of the topic's id in the values of these rows, 0 where there is none.
+
+    Args:
+        value: the column of values.
+        row: which of its rows to read.
+        wanted: for each of them, whether to.
+    """
+    end = value.start[row] + value.length[row]
+    told = wanted & (value.length[row] > _TOPIC_ID_SIZE) & (value.number(value.start[row], 2) == _NEWEST_VERSION)
+    told &= value.number(end - _TOPIC_ID_SIZE - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
+    return np.where(told, value.number(end - 16, 8), 0)

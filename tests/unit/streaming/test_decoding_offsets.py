@@ -33,6 +33,8 @@ from streaming.decoding_offsets import decode_offsets
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
 
 SHARDS = 7
+TOPIC_ID = int.from_bytes(b"\x01" * 8, "big")
+"""First half of the id that ``commit_value`` writes in version 4."""
 START_MS = 1_700_000_000_000
 ALL_BACKLOG = 10**9
 
@@ -134,8 +136,8 @@ def test_records_of_other_groups_end_no_run() -> None:
     rows = [_commit(1), Row(group_key("h"), None), _commit(2), _commit(7, group="h")]
     assert _told(_decode(rows)) == [
         GroupTombstone(group="h"),
-        OffsetsCommitted(group="g", commits=(Commit("t", 0, 2, START_MS - 2, 2),)),
-        OffsetsCommitted(group="h", commits=(Commit("t", 0, 7, START_MS - 2, 1),)),
+        OffsetsCommitted(group="g", commits=(Commit("t", 0, 2, START_MS - 2, 2, TOPIC_ID),)),
+        OffsetsCommitted(group="h", commits=(Commit("t", 0, 7, START_MS - 2, 1, TOPIC_ID),)),
     ]
 
 
@@ -284,7 +286,8 @@ def test_odd_texts(group: str, metadata: str, version: int) -> None:
     """Group ids and metadata of any length and script survive in every version."""
     value = commit_value(8, 9, version=version, metadata=metadata)
     decoded = _decode([Row(commit_key(group, "tøpic", 2), value), _commit(1)])
-    assert OffsetsCommitted(group=group, commits=(Commit("tøpic", 2, 8, 9, 1),)) in _told(decoded)
+    topic_id = TOPIC_ID if version == 4 else 0
+    assert OffsetsCommitted(group=group, commits=(Commit("tøpic", 2, 8, 9, 1, topic_id),)) in _told(decoded)
     assert not decoded.bad
 
 

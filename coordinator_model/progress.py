@@ -1,0 +1,76 @@
+"""Commits and end offsets on their way into a group's tracks (``tracks.py``)."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from coordinator_model import tracks
+from coordinator_model.group import Group, Step
+from coordinator_model.observations import Commit, EndsTold
+from coordinator_model.ordering import Held
+from coordinator_model.states import GroupState
+from coordinator_model.tracks import Tracks
+
+if TYPE_CHECKING:
+    from coordinator_model.timeline import Live, Timeline
+
+_ROOM_MS = 60_000
+"""The base of a group's tracks lies so far before what made them, since times of two clocks meet there."""
+
+
+def note_commits(group: Group, commits: Iterable[Commit]) -> bool:
+    """Fold commits into the tracks before the group takes them in; True if one set an offset back."""
+    went_back = False
+    for one in commits:
+        if one.offset is not None:
+            went_back |= _note_commit(group, one, one.offset)
+        elif group.tracks is not None:
+            group.tracks.forget(one.topic, one.partition)
+    return went_back
+
+
+def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
+    known = _tracks(group, commit.committed_at_ms)
+    is_other = known.renew(commit.topic, commit.topic_id)
+    track = known.track(commit.topic, commit.partition)
+    if track is None:
+        return False
+    earlier = None if is_other else group.commits.get(commit.topic, {}).get(commit.partition)
+    return tracks.committed(
+        known,
+        track,
+        offset=offset,
+        at=known.since_base(commit.committed_at_ms),
+        before=None if earlier is None else (earlier[0], known.since_base(earlier[1])),
+        steady=known.since_base(group.state_since_ms),
+        may_abort=group.claims is not None,
+    )
+
+
+def _tracks(group: Group, at_ms: int) -> Tracks:
+    if group.tracks is None:
+        group.tracks = Tracks(base_ms=at_ms - _ROOM_MS)
+    return group.tracks
+
+
+def take(timeline: "Timeline", live: "Live", held: Held) -> None:
+    """Take in an ``EndsTold``; a group that is not there learns nothing from it."""
+    what, group = held.seen.what, live.group
+    assert isinstance(what, EndsTold)  # noqa: S101 - the caller's branch
+    if live.absent or group.state is GroupState.DEAD:
+        return
+    note_ends(group, what, held.seen.at_ms)
+    timeline.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
+    timeline.reschedule(live, held.order_ms)
+
+
+def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
+    """Fold end offsets that were asked for at ``at_ms`` into the tracks of partitions the group commits to."""
+    known = _tracks(group, at_ms)
+    at = known.since_base(at_ms)
+    for topic, ends in what.ends.items():
+        committed = group.commits.get(topic, {})
+        for partition, end in ends.items():
+            commit = committed.get(partition)
+            track = known.track(topic, partition) if commit is not None else None
+            if commit is not None and track is not None:
+                tracks.ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))

@@ -1,0 +1,281 @@
+"""How each partition is consumed: what the rules about progress need to know, in a few numbers each.
+
+A track follows one partition that a group commits to, from the end of the backlog on.  Two things are
+folded into it: commits, from the topic (``committed``), and the partition's end offsets, which the
+driver's probe tells in band (``ended``).  Nothing is concluded here; ``alerts/rules/progress.py`` does that.
+
+Saved with the group, so times are milliseconds since ``Tracks.base_ms`` (5 bytes instead of 9).  The
+structs are array-like: **new fields go to the end with a default**, and none ever changes its meaning.
+"""
+
+from typing import Final
+
+import msgspec
+
+WINDOW: Final = 10
+"""Commits that make a window, as in Burrow's ``intervals``."""
+TRACKS_MAX: Final = 2_000
+"""Partitions followed in one group; of more, those that come later are not judged."""
+REWIND_KEPT_MS: Final = 600_000
+HABIT_MS: Final = 86_400_000
+"""A habit is remembered for one to two days, so that what happens once a day is one."""
+UNKNOWN: Final = -1
+
+
+class Rewind(msgspec.Struct, array_like=True):
+    """A commit below the one before, as long as it is not made good."""
+
+    before: int
+    """The highest offset that had been committed."""
+    offset: int
+    at: int
+    confirmed: bool = False
+    """An end offset told since then shows that the partition still reaches beyond ``before``, so it is
+    the same one; where no end offset was ever told, True."""
+
+
+class Growth(msgspec.Struct, array_like=True):
+    """A time in which the lag, taken at commits, has never fallen and never been nothing."""
+
+    at: int
+    """Its first commit."""
+    lag: int
+    """Records behind at that commit."""
+    end: int
+    """End of the partition at that commit."""
+    peak: int
+    """Most records behind since."""
+    until: int
+    """Its newest commit."""
+    top: int
+    """End of the partition at its newest commit."""
+    folds: int = 1
+    """Lags that it is made of, at most ``WINDOW``."""
+
+
+class Track(msgspec.Struct, array_like=True):
+    """One partition; -1 means that nobody told."""
+
+    commits: int = 0
+    """Commits seen, at most ``WINDOW``."""
+    span: int = 0
+    """Time between the first and the last of these."""
+    records: int = 0
+    """By how much they moved the offset forward."""
+    moved: int = UNKNOWN
+    """When the offset was first committed that is committed now."""
+    repeats: int = 0
+    """How often it was committed again while records were waiting, at most ``WINDOW``."""
+    end: int = UNKNOWN
+    """Newest end offset."""
+    told: int = UNKNOWN
+    """When the brokers were asked for it."""
+    grown: int = UNKNOWN
+    """When it was first told."""
+    behind: int = UNKNOWN
+    """Since when no commit has reached the end known then; -1: one has, or nobody knows."""
+    growth: Growth | None = None
+    rewind: Rewind | None = None
+
+
+class Habit(msgspec.Struct, array_like=True):
+    """The longest time that something took lately: today, and the day before."""
+
+    since: int = 0
+    today: int = 0
+    before: int = 0
+
+    @property
+    def longest(self) -> int:
+        """Return it, 0 if it has never been seen."""
+        return max(self.today, self.before)
+
+    def learn(self, duration: int, at: int) -> None:
+        """Note one more."""
+        if at - self.since >= HABIT_MS:
+            self.since, self.today, self.before = at, 0, self.today
+        self.today = max(self.today, duration)
+
+
+class Tracks(msgspec.Struct, array_like=True):
+    """All tracks of one group."""
+
+    base_ms: int
+    partitions: dict[str, dict[int, Track]] = {}
+    waits: Habit = msgspec.field(default_factory=Habit)
+    """Time from one commit to the next while records were waiting."""
+    stands: Habit = msgspec.field(default_factory=Habit)
+    """Time that the offset stood still while records were waiting."""
+    ids: dict[str, int] = {}
+    """Topic -> first half of its id, where commits tell it."""
+
+    def since_base(self, at_ms: int) -> int:
+        """Return a time as tracks hold it."""
+        return max(0, at_ms - self.base_ms)
+
+    def track(self, topic: str, partition: int) -> Track | None:
+        """Return the track of a partition, a new one if need be; None if there are too many."""
+        known = self.partitions.get(topic)
+        found = None if known is None else known.get(partition)
+        if found is None and sum(map(len, self.partitions.values())) < TRACKS_MAX:
+            found = self.partitions.setdefault(topic, {})[partition] = Track()
+        return found
+
+    def forget(self, topic: str, partition: int) -> None:
+        """Drop a partition whose offset is gone."""
+        known = self.partitions.get(topic)
+        if known is not None and known.pop(partition, None) is not None and not known:
+            del self.partitions[topic]
+
+    def renew(self, topic: str, topic_id: int) -> bool:
+        """Take in a topic's id; True if it is another topic of that name, of which nothing is known."""
+        if not topic_id or self.ids.get(topic) == topic_id:
+            return False
+        is_other = topic in self.ids
+        self.ids[topic] = topic_id
+        if is_other:
+            self.partitions.pop(topic, None)
+        return is_other
+
+
+def committed(
+    tracks: Tracks,
+    track: Track,
+    *,
+    offset: int,
+    at: int,
+    before: tuple[int, int] | None,
+    steady: int,
+    may_abort: bool = False,
+) -> bool:
+    """Fold in a commit; True if it set the offset back.
+
+    Args:
+        tracks: the group's, whose habits it is held against.
+        track: the partition's.
+        offset: what was committed.
+        at: when, since the base.
+        before: the commit before it (offset, when), also one of the backlog; None: there was none.
+        steady: since when the group has been as it is; what it waited before is no habit.
+        may_abort: it may be the claim of a transaction, so that the next one may lie below it.
+    """
+    if before is None or track.moved < 0:
+        track.moved = at
+    if before is not None:
+        _measure(tracks, track, offset, at, before, steady)
+    track.commits = min(WINDOW, track.commits + 1)
+    if before is None or offset == before[0]:
+        return False
+    went_back = offset < before[0]
+    track.moved, track.repeats = at, 0
+    if went_back:
+        track.growth = None
+        if not may_abort:
+            highest = before[0] if track.rewind is None else max(before[0], track.rewind.before)
+            track.rewind = Rewind(highest, offset, at, track.end < 0)
+    elif track.rewind is not None and offset >= track.rewind.before:
+        track.rewind = None
+    if 0 <= track.end <= offset:
+        _caught_up(track)
+    return went_back and not may_abort
+
+
+def _measure(
+    tracks: Tracks, track: Track, offset: int, at: int, before: tuple[int, int], steady: int
+) -> None:
+    """Note how long the group took from one commit to the next, and from one offset to the next."""
+    gap, moved = max(0, at - before[1]), max(0, offset - before[0])
+    if 0 < track.commits < WINDOW:
+        track.span += gap
+        track.records += moved
+    elif track.commits:
+        # Forgets one of the window's gaps, which is not known one by one, for each new one.
+        track.span += gap - track.span // (WINDOW - 1)
+        track.records += moved - track.records // (WINDOW - 1)
+    if track.behind < 0:
+        return
+    since = max(track.behind, steady)
+    tracks.waits.learn(max(0, at - max(before[1], since)), at)
+    if offset > before[0]:
+        tracks.stands.learn(max(0, at - max(track.moved, since)), at)
+    elif offset == before[0]:
+        track.repeats = min(WINDOW, track.repeats + 1)
+
+
+def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) -> None:
+    """Fold in where the partition ended.
+
+    Args:
+        track: the partition's.
+        end: its end offset.
+        at: when the brokers were asked.
+        commit: the group's newest commit (offset, when); None: it has none.
+    """
+    if end < track.end:
+        _begin_anew(track)
+    earlier = (track.end, track.told)
+    if end != track.end:
+        track.grown = at
+    track.end, track.told = end, at
+    if commit is None:
+        return
+    if track.rewind is not None:
+        _confirm(track, track.rewind)
+    if commit[0] >= end:
+        _caught_up(track)
+        return
+    if track.behind < 0:
+        track.behind = at
+    _grow(track, earlier, commit)
+
+
+def _begin_anew(track: Track) -> None:
+    """Forget a partition that ends before it did: its topic was made anew, or cut by an unclean election."""
+    track.commits = track.span = track.records = track.repeats = 0
+    track.moved = track.end = track.told = track.grown = track.behind = UNKNOWN
+    track.growth = track.rewind = None
+
+
+def _confirm(track: Track, rewind: Rewind) -> None:
+    if track.told < rewind.at:
+        return
+    if track.end < rewind.before or track.told - rewind.at > REWIND_KEPT_MS:
+        track.rewind = None
+    else:
+        rewind.confirmed = True
+
+
+def _caught_up(track: Track) -> None:
+    track.behind, track.repeats, track.growth = UNKNOWN, 0, None
+
+
+def _grow(track: Track, earlier: tuple[int, int], commit: tuple[int, int]) -> None:
+    """Take the lag at the newest commit, if it is newer than the end offset told before."""
+    found = _end_at(track, earlier, commit[1])
+    if found is None:
+        return
+    end, doubt = found
+    lag, growth = end - commit[0], track.growth
+    if lag <= 0:
+        track.growth = None
+    elif growth is None or lag < growth.peak - doubt:
+        track.growth = Growth(commit[1], lag, end, lag, commit[1], end)
+    else:
+        growth.peak, growth.until, growth.top = max(growth.peak, lag), commit[1], end
+        growth.folds = min(WINDOW, growth.folds + 1)
+
+
+def _end_at(track: Track, earlier: tuple[int, int], at: int) -> tuple[int, int] | None:
+    """Return where the partition ended at a commit and how far that may be wrong; None: nobody knows.
+
+    It is read off a line between the end told before it and the one told after it.
+    """
+    end, told = earlier
+    if at <= told:
+        return None  # taken already
+    if at == track.told:
+        return track.end, 0
+    if told < 0 or at > track.told:
+        return None
+    more = track.end - end
+    return end + more * (at - told) // (track.told - told), more // 4

@@ -9,7 +9,7 @@ Member, client and host names are never labels: they are without bound.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from alerts.outbox import EXPIRED
 from alerts.receivers import Outcome
@@ -132,6 +132,10 @@ _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 _DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
 
 
+EVIDENCE_OUTCOMES = ("raised", "put_back", "left", "already_on", "refused", "failed")
+"""How an attempt to raise a broker's request log, or to put it back, can end."""
+
+
 class OwnMetrics:
     """What this process counts itself."""
 
@@ -157,8 +161,23 @@ class OwnMetrics:
             registry=registry,
             buckets=_DETECTION_BUCKETS_S,
         )
+        self._evidence = Counter(
+            "groupwatch_evidence_requests",
+            "Attempts to raise a broker's request log or to put it back, by how they ended.",
+            ["cluster", "outcome"],
+            registry=registry,
+        )
+        self._evidence_brokers = Gauge(
+            "groupwatch_evidence_brokers",
+            "Brokers whose request log is raised at present.",
+            ["cluster"],
+            registry=registry,
+        )
         for cluster in clusters:
             self._rebalances.labels(cluster)
+            self._evidence_brokers.labels(cluster)
+            for outcome in EVIDENCE_OUTCOMES:
+                self._evidence.labels(cluster, outcome)
         for receiver in receivers:
             for outcome in (*Outcome, EXPIRED):
                 self._notifications.labels(receiver, str(outcome))
@@ -170,6 +189,14 @@ class OwnMetrics:
     def rebalanced(self, cluster: str, seconds: float) -> None:
         """Note how long a rebalance took."""
         self._rebalances.labels(cluster).observe(seconds)
+
+    def sought(self, cluster: str, outcome: str) -> None:
+        """Count one attempt to raise a broker's request log, or to put it back."""
+        self._evidence.labels(cluster, outcome).inc()
+
+    def raised(self, cluster: str, brokers: int) -> None:
+        """Show how many brokers' request logs are raised."""
+        self._evidence_brokers.labels(cluster).set(brokers)
 
     def detected(self, seconds: float) -> None:
         """Note how long an alert took from the event to being written."""

@@ -51,7 +51,7 @@ def open_alerts(plan: ClusterPlan) -> list[Alert]:
     """
     reader = consumer(plan.output)
     try:
-        found = _read_whole(reader, plan.alerts_topic)
+        found = read_whole(reader, plan.alerts_topic)
     finally:
         reader.close()
     return still_open(found, plan.cluster)
@@ -76,7 +76,13 @@ def still_open(found: Iterable[tuple[bytes, bytes | None]], cluster: str) -> lis
     return [a for a in newest.values() if a.cluster == cluster and a.status is AlertStatus.FIRING]
 
 
-def _read_whole(reader: KafkaConsumer, topic: str) -> list[tuple[bytes, bytes | None]]:
+def read_whole(reader: KafkaConsumer, topic: str) -> list[tuple[bytes, bytes | None]]:
+    """Return key and value of every record of ``topic``, in order within each partition.
+
+    Raises:
+        TimeoutError: the topic could not be read to its end.
+        kafka.errors.KafkaError: Kafka does not answer.
+    """
     partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
     reader.assign(partitions)
     reader.seek_to_beginning()

@@ -17,12 +17,13 @@ from streaming import beginning, query, topics
 from streaming.adoption import announce, open_alerts
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
+from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.plan import ClusterPlan
 from streaming.probes import Ends, Probe
 from streaming.probing.asking import GroupProbe, Picture
 from streaming.progress import Progress, positions_in
-from streaming.sinks import Apply, BatchSink
+from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
 
 _WATCH_S = 0.25
@@ -92,6 +93,8 @@ class ClusterJob:
         found: Callable[[Ends], None] = lambda _ends: None,
         remember: Callable[[Alert], None] = lambda _alert: None,
         picture: Picture | None = None,
+        sought: Callable[[str], None] = lambda _outcome: None,
+        raised: Callable[[int], None] = lambda _brokers: None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -103,10 +106,13 @@ class ClusterJob:
             found: takes their ends.
             remember: takes the alerts that are open at the start.
             picture: what the brokers' own answers about groups are chosen by; None: they are not asked.
+            sought: told the outcome of each attempt to raise a request log or to put it back.
+            raised: told how many brokers' request logs are raised.
         """
         self.plan = plan
         self.progress = Progress(plan.cluster)
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=found)
+        self._evidence = EvidenceKeeper(plan, self.progress, count=sought, show=raised)
         self._spark = spark
         self._apply = apply
         self._remember = remember
@@ -121,16 +127,19 @@ class ClusterJob:
     def start(self) -> None:
         """Begin to run in threads of its own."""
         self._probe.start()
+        self._evidence.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Say that it is to stop; ``stop`` waits for it."""
         self._stopping.set()
+        self._evidence.ask_to_stop()
 
     def stop(self) -> None:
         """Let the running batch finish, then stop."""
-        self._stopping.set()
+        self.ask_to_stop()
         self._thread.join()
+        self._evidence.stop()
         self._probe.stop()
 
     def dead_threads(self) -> list[str]:
@@ -141,6 +150,7 @@ class ClusterJob:
             f"probe-{self.plan.cluster}": self._probe.is_alive,
             f"clock-{self.plan.cluster}": clock is None or clock.is_alive,
             f"asking-{self.plan.cluster}": asking is None or asking.is_alive,
+            f"evidence-{self.plan.cluster}": self._evidence.is_alive,
         }
         return [name for name, is_alive in alive.items() if not is_alive]
 
@@ -190,6 +200,7 @@ class ClusterJob:
         left_open = open_alerts(self.plan)
         for alert in left_open:
             self._remember(alert)
+            self._evidence.remember(alert)
         announce(self.plan, began, out, adopt=[] if has_run else left_open)
         events_partitions = beginning.partition_count(admin, self.plan.events_topic or "")
         clock = Clock(
@@ -202,7 +213,7 @@ class ClusterJob:
             ask=Asking(began.shard_count, self.progress),
             progress=self.progress,
         )
-        sink = BatchSink(self.plan, began.run, out, self._apply, self.progress.batch_done)
+        sink = BatchSink(self.plan, began.run, out, self._take, self.progress.batch_done)
         # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
         clock.start()
@@ -219,6 +230,12 @@ class ClusterJob:
             if asking is not None:
                 asking.stop()
             clock.stop()
+
+    def _take(self, cluster: str, rows: Iterable[Row]) -> None:
+        """Take a batch's rows, of which there may be many: once."""
+        kept = list(rows)
+        self._apply(cluster, kept)
+        self._evidence.take(kept)
 
     def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
         if self._picture is None:

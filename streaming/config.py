@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from alerts.alert import Severity
+from streaming.config_evidence import EvidenceConfig
 from streaming.config_rules import RULES, Rules, rules_settings
 from streaming.config_source import Mistake, Path, Source, parse, path_text
 from streaming.config_types import (
@@ -85,11 +86,14 @@ class ClusterConfig(Options):
     groups: GroupFilter = Field(default_factory=GroupFilter)
     forget_after_ms: DurationMs = Field(default=604_800_000, alias="forget_after")
     probe: ProbeConfig = Field(default_factory=ProbeConfig)
+    evidence: EvidenceConfig = Field(default_factory=EvidenceConfig)
 
     @model_validator(mode="after")
     def _sees_something(self) -> "ClusterConfig":
         if not self.offsets.enabled and not self.events.enabled:
             raise ValueError("offsets and events are both disabled, so there is nothing to watch")
+        if self.evidence.enabled and not (self.events.enabled and self.probe.enabled):
+            raise ValueError("evidence needs events and probe, and one of them is disabled")
         return self
 
 
@@ -99,6 +103,7 @@ class OutputConfig(Options):
     transitions_topic: Topic = "groupwatch-transitions"
     alerts_topic: Topic = "groupwatch-alerts"
     control_topic: Topic = "groupwatch-control"
+    evidence_topic: Topic = "groupwatch-evidence"
     bootstrap_servers: Addresses | None = None
     client: dict[str, Property] = Field(default_factory=dict)
 
@@ -383,7 +388,7 @@ def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iter
 
 def _shared_topics(output: Any) -> Iterator[Mistake]:
     topics = OutputConfig.model_construct().model_dump(
-        include={"transitions_topic", "alerts_topic", "control_topic"}
+        include={"transitions_topic", "alerts_topic", "control_topic", "evidence_topic"}
     )
     if isinstance(output, dict):
         topics |= {key: output[key] for key in topics if isinstance(output.get(key), str)}

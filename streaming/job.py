@@ -76,6 +76,7 @@ class Monitor:
         registry.register(
             PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
         )
+        self._own = own
         self._spark = session.start(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
@@ -101,6 +102,8 @@ class Monitor:
             found=lambda ends: self._view.set_end_offsets(plan.cluster, ends),
             remember=self._view.remember,
             picture=ClusterPicture(self._view, plan.cluster),
+            sought=lambda outcome: self._own.sought(plan.cluster, outcome),
+            raised=lambda brokers: self._own.raised(plan.cluster, brokers),
         )
 
     def _deliver(self, alert: Alert) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from streaming.config import ClusterConfig, Config, settings_json
+from streaming.evidence.deciding import Terms
 from streaming.kafka_io import KafkaAddress
 
 
@@ -28,6 +29,9 @@ class ClusterPlan:
     """Canonical JSON of what the executors need to know."""
     groups_per_second: float = 0
     """How many groups the brokers are asked about; 0: none."""
+    evidence: Terms | None = None
+    """Whose request logs may be raised, and for how long; None: nobody's."""
+    evidence_topic: str = "groupwatch-evidence"
 
     @property
     def has_own_output(self) -> bool:
@@ -55,6 +59,20 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         trigger_ms=config.trigger_interval_ms,
         settings=settings_json(config, cluster),
         groups_per_second=cluster.probe.groups_per_second if cluster.probe.enabled else 0,
+        evidence=_terms(cluster),
+        evidence_topic=config.output.evidence_topic,
+    )
+
+
+def _terms(cluster: ClusterConfig) -> Terms | None:
+    wanted = cluster.evidence
+    if not wanted.enabled:
+        return None
+    return Terms(
+        alerts=frozenset(wanted.alerts),
+        for_ms=wanted.for_ms,
+        every_ms=wanted.every_ms,
+        brokers=wanted.brokers,
     )
 
 

@@ -39,6 +39,8 @@ class Progress:
         """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
         self.broker_settings = "waiting"
         """known, or a sentence."""
+        self.evidence = "off"
+        """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
         self._unreported: set[int] = set()
         self._targets: dict[str, list[int]] = {}
         self._positions: dict[str, list[int]] = {}
@@ -142,6 +144,7 @@ class Progress:
             "restarts": self.restarts,
             "reconciliation": self.reconciliation,
             "broker_settings": self.broker_settings,
+            "evidence": self.evidence,
         }
 
 

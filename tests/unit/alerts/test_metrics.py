@@ -62,3 +62,15 @@ def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([\w, ]*)\|", text, flags=re.MULTILINE)
     documented = {(name, kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels in rows}
     assert documented == expected
+
+
+def test_requests_for_evidence_are_counted_from_zero(registry: CollectorRegistry) -> None:
+    """And the brokers that are raised are shown as they are now."""
+    own = OwnMetrics(registry, clusters=["eu"])
+    refused = {"cluster": "eu", "outcome": "refused"}
+    assert registry.get_sample_value("groupwatch_evidence_requests_total", refused) == 0
+    own.sought("eu", "refused")
+    own.raised("eu", 2)
+    own.raised("eu", 1)
+    assert registry.get_sample_value("groupwatch_evidence_requests_total", refused) == 1
+    assert registry.get_sample_value("groupwatch_evidence_brokers", {"cluster": "eu"}) == 1

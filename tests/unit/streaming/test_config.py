@@ -433,3 +433,43 @@ def test_the_probe_has_a_rate_and_can_be_off() -> None:
         in mistakes(entry.format("{groups_per_second: many}"))["clusters[0].probe.groups_per_second"]
     )
     assert mistakes(entry.format("{groups_per_second: 0}"))
+
+
+def test_evidence_is_off_unless_configured() -> None:
+    """Nobody's log level is touched by a configuration that does not say so."""
+    config = parsed(MINIMAL)
+    assert plan_of(config, config.clusters[0]).evidence is None
+    config = parsed(MINIMAL.replace("]}", "], evidence: {enabled: true, for: 90s, alerts: SessionTimeout}}"))
+    terms = plan_of(config, config.clusters[0]).evidence
+    assert terms is not None
+    assert terms._asdict() == {
+        "alerts": {"SessionTimeout"},
+        "for_ms": 90_000,
+        "every_ms": 1_800_000,
+        "brokers": 1,
+    }
+
+
+def test_what_is_wrong_with_evidence_is_told_with_its_path() -> None:
+    """Names of alerts too; what it cannot do without must not be disabled."""
+    found = mistakes("""
+        clusters:
+          - name: a
+            bootstrap_servers: "x:1"
+            evidence: {alerts: [SessionTimeouts, SourceSilent], for: 2h, brokers: 0}
+          - {name: b, bootstrap_servers: "x:1", evidence: {for: 10m, every: 5m}}
+          - {name: c, bootstrap_servers: "x:1", evidence: {enabled: true}, probe: {enabled: false}}
+        output: {evidence_topic: groupwatch-control}
+        """)
+    assert found.keys() == {
+        "clusters[0].evidence.alerts[0]",
+        "clusters[0].evidence.alerts[1]",
+        "clusters[0].evidence.for",
+        "clusters[0].evidence.brokers",
+        "clusters[1].evidence",
+        "clusters[2]",
+        "output.evidence_topic",
+    }
+    assert "did you mean 'SessionTimeout'?" in found["clusters[0].evidence.alerts[0]"]
+    assert "between 5s and 1h" in found["clusters[0].evidence.for"]
+    assert "every must not be shorter" in found["clusters[1].evidence"]

@@ -184,7 +184,8 @@ def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: View,
     published = client.get("/api/v1/schema").json()
     paths = {path: path for path in published["endpoints"]}
     paths["/api/v1/groups/{cluster}/{group}"] = "/api/v1/groups/eu/g"
-    assert len(paths) == 5
+    paths["/api/v1/groups/{cluster}/{group}/explain"] = "/api/v1/groups/eu/g/explain"
+    assert len(paths) == 6
     for path, address in paths.items():
         _check(client.get(address).json(), published["endpoints"][path], published["$defs"])
 

@@ -1,0 +1,439 @@
+"""Where a group's story is read: over HTTP, from the command line, out of logs; and how each says no."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import httpx
+import msgspec
+import pytest
+from kafka.errors import KafkaTimeoutError
+from prometheus_client import CollectorRegistry
+from typer.testing import CliRunner, Result
+
+from alerts.narrative import Explanation
+from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.states import GroupState
+from streaming import cli, explaining
+from streaming.config import HttpConfig, parse_config
+from streaming.explaining import History, TopicReader, parse_since, read_history
+from streaming.http import HttpServer
+from streaming.plan import plan_of
+from streaming.view import View
+
+if TYPE_CHECKING:
+    from tests.unit.streaming.conftest import Rows
+
+NOW_MS = 1_700_000_100_000
+SERVER_LOG = Path(__file__).parents[2] / "golden" / "logs" / "kafka-4.3.1-server.log"
+CONFIG = "clusters:\n  - {name: eu, bootstrap_servers: [127.0.0.1:1]}\nhttp: {port: 1}\n"
+
+
+def transition(group: str = "g", *, at_ms: int = NOW_MS, cluster: str = "eu") -> Transition:
+    """A member leaves."""
+    return Transition(
+        id=f"{group}{at_ms}{cluster}",
+        cluster=cluster,
+        group=group,
+        group_type="classic",
+        from_state=GroupState.STABLE,
+        to_state=GroupState.PREPARING_REBALANCE,
+        generation=7,
+        at_ms=at_ms,
+        recorded_at_ms=at_ms,
+        cause=Cause(kind=CauseKind.MEMBER_LEFT, member_id="m", client_id="app"),
+        basis=Basis.OBSERVED,
+        source="coordinator_log",
+    )
+
+
+# --- since -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2h", NOW_MS - 7_200_000),
+        ("90s", NOW_MS - 90_000),
+        ("1700000000000", 1_700_000_000_000),
+        ("2023-11-14T22:13:20", 1_700_000_000_000),
+        ("2023-11-14 23:13:20+01:00", 1_700_000_000_000),
+        ("2023-11-14", 1_699_920_000_000),
+    ],
+)
+def test_since_is_a_span_or_a_time(text: str, expected: int) -> None:
+    """A time without a zone is UTC."""
+    assert parse_since(text, NOW_MS) == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "", "2h ago", "25:00"])
+def test_a_since_that_is_neither_is_refused(text: str) -> None:
+    """With examples of what is understood."""
+    with pytest.raises(ValueError, match="write for instance"):
+        parse_since(text, NOW_MS)
+
+
+# --- HTTP --------------------------------------------------------------------------------------------
+
+
+class Past:
+    """The topics, as a test wants them."""
+
+    def __init__(self) -> None:
+        self.history = History([], [], [])
+        self.asked: list[tuple[str, str, int]] = []
+
+    def __call__(self, cluster: str, group: str, since_ms: int) -> History:
+        """Answer, and remember what was asked."""
+        self.asked.append((cluster, group, since_ms))
+        return self.history
+
+
+class FakeHealth:
+    """All is well."""
+
+    def clusters(self) -> list[dict[str, Any]]:
+        """Return one cluster."""
+        return [{"cluster": "eu", "ready": True}]
+
+    def problems(self) -> list[str]:
+        """Return nothing."""
+        return []
+
+
+class Site(NamedTuple):
+    """A server with what stands behind it."""
+
+    client: httpx.Client
+    view: View
+    past: Past
+    url: str
+
+
+@pytest.fixture(scope="module")
+def shared_site() -> Iterator[Site]:
+    view, past = View(["eu"], clock_ms=lambda: NOW_MS), Past()
+    server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, FakeHealth(), CollectorRegistry(), past)
+    url = f"http://127.0.0.1:{server.start()}"
+    with httpx.Client(base_url=url, timeout=20, trust_env=False) as client:
+        yield Site(client, view, past, url)
+    server.stop()
+
+
+@pytest.fixture
+def site(shared_site: Site, rows: "Rows", monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    shared_site.past.history = History([], [], [])
+    shared_site.view.apply("eu", [rows.report("g"), rows.report("a/b")])
+    return shared_site
+
+
+def test_a_story_over_http_joins_the_present_and_the_topics(site: Site) -> None:
+    """As JSON of the published schema, or as text for people."""
+    site.past.history = History([transition()], [], ["A note."])
+    answer = site.client.get("/api/v1/groups/eu/g/explain", params={"since": "1700000000000"})
+    told = msgspec.json.decode(answer.content, type=Explanation)
+    text = site.client.get("/api/v1/groups/eu/g/explain", params={"since": "1700000000000", "format": "text"})
+
+    assert answer.status_code == 200
+    assert site.past.asked[-1] == ("eu", "g", 1_700_000_000_000)
+    assert (told.cluster, told.group, told.since_ms, told.notes) == (
+        "eu",
+        "g",
+        1_700_000_000_000,
+        ["A note."],
+    )
+    assert told.now.startswith("g is Stable for ")
+    assert [entry.text for entry in told.entries] == ["app left."]
+    assert text.headers["content-type"].startswith("text/plain")
+    assert "app left." in text.text
+
+
+def test_the_schema_of_a_story_is_published(site: Site) -> None:
+    """With those of the other answers."""
+    endpoints = site.client.get("/api/v1/schema").json()["endpoints"]
+
+    assert endpoints["/api/v1/groups/{cluster}/{group}/explain"] == {"$ref": "#/$defs/Explanation"}
+
+
+@pytest.mark.parametrize("name", ["a/b", "a%2Fb"])
+def test_a_group_whose_name_has_a_slash_has_a_story(site: Site, name: str) -> None:
+    """Encoded or not."""
+    assert site.client.get(f"/api/v1/groups/eu/{name}/explain").json()["group"] == "a/b"
+
+
+def test_a_group_that_is_called_explain_is_itself(site: Site, rows: "Rows") -> None:
+    """And has a story like any other."""
+    site.view.apply("eu", [rows.report("explain"), rows.report("x/explain")])
+
+    assert site.client.get("/api/v1/groups/eu/explain").json()["report"]["group"] == "explain"
+    assert site.client.get("/api/v1/groups/eu/x/explain").json()["report"]["group"] == "x/explain"
+    assert site.client.get("/api/v1/groups/eu/explain/explain").json()["group"] == "explain"
+
+
+def test_a_group_that_is_gone_is_told_from_the_topics(site: Site) -> None:
+    """Whoever asks why it went finds it."""
+    site.past.history = History([transition("gone")], [], [])
+
+    assert site.client.get("/api/v1/groups/eu/gone/explain").json()["entries"][0]["text"] == "app left."
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("nobody/explain", 404, "there is no group 'nobody' in cluster 'eu'"),
+        ("g/explain?since=soon", 400, "since: "),
+        ("g/explain?format=xml", 400, "format must be one of"),
+    ],
+)
+def test_what_cannot_be_told_is_said(site: Site, path: str, status: int, says: str) -> None:
+    """With a sentence."""
+    answer = site.client.get(f"/api/v1/groups/eu/{path}")
+
+    assert (answer.status_code, says in answer.json()["error"]) == (status, True)
+
+
+def test_the_page_links_to_stories(site: Site) -> None:
+    """One click from a group to what happened to it."""
+    assert "/explain?format=text" in site.client.get("/").text
+
+
+# --- topics ------------------------------------------------------------------------------------------
+
+
+class Record(NamedTuple):
+    """What a consumer returns."""
+
+    value: bytes | None
+
+
+class FakeReader:
+    """Two topics of two partitions; ``offsets_for_times`` finds a start in partition 0 only."""
+
+    def __init__(self, topics: dict[str, list[list[bytes | None]]]) -> None:
+        self.topics = topics
+        self.positions: dict[Any, int] = defaultdict(int)
+        self.assigned: list[Any] = []
+        self.sought_ms: list[int] = []
+        self.closed = False
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """Return its numbers."""
+        return set(range(len(self.topics.get(topic, []))))
+
+    def assign(self, partitions: list[Any]) -> None:
+        """Take them."""
+        self.assigned = partitions
+
+    def seek_to_beginning(self, *partitions: Any) -> None:
+        """Go there."""
+        for one in partitions:
+            self.positions[one] = 0
+
+    def seek_to_end(self, *partitions: Any) -> None:
+        """Go there."""
+        for one in partitions:
+            self.positions[one] = len(self.topics[one.topic][one.partition])
+
+    def seek(self, partition: Any, offset: int) -> None:
+        """Go there."""
+        self.positions[partition] = offset
+
+    def offsets_for_times(self, times: dict[Any, int]) -> dict[Any, Any]:
+        """Find a start in partition 0."""
+        self.sought_ms += list(times.values())
+        start = type("Start", (), {"offset": 1})
+        return {one: start if one.partition == 0 else None for one in times}
+
+    def end_offsets(self, partitions: list[Any]) -> dict[Any, int]:
+        """Return the ends."""
+        return {one: len(self.topics[one.topic][one.partition]) for one in partitions}
+
+    def position(self, partition: Any) -> int:
+        """Return where it stands."""
+        return self.positions[partition]
+
+    def poll(self, timeout_ms: int) -> dict[Any, list[Record]]:
+        """Return the next two of each."""
+        found = {}
+        for one in self.assigned:
+            held = self.topics[one.topic][one.partition][self.positions[one] :][:2]
+            self.positions[one] += len(held)
+            found[one] = [Record(value) for value in held]
+        return found
+
+    def close(self) -> None:
+        """Remember it."""
+        self.closed = True
+
+
+NewReader = Callable[[dict[str, list[list[bytes | None]]]], FakeReader]
+
+
+@pytest.fixture
+def new_reader(monkeypatch: pytest.MonkeyPatch) -> NewReader:
+    def make(topics: dict[str, list[list[bytes | None]]]) -> FakeReader:
+        reader = FakeReader(topics)
+        monkeypatch.setattr(explaining, "consumer", lambda _: reader)
+        return reader
+
+    return make
+
+
+def test_the_topics_are_searched_for_one_group_of_one_cluster(new_reader: NewReader, rows: "Rows") -> None:
+    """From the given time on; tombstones and what is no record of ours are passed over."""
+    encode = msgspec.json.encode
+    alert = rows.make_alert(group="g", cluster="eu")
+    reader = new_reader(
+        {
+            "groupwatch-transitions": [
+                [
+                    encode(transition(at_ms=1)),
+                    None,
+                    b'"g" is no record',
+                    encode(transition("other")),
+                    encode(transition(cluster="us")),
+                    encode(transition()),
+                ],
+                [encode(transition(at_ms=2))],
+            ],
+            "groupwatch-alerts": [[encode(alert), encode(rows.make_alert(group="x", cluster="eu"))]],
+        }
+    )
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 1_234, 20.0)
+
+    assert found == History([transition()], [alert], [])
+    assert reader.sought_ms == [1_234, 1_234]
+    assert reader.closed
+
+
+def test_a_search_that_takes_too_long_says_so(new_reader: NewReader) -> None:
+    """Half a story is told as half a story."""
+    new_reader({"groupwatch-transitions": [[b"x"] * 10], "groupwatch-alerts": [[b"x"]]})
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, -1.0)
+
+    assert "could not be searched to their ends" in found.notes[0]
+
+
+def test_kafka_that_is_away_leaves_the_jobs_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server answers, and says what is missing."""
+
+    def away(_: object) -> None:
+        raise KafkaTimeoutError
+
+    monkeypatch.setattr(explaining, "consumer", away)
+    found = TopicReader(parse_config(CONFIG))("eu", "g", 0)
+
+    assert "could not be read (KafkaTimeoutError)" in found.notes[0]
+
+
+# --- the command line --------------------------------------------------------------------------------
+
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    monkeypatch.delenv("GROUPWATCH_DEBUG", raising=False)
+    return lambda *arguments: CliRunner().invoke(cli.application(arguments), list(arguments))
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "groupwatch.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_explain_asks_a_running_groupwatch(invoke: Invoke, site: Site) -> None:
+    """And prints what it tells, as text or JSON."""
+    site.past.history = History([transition()], [], [])
+    given = ("explain", "--cluster", "eu", "--group", "g", "--url", site.url, "--since", "2023-11-14")
+    text, as_json = invoke(*given), invoke(*given, "--json")
+
+    assert (text.exit_code, as_json.exit_code) == (0, 0)
+    assert text.stdout.startswith("Group g of cluster eu, 2023-11-14 00:00:00 UTC to ")
+    assert "app left." in text.stdout
+    assert json.loads(as_json.stdout)["group"] == "g"
+
+
+def test_explain_reads_the_topics_of_a_configuration(
+    invoke: Invoke, config_file: Path, new_reader: NewReader
+) -> None:
+    """Where no job runs, the topics alone tell, and the story says so."""
+    encoded = msgspec.json.encode(transition())
+    new_reader({"groupwatch-transitions": [[b"x", encoded]], "groupwatch-alerts": []})
+    result = invoke("explain", "--cluster", "eu", "--group", "g", "--config", str(config_file))
+
+    assert result.exit_code == 0
+    assert "Note: No running groupwatch answers at http://127.0.0.1:1" in result.stdout
+    assert "g is PreparingRebalance for" in result.stdout
+
+
+def test_explain_of_an_unknown_group_is_a_sentence_and_exit_1(
+    invoke: Invoke, site: Site, config_file: Path, new_reader: NewReader
+) -> None:
+    """Whoever is asked."""
+    new_reader({})
+    for way in (("--url", site.url), ("--config", str(config_file))):
+        result = invoke("explain", "--cluster", "eu", "--group", "nobody", *way)
+
+        assert result.exit_code == 1
+        assert "there is no group 'nobody' in cluster 'eu'" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--cluster", "eu"), 2, "either --config FILE or --url"),
+        (
+            ("--cluster", "eu", "--url", "http://127.0.0.1:1"),
+            1,
+            "no groupwatch answers at http://127.0.0.1:1",
+        ),
+        (("--cluster", "eu", "--url", "http://127.0.0.1:1", "--since", "x"), 2, "--since: 'x' is neither"),
+        (("--cluster", "us", "--config", "CONFIG"), 2, "has no cluster 'us'; it has eu"),
+    ],
+)
+def test_explain_says_what_is_wrong(
+    invoke: Invoke, config_file: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    """In one sentence."""
+    given = [str(config_file) if one == "CONFIG" else one for one in arguments]
+    result = invoke("explain", "--group", "g", *given)
+
+    assert (result.exit_code, says in result.stderr) == (code, True), result.stderr
+
+
+def test_replay_explains_captured_logs(invoke: Invoke) -> None:
+    """One group, or all of them."""
+    one = invoke("replay", "--explain", "--group", "g1", str(SERVER_LOG))
+    all_of_them = invoke("replay", "--explain", "--json", str(SERVER_LOG))
+    groups = [json.loads(line)["group"] for line in all_of_them.stdout.splitlines()]
+
+    assert one.exit_code == 0
+    assert "03:14:13  victim was removed: no heartbeat for its session timeout." in one.stdout
+    assert "03:14:37  The group was deleted." in one.stdout
+    assert len(groups) == len(set(groups)) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--explain", "--group", "nobody"), 1, "there is no group 'nobody' in what was replayed"),
+        (("--group", "g1"), 2, "--group goes with --explain"),
+    ],
+)
+def test_replay_says_which_group_there_is_not(
+    invoke: Invoke, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    """And that its story must be asked for."""
+    result = invoke("replay", *arguments, str(SERVER_LOG))
+
+    assert (result.exit_code, says in result.stderr) == (code, True)

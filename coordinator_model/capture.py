@@ -181,6 +181,7 @@ class Mirror:
                 outputs = self.shards[shard].step(seen, self._judge)
                 self.divergences += outputs.divergences
                 lost += self._contradictions(outputs, at_ms)
+                lost += [self._control(at_ms, 0, upset) for upset in outputs.upset]
                 happened += [(one.at_ms, one) for one in outputs.transitions]
                 happened += [(_alert_ms(one), one) for one in outputs.alerts]
         happened.sort(key=lambda one: one[0])

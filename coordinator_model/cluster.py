@@ -14,6 +14,7 @@ SAMPLES_MAX = 100
 SAMPLE_BYTES_MAX = 512
 CONTRADICTIONS_MAX = 100
 MOVES_MAX = 200
+UPSETS_MAX = 500
 TOPICS_MAX = 10_000
 REQUEST_LOGGER = "kafka.request.logger"
 """Its level, which can be changed at run time, stands among a broker's settings under this name."""
@@ -48,6 +49,17 @@ class Move(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     epoch: int = -1
 
 
+class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A group rebalanced because its coordinator moved."""
+
+    group: str
+    rebalanced_ms: int
+    partition: int
+    moved_ms: int
+    came_from: int
+    went_to: int
+
+
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """The picture of one cluster as a whole; dictionaries are keyed by tuples, as said at each."""
 
@@ -69,6 +81,7 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """Broker -> those of its settings on which groups depend, in Kafka's spelling."""
     partitions: dict[str, int] = {}
     """Topic that groups read -> its partitions."""
+    upsets: list[Upset] = []
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
@@ -153,6 +166,16 @@ def _moved(state: ClusterState, seen: on.Seen) -> bool:
     return True
 
 
+def _upset(state: ClusterState, seen: on.Seen) -> bool:
+    what = seen.what
+    assert isinstance(what, on.GroupUpset)  # noqa: S101 - the table's type
+    one = Upset(**{name: getattr(what, name) for name in Upset.__struct_fields__})
+    # A batch that is repeated after a crash tells it again.
+    if one not in state.upsets:
+        state.upsets = [*state.upsets, one][-UPSETS_MAX:]
+    return True
+
+
 def _leaders(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.LeadersDescribed)  # noqa: S101 - the table's type
     state.leaders |= seen.what.leaders
@@ -186,4 +209,5 @@ _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.LeadersDescribed: _leaders,
     on.BrokerDescribed: _broker,
     on.TopicsDescribed: _topics,
+    on.GroupUpset: _upset,
 }

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
-from coordinator_model.snapshot import Header
+from coordinator_model.snapshot import Header, Moved
 
 REQUESTS_LIVE_MS: Final = 30_000
 """A request log that was silent longer proves nothing by the silence of one member."""
@@ -103,10 +103,12 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
         header.lost[seen.broker] = at_ms
         if header.coordinator == seen.broker:
             header.coordinator = -1
+        header.moved = Moved(at_ms=at_ms, came_from=seen.broker)
         return
     epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
     if epoch < header.epoch:
         return
+    _note_move(header, seen.broker, epoch, at_ms)
     header.epoch = epoch
     if header.coordinator not in (-1, seen.broker):
         header.lost[header.coordinator] = at_ms
@@ -122,6 +124,7 @@ def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
     is_told_apart = what.epoch >= 0 or header.coordinator < 0
     if what.leader < 0 or what.epoch < header.epoch or not is_told_apart:
         return
+    _note_move(header, what.leader, what.epoch, at_ms)
     if header.coordinator not in (-1, what.leader):
         header.lost[header.coordinator] = at_ms
     header.coordinator, header.epoch = what.leader, what.epoch
@@ -143,5 +146,17 @@ def is_news_of_coordinator(header: Header, seen: Seen) -> bool:
 
 def note_coordinator(header: Header, seen: Seen) -> None:
     """Take the broker that speaks as coordinator for the one that holds the shard."""
+    _note_move(header, seen.broker, header.epoch, seen.at_ms)
     header.coordinator = seen.broker
     header.lost.pop(seen.broker, None)
+
+
+def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
+    """Remember that the shard goes to another broker, or begins anew on its own with a later epoch."""
+    last = header.moved
+    given_up = last is not None and last.went_to < 0
+    is_other = header.coordinator not in (-1, broker)
+    if not (given_up or is_other or epoch > header.epoch >= 0):
+        return
+    came_from = last.came_from if given_up and last is not None else header.coordinator
+    header.moved = Moved(at_ms=at_ms, came_from=came_from, went_to=broker)

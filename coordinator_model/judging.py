@@ -4,14 +4,16 @@ The model knows no rule.  It calls a ``Judge`` at the times at which a rule may 
 and keeps the judge's memory, unread, beside each group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step, Transition
+from coordinator_model.observations import GroupUpset
 from coordinator_model.report import GroupReport
+from coordinator_model.snapshot import Moved
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +31,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Event time at which this shard left its backlog; -1 while it is in it."""
     requests_seconds: Sequence[tuple[int, int]] = ()
     """When that log spoke in the last 110 s, in order: from when on a second counts, and the second (ms)."""
+
+    retention_ms: Mapping[int, int] = {}
+    """Broker -> how long it keeps offsets that nobody uses, as far as the brokers were asked."""
+    moved: Moved | None = None
+    """The last move of the group's coordinator."""
 
     def requests_since_ms(self, gap_ms: int) -> int:
         """Return since when that log has spoken without a silence of more than ``gap_ms``; -1 never.
@@ -108,6 +115,8 @@ class Outputs(msgspec.Struct, kw_only=True):
     cluster_report: bytes | None = None
     reported: bool = False
     """Every group was reported, because a clock asked."""
+    upset: list[GroupUpset] = []
+    """Groups that rebalanced because their coordinator moved."""
     compared: int = 0
     """Answers of the brokers that could be held against the mirror."""
     agreeing: int = 0

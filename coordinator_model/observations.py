@@ -600,6 +600,26 @@ class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
     ends: dict[str, dict[int, int]]
 
 
+class RetentionTold(Observation, tag="retain", frozen=True, kw_only=True):
+    """How long brokers keep the offsets of groups that do not use them, as far as changed."""
+
+    retention_ms: dict[int, int]
+    """Broker -> ``offsets.retention.minutes``, in milliseconds."""
+
+
+class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
+    """A shard saw a group rebalance just after its coordinator had moved; for the whole cluster to count."""
+
+    group: str
+    rebalanced_ms: int
+    partition: int
+    """Of the offsets topic."""
+    moved_ms: int
+    came_from: int = -1
+    """Broker that gave it up; -1 not told."""
+    went_to: int = -1
+
+
 AnyObservation = (
     MemberIdHandedOut
     | MemberJoined
@@ -654,6 +674,8 @@ AnyObservation = (
     | GroupDied
     | EndsTold
     | InstanceRefused
+    | RetentionTold
+    | GroupUpset
 )
 
 

@@ -52,6 +52,8 @@ _CONTROL = (
     on.BrokerDescribed,
     on.TopicsDescribed,
     on.EndsTold,
+    on.RetentionTold,
+    on.GroupUpset,
 )
 RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 

@@ -21,6 +21,7 @@ from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.ordering import NEVER, Held, Order, Run, rest_of
 from coordinator_model.report import report_of
+from coordinator_model.retention import retention_of
 from coordinator_model.shard_settings import ShardSettings, read_settings
 from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
 from coordinator_model.timeline import Live, Timeline
@@ -30,7 +31,7 @@ __all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"
 SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
-_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.ShardLed)
+_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.ShardLed, on.RetentionTold)
 
 
 class Shard:
@@ -319,6 +320,8 @@ class Shard:
             self._configure(what, cut.order_ms)
         elif isinstance(what, on.Adopted):
             self._adopt(what, cut.order_ms)
+        elif isinstance(what, on.RetentionTold):
+            self._retain(what, cut.order_ms)
         elif isinstance(what, (*_MOVES, on.ShardLed)):
             self._move(cut)
         elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
@@ -335,6 +338,14 @@ class Shard:
             return
         evidence.move_shard(self.header, cut.seen, cut.order_ms)
         self.header.info_live = True
+
+    def _retain(self, what: on.RetentionTold, at_ms: int) -> None:
+        """Take in how long offsets are kept; one that is not as assumed concerns all groups at once."""
+        before = retention_of(self.header.retention_ms, self.header.coordinator)
+        self.header.retention_ms |= what.retention_ms
+        if retention_of(self.header.retention_ms, self.header.coordinator) != before:
+            for name in sorted(self.slots):
+                self._judge_anew(self._wake(name), at_ms)
 
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
         known = what.group in self.slots

@@ -44,6 +44,15 @@ class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
     packed: bytes
 
 
+class Moved(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """The last move of the shard from one coordinator to another, or to itself, started anew."""
+
+    at_ms: int
+    came_from: int = -1
+    went_to: int = -1
+    """-1: nobody has taken it over yet."""
+
+
 class Header(msgspec.Struct, array_like=True, kw_only=True):
     """What a shard knows beside its groups."""
 
@@ -74,6 +83,9 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Groups that a broker described once and the mirror does not have."""
     claimants: dict[int, list[str]] = {}
     """Producer -> groups for which its open transaction has committed offsets."""
+    retention_ms: dict[int, int] = {}
+    """Broker -> how long it keeps the offsets of groups that do not use them."""
+    moved: Moved | None = None
 
 
 class _Snapshot(msgspec.Struct, array_like=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import answers, classic, evidence, progress
+from coordinator_model import answers, classic, evidence, moves, progress
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
@@ -351,6 +351,8 @@ class Timeline:
         group = live.group.group
         for transition in step.transitions:
             self.transitions.append((at_ms, transition))
+            if self.header.moved is not None and moves.is_upset(transition, self.header.moved):
+                self.outputs.upset.append(moves.upset(transition, self.header.shard, self.header.moved))
         for kind in step.divergences:
             self.diverge(kind, group, self._broker(live), at_ms)
         if step.contradicted:
@@ -410,6 +412,8 @@ class Timeline:
             requests_heard_ms=heard_ms,
             live_since_ms=header.live_since_ms,
             requests_seconds=evidence.seconds_heard(header, broker, at_ms),
+            retention_ms=header.retention_ms,
+            moved=header.moved,
         )
 
 

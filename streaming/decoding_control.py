@@ -22,7 +22,9 @@ from coordinator_model.observations import (
     Contradicted,
     DescribedMember,
     GroupDescribed,
+    GroupUpset,
     LeadersDescribed,
+    RetentionTold,
     Seen,
     Settings,
     ShardLed,
@@ -125,6 +127,17 @@ class TopicsRecord(_Record, tag="topics", kw_only=True):
     partitions: dict[str, int]
 
 
+class UpsetRecord(_Record, tag="upset", kw_only=True):
+    """A shard saw a group rebalance because its coordinator had moved."""
+
+    group: str
+    rebalanced_ms: int
+    partition: int
+    moved_ms: int
+    came_from: int = -1
+    went_to: int = -1
+
+
 ControlRecord = (
     ClockRecord
     | SettingsRecord
@@ -134,6 +147,7 @@ ControlRecord = (
     | LeadersRecord
     | BrokersRecord
     | TopicsRecord
+    | UpsetRecord
 )
 
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
@@ -214,6 +228,9 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
     elif isinstance(record, ContradictedRecord):
         lost = Source[record.lost.upper()]
         yield CLUSTER_SHARD, Contradicted(broker=record.broker, lost=lost, group=record.group)
+    elif isinstance(record, UpsetRecord):
+        told = msgspec.structs.asdict(record)
+        yield CLUSTER_SHARD, GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
     elif isinstance(record, GroupsRecord):
         for answer in record.groups:
             yield shard_of(answer.group, shard_count), _described(record, answer)
@@ -255,8 +272,17 @@ def _of_cluster(
     elif isinstance(record, BrokersRecord):
         for broker, settings in record.brokers.items():
             yield CLUSTER_SHARD, BrokerDescribed(broker=broker, settings=settings)
+        kept = retention_ms(record.brokers)
+        if kept:
+            yield from ((shard, RetentionTold(retention_ms=kept)) for shard in range(shard_count))
     else:
         yield CLUSTER_SHARD, TopicsDescribed(partitions=record.partitions)
+
+
+def retention_ms(brokers: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
+    """Return how long each broker keeps the offsets of unused groups, where its settings tell."""
+    told = {broker: settings.get("offsets.retention.minutes", "") for broker, settings in brokers.items()}
+    return {broker: 60_000 * int(minutes) for broker, minutes in told.items() if minutes.isdecimal()}
 
 
 def _everyone(shard_count: int) -> Iterable[int]:

@@ -115,6 +115,8 @@ def rows_of(outputs: Outputs, shard: int) -> Iterator[_Row]:
         yield "alert", alert.id, encode(alert)
     for broker, lost, group in outputs.contradictions:
         yield "contradiction", group, encode({"broker": broker, "lost": lost, "group": group})
+    for upset in outputs.upset:
+        yield "upset", upset.group, encode(msgspec.structs.asdict(upset))
     for divergence in outputs.divergences:
         yield "divergence", divergence.group, encode(divergence)
     for report in outputs.reports:

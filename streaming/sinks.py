@@ -7,11 +7,12 @@ any point repeats records that readers drop by their id, and loses none.
 import logging
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from kafka import KafkaProducer
 from pyspark.sql import DataFrame
 
-from streaming.decoding_control import ContradictedRecord, encode_record
+from streaming.decoding_control import ContradictedRecord, UpsetRecord, encode_record
 from streaming.plan import ClusterPlan
 
 Row = tuple[str, str, bytes]
@@ -78,6 +79,8 @@ class BatchSink:
             return self._plan.alerts_topic, key, value
         if kind == "contradiction":
             return self._plan.control_topic, "", self._contradicted(value)
+        if kind == "upset":
+            return self._plan.control_topic, "", upset_record(value, self._run, time.time_ns() // 1_000_000)
         return None, key, value
 
     def _contradicted(self, value: bytes) -> bytes:
@@ -93,6 +96,14 @@ def contradicted_record(value: bytes, run: str, at_ms: int) -> bytes:
     return encode_record(
         ContradictedRecord(at_ms=at_ms, run=run, broker=told["broker"], lost=lost, group=told["group"])
     )
+
+
+def upset_record(value: bytes, run: str, at_ms: int) -> bytes:
+    """Return the control record for a group that its coordinator's move made rebalance."""
+    import msgspec  # noqa: PLC0415
+
+    told = msgspec.json.decode(value, type=dict[str, Any])
+    return encode_record(UpsetRecord(at_ms=at_ms, run=run, **told))
 
 
 def rows_in(frame: DataFrame) -> list[Row]:

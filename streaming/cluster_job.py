@@ -112,7 +112,9 @@ class ClusterJob:
         self.plan = plan
         self.progress = Progress(plan.cluster)
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=found)
-        self._evidence = EvidenceKeeper(plan, self.progress, count=sought, show=raised)
+        self._evidence = EvidenceKeeper(
+            plan, self.progress, count=sought, show=raised, changed=self._settings_changed
+        )
         self._spark = spark
         self._apply = apply
         self._remember = remember
@@ -251,6 +253,11 @@ class ClusterJob:
         )
         asking.start()
         self._asking = asking
+
+    def _settings_changed(self) -> None:
+        asking = self._asking
+        if asking is not None:
+            asking.ask_for_settings()
 
     def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
         inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]

@@ -88,10 +88,6 @@ RULES: dict[str, RuleSpec] = {
 """Option name -> rule.  The alert's name is the same in CamelCase."""
 
 
-ABOUT_A_CLUSTER = frozenset({"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved"})
-"""Alerts that name no group."""
-
-
 def alert_name(rule: str) -> str:
     """Return the alert's name: ``rebalance_storm`` → ``RebalanceStorm``."""
     return "".join(part.capitalize() for part in rule.split("_"))

@@ -72,6 +72,7 @@ class EvidenceKeeper:
         *,
         count: Callable[[str], None] = _ignore,
         show: Callable[[int], None] = _ignore,
+        changed: Callable[[], None] = _ignore,
         switch: Switches | None = None,
         journal: Journals | None = None,
         now_ms: Callable[[], int] | None = None,
@@ -83,6 +84,7 @@ class EvidenceKeeper:
             progress: says when the job has caught up; told what stands in our way.
             count: told the outcome of each request.
             show: told how many brokers are raised.
+            changed: told that a level was changed, so that the stream learns it before it misses lines.
             switch: the brokers' loggers.
             journal: where it is written down what is raised.
             now_ms: epoch milliseconds of a clock that never goes back.
@@ -92,6 +94,7 @@ class EvidenceKeeper:
         self._progress = progress
         self._count = count
         self._show = show
+        self._changed = changed
         self._switch = switch or Switch(plan.kafka)
         self._journal = journal or Journal(plan.output, plan.evidence_topic, plan.cluster)
         self._now_ms = now_ms or steady_clock()
@@ -257,7 +260,7 @@ class EvidenceKeeper:
             self._count("already_on")
             return
         self._count("raised")
-        self._show(len(self._raising.raised()))
+        self._tell()
         _log.info(
             "%s: the request log of broker %d is at %s for %d s, because of %s of %s; it was at %s",
             *(self._cluster, want.broker, REQUEST_LEVEL, terms.for_ms // 1000),
@@ -278,7 +281,7 @@ class EvidenceKeeper:
         self._complained.discard(entry.broker)
         self._away.discard(entry.broker)
         self._count("put_back" if was_ours else "left")
-        self._show(len(self._raising.raised()))
+        self._tell()
         what = f"is back at {entry.before}" if was_ours else "is left as it is"
         _log.info("%s: the request log of broker %d %s: %s", self._cluster, entry.broker, what, why)
 
@@ -313,6 +316,10 @@ class EvidenceKeeper:
             self._is_back(entry, "the broker has left the cluster", was_ours=False)
 
     # --- what is said --------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        self._show(len(self._raising.raised()))
+        self._changed()
 
     def _refuse(self, error: NotAllowedError) -> None:
         """Say once what we may not do, and leave it for a while."""

@@ -136,6 +136,10 @@ class GroupProbe:
             self._thread.join(timeout=2 * _ANSWER_S)
         self._drop_admin()
 
+    def ask_for_settings(self) -> None:
+        """Ask for the brokers' settings at once: one has just been changed.  From any thread."""
+        self._due_at["settings"] = float("-inf")
+
     @property
     def is_alive(self) -> bool:
         """False once the thread has ended."""

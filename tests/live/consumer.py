@@ -79,6 +79,7 @@ def run_kafka_python(options: dict[str, Any], orders: Orders) -> None:
         auto_offset_reset="earliest",
         auto_commit_interval_ms=1000,
         max_poll_records=10,
+        **({"request_timeout_ms": options["request_timeout_ms"]} if "request_timeout_ms" in options else {}),
         **({"group_instance_id": options["instance_id"]} if options.get("instance_id") else {}),
     )
     while not orders.stop:

@@ -1,0 +1,208 @@
+"""A quiet cluster: the request log is raised for groups in trouble, tells who it is, and is put back."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from coordinator_model.cluster import REQUEST_LOGGER
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.evidence.journal import Journal
+from streaming.evidence.switching import Switch
+from tests.live.faults import Scene
+from tests.live.stage import Job, Pager, alerts_of, await_that
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+RAISED_S, EVERY_S, SILENT_S = 25, 45, 10
+CALM: dict[str, Any] = {"session_timeout_ms": 15_000, "heartbeat_interval_ms": 4_000}
+PATIENT: dict[str, Any] = {"session_timeout_ms": 30_000, "max_poll_interval_ms": 300_000}
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    levels: list[str] = field(default_factory=list)
+    """Of the request logger, after each act."""
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """Of the first life."""
+    raised_s: float = 0.0
+    metrics: str = ""
+    entries: list[bool] = field(default_factory=list)
+    """Whether the journal says that the broker is raised: after the kill, and after the next start."""
+
+
+class Stage:
+    """The cluster with its job while it is played."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
+        self.kafka = kafka
+        self.job = job
+        self.scene = Scene(kafka, job, "quiet")
+        self.story = Story()
+        self._switch = Switch(kafka.address)
+
+    def level(self) -> str:
+        """Return the request logger's level."""
+        return self._switch.levels(1)[REQUEST_LOGGER]
+
+    def set_level(self, name: str) -> None:
+        """Set it, as an operator does."""
+        wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {REQUEST_LOGGER: name})
+        self.scene.admin.alter_configs([wanted], raise_on_unknown=False)
+
+    def await_level(self, name: str) -> None:
+        """Return when it is so, and note it."""
+        await_that(lambda: self.level() == name, f"the request log is at {name}")
+        self.story.levels.append(name)
+
+    def is_blamed(self, group: str, name: str, client_id: str, basis: str) -> Callable[[], bool]:
+        """Return whether an open alert names this one alone, and how sure that is."""
+
+        def blamed() -> bool:
+            answer = self.job.get(f"/api/v1/alerts?cluster=live&group={group}")
+            found = [] if answer is None else answer.json()["alerts"]
+            return [
+                (culprit["client_id"], culprit["basis"])
+                for one in found
+                if one["name"] == name
+                for culprit in one["culprits"]
+            ] == [(client_id, basis)]
+
+        return blamed
+
+    def is_in_journal(self) -> bool:
+        """Return whether the journal says that the broker is raised."""
+        entry = Journal(self.kafka.address, "groupwatch-evidence", "live").read()[1]
+        return entry.back_at_ms is None
+
+
+def _get_into_trouble(stage: Stage) -> None:
+    scene = stage.scene
+    for number in range(2):
+        scene.member("calm", f"calm-{number}", **CALM)
+        late = scene.member("late", f"late-{number}", max_poll_interval_ms=300_000)
+    scene.silent_leader("stuck", "stuck-leader")
+    await_that(scene.is_in("stuck", "CompletingRebalance"), "stuck waits for its leader")
+    await_that(scene.is_stable("calm", 2), "calm is Stable")
+    await_that(scene.is_stable("late", 2), "late is Stable")
+    for number in range(2):
+        scene.member("stuck", f"stuck-{number}", request_timeout_ms=6_000, **PATIENT)
+    late.stall()
+    scene.member("late", "late-2", max_poll_interval_ms=300_000)
+
+
+def _seek_evidence(stage: Stage) -> None:
+    """Raised for a while, which tells who it is; silence after that alarms nobody."""
+    stage.await_level("DEBUG")
+    began = time.monotonic()
+    await_that(
+        stage.is_blamed("stuck", "StuckCompletingRebalance", "stuck-leader", "observed"), "leader observed"
+    )
+    await_that(stage.is_blamed("late", "StuckPreparingRebalance", "late-1", "inferred"), "late-1 is awaited")
+    stage.await_level("INFO")
+    stage.story.raised_s = time.monotonic() - began
+    time.sleep(SILENT_S + 3)
+    stage.story.metrics = stage.job.metrics()
+    stage.story.alerts = alerts_of(stage.kafka.address)
+
+
+def _die_while_raised(stage: Stage) -> None:
+    """Power cut and lost checkpoint at once."""
+    stage.set_level("WARN")
+    stage.await_level("DEBUG")
+    stage.job.kill()
+    shutil.rmtree(stage.job.checkpoint)
+    stage.story.levels.append(stage.level())
+    stage.story.entries.append(stage.is_in_journal())
+    stage.job.start()
+    stage.await_level("WARN")
+    await_that(lambda: not stage.is_in_journal(), "the journal says so")
+    stage.story.entries.append(stage.is_in_journal())
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder = tmp_path_factory.mktemp("evidence")
+    cluster = EmbeddedKafka(
+        folder / "kafka", offsets_partitions=4, rebalance_delay_ms=500, request_log=False, heap="384m"
+    )
+    with cluster as kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=4)
+        rules = {
+            "stuck_completing_rebalance": {"after": "8s"},
+            "stuck_preparing_rebalance": {"after": "8s"},
+            "source_silent": {"after": f"{SILENT_S}s"},
+        }
+        evidence = {"enabled": True, "for": f"{RAISED_S}s", "every": f"{EVERY_S}s"}
+        watched = {
+            "name": "live",
+            "bootstrap_servers": kafka.bootstrap_servers.split(","),
+            "evidence": evidence,
+        }
+        job = Job(kafka.bootstrap_servers, folder, pager, rules, {"clusters": [watched]})
+        stage = Stage(kafka, job)
+        try:
+            stage.set_level("INFO")
+            job.start()
+            job.await_ready()
+            _get_into_trouble(stage)
+            _seek_evidence(stage)
+            _die_while_raised(stage)
+            yield stage.story
+        finally:
+            stage.scene.end()
+            job.stop()
+
+
+def _told(story: Story, group: str) -> list[dict[str, Any]]:
+    return [one for one in story.alerts if one["group"] == group]
+
+
+def test_the_level_goes_up_for_a_while_and_comes_back(story: Story) -> None:
+    """By its time, and by the next start after a crash, whatever it was before."""
+    assert story.levels == ["DEBUG", "INFO", "DEBUG", "DEBUG", "WARN"]
+    assert RAISED_S - 5 <= story.raised_s <= RAISED_S + 5
+    assert story.entries == [True, False]
+
+
+def test_the_alert_is_told_again_with_the_culprit_that_was_found(story: Story) -> None:
+    """What was a guess or a list of candidates in quiet mode is known now, under the same id."""
+    for group, name, basis in (("stuck", "stuck-leader", "observed"), ("late", "late-1", "inferred")):
+        first, *later = _told(story, group)
+        assert first["revision"] == 0
+        assert [(one["client_id"], one["basis"]) for one in first["culprits"]] != [(name, basis)]
+        assert {one["id"] for one in later} == {first["id"]}
+        assert any(
+            [(one["client_id"], one["basis"]) for one in alert["culprits"]] == [(name, basis)]
+            for alert in later
+        )
+
+
+def test_nobody_is_alarmed_by_the_switching(story: Story) -> None:
+    """No source is silent and no member about to be expelled, on or off."""
+    assert {(one["group"], one["name"]) for one in story.alerts} == {
+        ("stuck", "StuckCompletingRebalance"),
+        ("late", "StuckPreparingRebalance"),
+    }
+
+
+def test_it_is_counted(story: Story) -> None:
+    """As operators will look at it."""
+    for sample in (
+        'groupwatch_evidence_requests_total{cluster="live",outcome="raised"} 1.0',
+        'groupwatch_evidence_requests_total{cluster="live",outcome="put_back"} 1.0',
+        'groupwatch_evidence_brokers{cluster="live"} 0.0',
+    ):
+        assert sample in story.metrics

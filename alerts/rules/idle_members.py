@@ -1,10 +1,86 @@
-"""IdleMembers: see below."""
+"""IdleMembers: members have had no partition for long, since there are more members than partitions.
 
-from alerts.rules.situation import NOTHING, Situation, Verdict
+Often that is a standby by design, so it is information.  A group of which nobody has a partition waits
+for its topic; members of Kafka Streams without an active task may keep standby copies of state.
+"""
+
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.hygiene import memory_of
+from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally
+from alerts.wording import some, span, times, who_is
+from coordinator_model.group import Basis, Group, Member
+from coordinator_model.states import GroupState
 
 NAME = "IdleMembers"
+
+IDLE = "idle"
+_STREAMS = "stream"
 
 
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
-    return NOTHING
+    known, opened, step = situation.memory.hygiene, situation.opened(NAME), situation.step
+    since_ms = None if known is None else known.since.get(IDLE)
+    may_change = step.transitions or step.arrivals or step.departures or step.met
+    if not (may_change or since_ms is not None or opened is not None):
+        return NOTHING
+    group = situation.group
+    idle = _idle(group)
+    if idle is None:
+        # In the middle of a rebalance nobody's assignment is known; what was so before goes on.
+        return NOTHING if since_ms is None else Verdict(due_ms=_next_ms(situation, since_ms))
+    if not idle:
+        memory_of(situation).ends(IDLE)
+        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+    since_ms = memory_of(situation).holds(IDLE, situation.now_ms)
+    fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
+    if opened is None and situation.now_ms < fires_at_ms:
+        return Verdict(due_ms=fires_at_ms)
+    return Verdict(finding=_finding(situation, idle, since_ms))
+
+
+def _next_ms(situation: Situation, since_ms: int) -> int | None:
+    """Return when to look again in the middle of a rebalance: its end is news, so only for the due time."""
+    fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
+    return fires_at_ms if fires_at_ms > situation.now_ms else None
+
+
+def _idle(group: Group) -> list[Member] | None:
+    """Return the members without a partition; None while that is not known."""
+    members = list(group.members.values())
+    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+        return []
+    if group.state is not GroupState.STABLE or any(member.assigned is None for member in members):
+        return None
+    if (group.protocol or "") == _STREAMS or group.group_type not in {"classic", "consumer"}:
+        return []
+    idle = [member for member in members if not any((member.assigned or {}).values())]
+    return idle if len(idle) < len(members) else []
+
+
+def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding:
+    group = situation.group
+    count = sum(len(part) for one in group.members.values() for part in (one.assigned or {}).values())
+    names = some([who_is(member) for member in idle])
+    members = len(group.members)
+    culprits = culprits_equally(idle[:CULPRITS_MAX], Basis.OBSERVED)
+    return Finding(
+        starts_at_ms=since_ms,
+        severity=situation.thresholds.idle_members.severity,
+        summary=f"{times(len(idle), 'member')} of {members} in group {group.group} have had no partition for "
+        f"{span(situation.now_ms - since_ms)}: {names}.",
+        cause=f"{times(members, 'member')} share {times(count, 'partition')}.",
+        culprits=culprits,
+        evidence=tuple(f"{who_is(member)} has no partition." for member in idle[:5]),
+        cost="They take memory and connections and do no work; each of them still makes the group rebalance "
+        "when it comes and goes.",
+        advice=f"Run at most {count} members, or give the topic more partitions (then keys go elsewhere). "
+        "If they stand by on purpose, raise after for this group or switch the rule off.",
+        # Who is idle may change at each rebalance, and is no news.
+        culprit_keys=frozenset({IDLE}),
+    )
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group.group}: every member has a partition.")

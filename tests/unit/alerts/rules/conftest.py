@@ -203,7 +203,7 @@ class Stage:
     def store(self, *, leader: str | None) -> None:
         """The generation's record is written."""
         records = tuple(
-            on.MemberRecord(member_id=name, topics=("t",), assigned={"t": (0,)}, **options)
+            on.MemberRecord(member_id=name, **{"topics": ("t",), "assigned": {"t": (0,)}, **options})
             for name, options in self.members.items()
         )
         self.see(

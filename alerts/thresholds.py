@@ -93,6 +93,57 @@ class UnsafeTimeouts(Rule, frozen=True, kw_only=True):
     after_ms: int = 15 * MINUTE_MS
 
 
+class CommitsStopped(Rule, frozen=True, kw_only=True):
+    """How long a group may commit nothing while records wait, whatever its habit is."""
+
+    after_ms: int = 90_000
+
+
+class CommitsStalled(Rule, frozen=True, kw_only=True):
+    """How long a group may commit the same offset while records wait, whatever its habit is."""
+
+    after_ms: int = 90_000
+
+
+class LagGrowing(Rule, frozen=True, kw_only=True):
+    """How long the lag must have grown without a break."""
+
+    window_ms: int = 5 * MINUTE_MS
+
+
+class OffsetRewind(Rule, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
+
+
+class AssignmentChurn(Rule, frozen=True, kw_only=True):
+    """So many rebalances within the window that moved so many partitions for nothing."""
+
+    severity: Severity = Severity.INFO
+    rebalances: int = 3
+    partitions: int = 10
+    window_ms: int = 60 * MINUTE_MS
+
+
+class CoordinatorMoved(Rule, frozen=True, kw_only=True):
+    """How many groups must rebalance because of one move."""
+
+    severity: Severity = Severity.INFO
+    groups: int = 3
+
+
+class GroupDeleted(Rule, frozen=True, kw_only=True):
+    """How long before its end a group must have been in use."""
+
+    severity: Severity = Severity.INFO
+    within_ms: int = 24 * 60 * MINUTE_MS
+
+
+class OffsetsExpiring(Rule, frozen=True, kw_only=True):
+    """How long before the offsets go it is told; a third of the retention if that is less."""
+
+    left_ms: int = 24 * 60 * MINUTE_MS
+
+
 class SourceSilent(Rule, frozen=True, kw_only=True):
     """How long a request log that used to speak may be silent while the cluster lives."""
 
@@ -130,6 +181,14 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     group_id_collision: GroupIdCollision = GroupIdCollision()
     idle_members: IdleMembers = IdleMembers()
     unsafe_timeouts: UnsafeTimeouts = UnsafeTimeouts()
+    commits_stopped: CommitsStopped = CommitsStopped()
+    commits_stalled: CommitsStalled = CommitsStalled()
+    lag_growing: LagGrowing = LagGrowing()
+    offset_rewind: OffsetRewind = OffsetRewind()
+    assignment_churn: AssignmentChurn = AssignmentChurn()
+    coordinator_moved: CoordinatorMoved = CoordinatorMoved()
+    group_deleted: GroupDeleted = GroupDeleted()
+    offsets_expiring: OffsetsExpiring = OffsetsExpiring()
 
 
 RULE_KEYS: Mapping[str, str] = {
@@ -147,6 +206,14 @@ RULE_KEYS: Mapping[str, str] = {
     "GroupIdCollision": "group_id_collision",
     "IdleMembers": "idle_members",
     "UnsafeTimeouts": "unsafe_timeouts",
+    "CommitsStopped": "commits_stopped",
+    "CommitsStalled": "commits_stalled",
+    "LagGrowing": "lag_growing",
+    "OffsetRewind": "offset_rewind",
+    "AssignmentChurn": "assignment_churn",
+    "CoordinatorMoved": "coordinator_moved",
+    "GroupDeleted": "group_deleted",
+    "OffsetsExpiring": "offsets_expiring",
 }
 """Alert name -> key of its rule, for the rules that are built."""
 

@@ -62,7 +62,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag=
 
 
 class EndOffsetRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag="end_offset"):
-    """Where one partition of a topic ended; no rule of the model uses it yet."""
+    """Where one partition of a topic ended, as a broker said; told to every group that commits to it."""
 
     topic: str
     partition: int

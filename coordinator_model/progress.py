@@ -64,7 +64,7 @@ def take(timeline: "Timeline", live: "Live", held: Held) -> None:
 
 
 def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
-    """Fold end offsets that were asked for at ``at_ms`` into the tracks of partitions the group commits to."""
+    """Fold end offsets asked for at ``at_ms`` into the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
     at = known.since_base(at_ms)
     for topic, ends in what.ends.items():

@@ -40,6 +40,8 @@ _ENDS = (
     on.TransactionEnded,
     on.InstanceRefused,
 )
+_TAKERS = {on.GroupDescribed: answers.take, on.EndsTold: progress.take}
+"""What the brokers answered goes past the group models' own door."""
 _NO_STEP = Step()
 
 
@@ -122,10 +124,9 @@ class Timeline:
                 runs = self._pass(live, runs, held.order_ms)
             if live.slot.due_ms < held.order_ms:
                 self._fire_before(live, held.order_ms)
-            if type(held.seen.what) is on.GroupDescribed:
-                answers.take(self, live, held)
-            elif type(held.seen.what) is on.EndsTold:
-                progress.take(self, live, held)
+            taker = _TAKERS.get(type(held.seen.what))
+            if taker is not None:
+                taker(self, live, held)
             elif not live.absent or _is_sign_of_life(held.seen):
                 self._apply(live, held.seen, held.order_ms)
         if runs:

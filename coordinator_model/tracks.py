@@ -162,7 +162,7 @@ def committed(
     if before is None or track.moved < 0:
         track.moved = at
     if before is not None:
-        _measure(tracks, track, offset, at, before, steady)
+        _measure(tracks, track, (offset, at), before, steady)
     track.commits = min(WINDOW, track.commits + 1)
     if before is None or offset == before[0]:
         return False
@@ -176,14 +176,16 @@ def committed(
     elif track.rewind is not None and offset >= track.rewind.before:
         track.rewind = None
     if 0 <= track.end <= offset:
-        _caught_up(track)
+        # It reached the end that was known; whether it reached today's, the next one tells (growth).
+        track.behind, track.repeats = UNKNOWN, 0
     return went_back and not may_abort
 
 
 def _measure(
-    tracks: Tracks, track: Track, offset: int, at: int, before: tuple[int, int], steady: int
+    tracks: Tracks, track: Track, commit: tuple[int, int], before: tuple[int, int], steady: int
 ) -> None:
     """Note how long the group took from one commit to the next, and from one offset to the next."""
+    offset, at = commit
     gap, moved = max(0, at - before[1]), max(0, offset - before[0])
     if 0 < track.commits < WINDOW:
         track.span += gap
@@ -222,7 +224,7 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
     if track.rewind is not None:
         _confirm(track, track.rewind)
     if commit[0] >= end:
-        _caught_up(track)
+        track.behind, track.repeats, track.growth = UNKNOWN, 0, None
         return
     if track.behind < 0:
         track.behind = at
@@ -243,10 +245,6 @@ def _confirm(track: Track, rewind: Rewind) -> None:
         track.rewind = None
     else:
         rewind.confirmed = True
-
-
-def _caught_up(track: Track) -> None:
-    track.behind, track.repeats, track.growth = UNKNOWN, 0, None
 
 
 def _grow(track: Track, earlier: tuple[int, int], commit: tuple[int, int]) -> None:

@@ -22,6 +22,7 @@ from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.plan import ClusterPlan
 from streaming.probes import Ends, Probe
 from streaming.probing.asking import GroupProbe, Picture
+from streaming.probing.ends import EndsTeller, Readers
 from streaming.progress import Progress, positions_in
 from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
@@ -95,6 +96,7 @@ class ClusterJob:
         picture: Picture | None = None,
         sought: Callable[[str], None] = lambda _outcome: None,
         raised: Callable[[int], None] = lambda _brokers: None,
+        readers: Readers | None = None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -108,10 +110,14 @@ class ClusterJob:
             picture: what the brokers' own answers about groups are chosen by; None: they are not asked.
             sought: told the outcome of each attempt to raise a request log or to put it back.
             raised: told how many brokers' request logs are raised.
+            readers: knows who commits to what, so that groups are told where it ends; None: they are not.
         """
         self.plan = plan
         self.progress = Progress(plan.cluster)
-        self._probe = Probe(plan.kafka, self.progress, topics=topics, found=found)
+        self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
+        self._found = found
+        self._readers = readers
+        self._ends: EndsTeller | None = None
         self._evidence = EvidenceKeeper(
             plan, self.progress, count=sought, show=raised, changed=self._settings_changed
         )
@@ -220,6 +226,9 @@ class ClusterJob:
         self._clock = clock
         clock.start()
         self._ask_brokers(began, out, clock)
+        if self._readers is not None:
+            topic = self.plan.control_topic
+            self._ends = EndsTeller(run=began.run, topic=topic, producer=out, readers=self._readers)
         try:
             clock.await_tick(_FIRST_TICK_S)
             running = query.start(self._spark, self.plan, began, events_partitions, sink)
@@ -228,7 +237,7 @@ class ClusterJob:
             finally:
                 _stop_gently(running)
         finally:
-            asking, self._asking, self._clock = self._asking, None, None
+            asking, self._asking, self._clock, self._ends = self._asking, None, None, None
             if asking is not None:
                 asking.stop()
             clock.stop()
@@ -253,6 +262,12 @@ class ClusterJob:
         )
         asking.start()
         self._asking = asking
+
+    def _found_ends(self, ends: Ends) -> None:
+        self._found(ends)
+        teller = self._ends
+        if teller is not None:
+            teller.tell(ends)
 
     def _settings_changed(self) -> None:
         asking = self._asking

@@ -69,10 +69,16 @@ RULES: dict[str, RuleSpec] = {
             "window": _duration(600_000, "how far back replacements are counted"),
         },
     ),
-    "offset_rewind": RuleSpec(_WARNING, {}, built=False),
-    "commits_stopped": RuleSpec(_WARNING, {}, built=False),
-    "commits_stalled": RuleSpec(_WARNING, {}, built=False),
-    "lag_growing": RuleSpec(_WARNING, {}, built=False),
+    "offset_rewind": RuleSpec(_WARNING, {}),
+    "commits_stopped": RuleSpec(
+        _WARNING, {"after": _duration(90_000, "time without a commit while records wait, whatever is usual")}
+    ),
+    "commits_stalled": RuleSpec(
+        _WARNING, {"after": _duration(90_000, "time at one offset while records wait, whatever is usual")}
+    ),
+    "lag_growing": RuleSpec(
+        _WARNING, {"window": _duration(300_000, "time in which the lag grows without a break")}
+    ),
     "group_id_collision": RuleSpec(
         _WARNING, {"after": _duration(600_000, "time in which members have no topic in common")}
     ),
@@ -80,10 +86,23 @@ RULES: dict[str, RuleSpec] = {
     "unsafe_timeouts": RuleSpec(
         _INFO, {"after": _duration(900_000, "time in which timeouts within a group differ")}
     ),
-    "assignment_churn": RuleSpec(_INFO, {}, built=False),
-    "coordinator_moved": RuleSpec(_INFO, {}, built=False),
-    "group_deleted": RuleSpec(_INFO, {}, built=False),
-    "offsets_expiring": RuleSpec(_WARNING, {}, built=False),
+    "assignment_churn": RuleSpec(
+        _INFO,
+        {
+            "rebalances": Threshold(_COUNT, 3, "rebalances within the window that moved more than they had to"),
+            "partitions": Threshold(_COUNT, 10, "partitions that they moved for nothing"),
+            "window": _duration(3_600_000, "how far back they are counted, an hour at most"),
+        },
+    ),
+    "coordinator_moved": RuleSpec(
+        _INFO, {"groups": Threshold(_COUNT, 3, "groups that rebalanced because of one move")}
+    ),
+    "group_deleted": RuleSpec(
+        _INFO, {"within": _duration(86_400_000, "how long before its end a group was in use")}
+    ),
+    "offsets_expiring": RuleSpec(
+        _WARNING, {"left": _duration(86_400_000, "time left, or a third of the retention if that is less")}
+    ),
 }
 """Option name -> rule.  The alert's name is the same in CamelCase."""
 

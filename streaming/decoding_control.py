@@ -21,6 +21,7 @@ from coordinator_model.observations import (
     Clock,
     Contradicted,
     DescribedMember,
+    EndsTold,
     GroupDescribed,
     GroupUpset,
     LeadersDescribed,
@@ -138,6 +139,20 @@ class UpsetRecord(_Record, tag="upset", kw_only=True):
     went_to: int = -1
 
 
+
+class GroupEnds(msgspec.Struct, kw_only=True):
+    """Where partitions that a group commits to ended: topic -> partition -> end offset."""
+
+    group: str
+    ends: dict[str, dict[int, int]]
+
+
+class EndsRecord(_Record, tag="ends", kw_only=True):
+    """End offsets as the brokers told them at ``at_ms``, for the groups that they are news to."""
+
+    groups: list[GroupEnds]
+
+
 ControlRecord = (
     ClockRecord
     | SettingsRecord
@@ -148,6 +163,7 @@ ControlRecord = (
     | BrokersRecord
     | TopicsRecord
     | UpsetRecord
+    | EndsRecord
 )
 
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
@@ -225,17 +241,24 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
             group = _ALERT_GROUP.decode(alert).group
             shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
             yield shard, Adopted(group=group, alert=bytes(alert))
-    elif isinstance(record, ContradictedRecord):
-        lost = Source[record.lost.upper()]
-        yield CLUSTER_SHARD, Contradicted(broker=record.broker, lost=lost, group=record.group)
-    elif isinstance(record, UpsetRecord):
-        told = msgspec.structs.asdict(record)
-        yield CLUSTER_SHARD, GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
+    elif isinstance(record, ContradictedRecord | UpsetRecord):
+        yield CLUSTER_SHARD, _of_shard(record)
     elif isinstance(record, GroupsRecord):
         for answer in record.groups:
             yield shard_of(answer.group, shard_count), _described(record, answer)
+    elif isinstance(record, EndsRecord):
+        for one in record.groups:
+            yield shard_of(one.group, shard_count), EndsTold(group=one.group, ends=one.ends)
     else:
         yield from _of_cluster(record, shard_count)
+
+
+def _of_shard(record: ContradictedRecord | UpsetRecord) -> AnyObservation:
+    """Return what a shard tells the cluster."""
+    if isinstance(record, ContradictedRecord):
+        return Contradicted(broker=record.broker, lost=Source[record.lost.upper()], group=record.group)
+    told = msgspec.structs.asdict(record)
+    return GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
 
 
 def _skew_ms(record: ControlRecord) -> int:

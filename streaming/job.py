@@ -16,6 +16,7 @@ from alerts.notifier import Notifier, wall_clock_ms
 from streaming import session
 from streaming.cluster_job import ClusterJob
 from streaming.config import ClusterConfig, Config
+from streaming.config_quiet import quiet_of
 from streaming.explaining import TopicReader
 from streaming.http import HttpServer
 from streaming.notifying import make_notifier
@@ -72,7 +73,13 @@ class Monitor:
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
         own = OwnMetrics(registry, clusters=names, receivers=receivers)
-        self._view = View(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced, detected=own.detected)
+        self._view = View(
+            names,
+            clock_ms=wall_clock_ms,
+            rebalanced=own.rebalanced,
+            detected=own.detected,
+            quiet=quiet_of(config.silences, config.maintenance),
+        )
         registry.register(
             PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
         )
@@ -94,6 +101,7 @@ class Monitor:
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
+        picture = ClusterPicture(self._view, plan.cluster)
         return ClusterJob(
             self._spark,
             plan,
@@ -101,7 +109,8 @@ class Monitor:
             topics=lambda: self._view.committed_topics(plan.cluster),
             found=lambda ends: self._view.set_end_offsets(plan.cluster, ends),
             remember=self._view.remember,
-            picture=ClusterPicture(self._view, plan.cluster),
+            picture=picture,
+            readers=picture,
             sought=lambda outcome: self._own.sought(plan.cluster, outcome),
             raised=lambda brokers: self._own.raised(plan.cluster, brokers),
         )

@@ -100,6 +100,8 @@ def topic_ids(value: BinaryColumn, row: Ints, wanted: Bools) -> Ints:
         wanted: for each of them, whether to.
     """
     end = value.start[row] + value.length[row]
-    told = wanted & (value.length[row] > _TOPIC_ID_SIZE) & (value.number(value.start[row], 2) == _NEWEST_VERSION)
+    told = (
+        wanted & (value.length[row] > _TOPIC_ID_SIZE) & (value.number(value.start[row], 2) == _NEWEST_VERSION)
+    )
     told &= value.number(end - _TOPIC_ID_SIZE - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
     return np.where(told, value.number(end - 16, 8), 0)

@@ -30,7 +30,7 @@ from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.judging import Judge
 from coordinator_model.log_envelope import EnvelopeError, open_record
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import EndsTold, OffsetsCommitted, Seen, Source
 from coordinator_model.records import observe
 from coordinator_model.wire import DecodeError
 from streaming.decoding_events import CLOCK_KEY, decode_rows
@@ -294,6 +294,9 @@ class _Feeding:
         """Newest line."""
         self._clock_ms = -1
         """Newest clock row."""
+        self._ends: dict[tuple[str, int], capture.EndOffsetRow] = {}
+        self._readers: dict[tuple[str, int], dict[str, None]] = {}
+        """Partition of a topic -> the groups that commit to it, in the order in which they were met."""
 
     def run(self) -> Iterator[Transition | Alert]:
         files = enumerate(self._files)
@@ -318,6 +321,8 @@ class _Feeding:
             self._last_ms = max(self._last_ms, piece.at_ms)
             if isinstance(row, capture.OffsetsRow):
                 self._feed_record(row)
+            elif isinstance(row, capture.EndOffsetRow):
+                self._feed_end(row)
             elif isinstance(row, capture.LogRow):
                 rows.append(_line(piece, self._offset, row.broker, row.text.encode(), row.timestamp_ms))
             elif isinstance(row, bytes):
@@ -346,6 +351,38 @@ class _Feeding:
             what=what,
         )
         self._mirror.feed({shard_of(what.group, self._shard_count): [seen]})
+        if isinstance(what, OffsetsCommitted):
+            for commit in what.commits:
+                self._met(what.group, commit.topic, commit.partition)
+
+    def _feed_end(self, row: capture.EndOffsetRow) -> None:
+        """Tell every group that reads the partition; groups met later hear of its newest end then."""
+        place = (row.topic, row.partition)
+        self._ends[place] = row
+        for group in self._readers.get(place, ()):
+            self._tell_end(group, row)
+
+    def _met(self, group: str, topic: str, partition: int) -> None:
+        readers = self._readers.setdefault((topic, partition), {})
+        if group not in readers:
+            readers[group] = None
+            row = self._ends.get((topic, partition))
+            if row is not None:
+                self._tell_end(group, row)
+
+    def _tell_end(self, group: str, row: capture.EndOffsetRow) -> None:
+        seen = Seen(
+            at_ms=row.timestamp_ms,
+            source=Source.CONTROL,
+            partition=0,
+            offset=self._offset,
+            index=0,
+            broker=-1,
+            recorded_at_ms=row.timestamp_ms,
+            backlog=False,
+            what=EndsTold(group=group, ends={row.topic: {row.partition: row.offset}}),
+        )
+        self._mirror.feed({shard_of(group, self._shard_count): [seen]})
 
 
 def _line(

@@ -15,6 +15,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus
 from alerts.exporter import ClusterSample, GroupSample
+from alerts.quiet import NO_QUIET, Quiet
 from coordinator_model.group import Transition
 from coordinator_model.reconciling import KINDS
 from coordinator_model.report import GroupReport
@@ -71,6 +72,7 @@ class View:
         clock_ms: Callable[[], int],
         rebalanced: Callable[[str, float], None] = _ignore,
         detected: Callable[[float], None] = _ignore,
+        quiet: Quiet = NO_QUIET,
     ) -> None:
         """Start with an empty picture.
 
@@ -79,12 +81,14 @@ class View:
             clock_ms: the time now.
             rebalanced: told (cluster, seconds) for each finished rebalance.
             detected: told for each new alert how many seconds after its condition held it got here.
+            quiet: when receivers are left in peace, to be shown beside what they are not told.
         """
         self._lock = threading.RLock()
         self._clusters = {name: KeptCluster() for name in clusters}
         self._clock_ms = clock_ms
         self._rebalanced = rebalanced
         self._detected = detected
+        self._quiet = quiet
         self._alerts: dict[str, Alert] = {}
         self._resolved: OrderedDict[str, Alert] = OrderedDict()
         self._transition_ids: OrderedDict[str, None] = OrderedDict()
@@ -127,6 +131,20 @@ class View:
         with self._lock:
             known = self._clusters.get(cluster)
             return set(known.topics) if known else set()
+
+    def readers(self, cluster: str) -> dict[str, tuple[str, ...]]:
+        """Return group -> topics that it commits to, of one cluster."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            groups = known.groups.items() if known else ()
+            return {name: group.topics for name, group in groups if group.topics}
+
+    def commits(self, cluster: str, group: str) -> dict[str, dict[int, tuple[int, int]]]:
+        """Return topic → partition → (offset, epoch ms) of one group; empty if it is not known."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            found = known.groups.get(group) if known else None
+        return {} if found is None else commits_of(found.report)
 
     def _take_report(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         brief = msgspec.json.decode(value, type=Brief)
@@ -326,12 +344,15 @@ class View:
                 ),
                 key=loudness,
             )
+        page, now_ms = matching[offset : offset + limit], self._clock_ms()
+        untils = {alert.id: self._quiet.until_ms(alert, now_ms) for alert in page}
         return AlertList(
             total=len(matching),
             offset=offset,
             limit=limit,
-            at_ms=self._clock_ms(),
-            alerts=matching[offset : offset + limit],
+            at_ms=now_ms,
+            alerts=page,
+            silenced={alert_id: until for alert_id, until in untils.items() if until is not None},
         )
 
     def undecodable(self) -> Undecodable:

@@ -14,9 +14,17 @@ import msgspec
 from alerts.alert import Alert
 from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
 from alerts.rules import (
+    assignment_churn,
+    commits_stalled,
+    commits_stopped,
+    coordinator_moved,
+    group_deleted,
     group_id_collision,
     idle_members,
+    offset_rewind,
+    offsets_expiring,
     poll_interval_exceeded,
+    rebalance_costs,
     rebalance_storm,
     session_timeout,
     session_timeout_imminent,
@@ -51,7 +59,12 @@ _WATCH: Final = 1
 """Flag: an alert is open whose end or culprits any observation may change."""
 
 _WATCHED = frozenset(
-    {stuck_completing_rebalance.NAME, stuck_preparing_rebalance.NAME, session_timeout_imminent.NAME}
+    {
+        stuck_completing_rebalance.NAME,
+        stuck_preparing_rebalance.NAME,
+        session_timeout_imminent.NAME,
+        commits_stopped.NAME,
+    }
 )
 _OF_THE_SUPERVISOR = frozenset({CLUSTER_UNREACHABLE, MONITOR_STALLED})
 _TIMELESS = frozenset(
@@ -64,9 +77,22 @@ _TIMELESS = frozenset(
         group_id_collision.NAME,
         idle_members.NAME,
         unsafe_timeouts.NAME,
+        # Commits and end offsets move these only away, so an early look is all that can come of it.
+        commits_stopped.NAME,
+        commits_stalled.NAME,
+        offset_rewind.NAME,
+        assignment_churn.NAME,
+        group_deleted.NAME,
+        offsets_expiring.NAME,
     }
 )
 """Rules whose due times depend on their memory alone; the others' follow from the group."""
+
+_CLUSTER_RULES = {
+    source_silent.NAME: source_silent.evaluate,
+    coordinator_moved.NAME: coordinator_moved.evaluate,
+}
+"""Rules about the cluster as a whole."""
 
 _GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
 _CLUSTER_DECODER = msgspec.msgpack.Decoder(ClusterMemory)
@@ -109,7 +135,7 @@ class RuleJudge:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed`` resolves everything."""
         thresholds = self._settings.of_group(group.group)
         is_news = step.transitions or step.departures or step.arrivals or step.notes or step.met
-        if not (is_news or removed):
+        if not (is_news or removed or step.progressed or step.cost):
             answer = _quick(group, thresholds, memory, now_ms)
             if answer is not None:
                 return answer
@@ -154,12 +180,17 @@ class RuleJudge:
         thresholds, known = self._settings.defaults, _load_cluster(memory)
         pages = _Pages(cluster, "", known, now_ms, self._settings.runbook_base)
         pages.resolve_surplus()
-        if not thresholds.source_silent.enabled:
-            pages.disabled(source_silent.NAME)
-            return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=None)
-        verdict = source_silent.evaluate(state, known, thresholds, now_ms)
-        pages.turn(source_silent.NAME, verdict)
-        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=verdict.due_ms)
+        due_ms = _NEVER
+        for name, evaluate in _CLUSTER_RULES.items():
+            configured: Rule = getattr(thresholds, RULE_KEYS[name])
+            if not configured.enabled:
+                pages.disabled(name)
+                continue
+            verdict = evaluate(state, known, thresholds, now_ms)
+            pages.turn(name, verdict)
+            due_ms = min(due_ms, _NEVER if verdict.due_ms is None else verdict.due_ms)
+        due = None if due_ms == _NEVER else due_ms
+        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due)
 
 
 class _Pages:
@@ -285,6 +316,7 @@ def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | No
 def _run(situation: Situation, pages: _Pages) -> tuple[int, int]:
     """Run all rules; return when to judge again, and when because of what is in the memory."""
     due_ms = memory_due_ms = _NEVER
+    rebalance_costs.note(situation)
     for rule in RULES:
         verdict = _verdict(rule, situation, pages)
         if verdict is None or verdict.due_ms is None:
@@ -312,7 +344,7 @@ def _removal(group: Group) -> str:
 
 def _take_over(memory: GroupMemory | ClusterMemory, alert: Alert) -> None:
     """Put an alert from the alerts topic into the memory."""
-    is_known = alert.name == source_silent.NAME or any(rule.name == alert.name for rule in RULES)
+    is_known = alert.name in _CLUSTER_RULES or any(rule.name == alert.name for rule in RULES)
     opened = memory.open.get(alert.name)
     if not is_known:
         memory.surplus.append(alert)
@@ -334,7 +366,8 @@ def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
     if memory.hygiene is not None and memory.hygiene.is_empty():
         memory.hygiene = None
     has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events
-    if not (has_any or memory.hygiene):
+    has_costs = memory.costs is not None or memory.ending is not None
+    if not (has_any or has_costs or memory.hygiene or due_ms != _NEVER):
         return None
     flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
     return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)

@@ -4,8 +4,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from alerts.rules import (
+    assignment_churn,
+    commits_stalled,
+    commits_stopped,
+    group_deleted,
     group_id_collision,
     idle_members,
+    lag_growing,
+    offset_rewind,
+    offsets_expiring,
     poll_interval_exceeded,
     rebalance_storm,
     session_timeout,
@@ -42,6 +49,16 @@ RULES: tuple[GroupRule, ...] = (
     GroupRule(zombie_commit.NAME, zombie_commit.evaluate),
     GroupRule(group_id_collision.NAME, group_id_collision.evaluate),
     GroupRule(idle_members.NAME, idle_members.evaluate),
+    # Nobody commits in a rebalance or after a timeout: those rules speak first, and these hold back.
+    GroupRule(commits_stopped.NAME, commits_stopped.evaluate),
+    GroupRule(commits_stalled.NAME, commits_stalled.evaluate),
+    GroupRule(lag_growing.NAME, lag_growing.evaluate),
+    GroupRule(offset_rewind.NAME, offset_rewind.evaluate),
     # Advice comes after what happened.
     GroupRule(unsafe_timeouts.NAME, unsafe_timeouts.evaluate),
+    # After the storm, which tells the same cost and silences it.
+    GroupRule(assignment_churn.NAME, assignment_churn.evaluate),
+    # The forecast before the event that ends it.
+    GroupRule(offsets_expiring.NAME, offsets_expiring.evaluate),
+    GroupRule(group_deleted.NAME, group_deleted.evaluate),
 )

@@ -105,6 +105,46 @@ class EventMemory(msgspec.Struct, array_like=True, kw_only=True):
     occurrences: list[Occurrence] = []
 
 
+class CostEntry(msgspec.Struct, array_like=True, kw_only=True):
+    """What one rebalance cost; -1: no source tells."""
+
+    started_ms: int
+    ended_ms: int
+    join_ms: int = -1
+    sync_ms: int = -1
+    eager: int = -1
+    """1 eager, 0 cooperative."""
+    partitions: int = -1
+    partition_ms: int = -1
+    moved: int = -1
+    least: int = -1
+    reread: int = 0
+    committed: int = -1
+    """Sum of the group's committed offsets when it began, of ``committed_of`` partitions."""
+    committed_of: int = 0
+    rate_before: float = -1
+    churns: bool = False
+    """Nothing explains it (a restart, a first start), and somebody was there before."""
+
+
+class CostMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """What the rebalances of the last hour cost, oldest first."""
+
+    entries: list[CostEntry] = []
+
+
+class EndingMemory(msgspec.Struct, array_like=True, kw_only=True):
+    """A group that has ended, while it is told or about to be."""
+
+    at_ms: int
+    how: CauseKind
+    detail: str = ""
+    last_use_ms: int = -1
+    partitions: int = 0
+    settled_ms: int = -1
+    """When nothing better can be told any more."""
+
+
 class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     """What the rules remember of one group: bounded, and nothing at all for a group without news.
 
@@ -119,6 +159,10 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     storm: StormMemory | None = None
     events: dict[str, EventMemory] = {}
     hygiene: HygieneMemory | None = None
+    rewound: dict[str, int] = {}
+    """Partition -> when it was set back, of rewinds that have been told; at most 100."""
+    costs: CostMemory | None = None
+    ending: EndingMemory | None = None
 
 
 class Situation(msgspec.Struct, kw_only=True):

@@ -31,6 +31,14 @@ class ClusterPicture:
         """Return the topics that groups read."""
         return self._view.committed_topics(self._cluster)
 
+    def readers(self) -> Mapping[str, tuple[str, ...]]:
+        """Return every group with the topics that it commits to."""
+        return self._view.readers(self._cluster)
+
+    def commits(self, group: str) -> Mapping[str, Mapping[int, tuple[int, int]]]:
+        """Return topic -> partition -> (offset, epoch ms) of one group."""
+        return self._view.commits(self._cluster, group)
+
     def asked(self, requests: Mapping[str, int]) -> None:
         """Show how many requests of each kind were sent since the start."""
         self._view.probed(self._cluster, requests)

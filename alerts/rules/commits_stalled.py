@@ -1,0 +1,60 @@
+"""CommitsStalled: records wait, and the group commits the same offset again and again."""
+
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.progress import Part, Scene, stalls_at
+from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
+from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.wording import some, span, times
+from coordinator_model.tracks import WINDOW, Tracks
+
+NAME = "CommitsStalled"
+
+RECHECK_MS = 10_000
+"""Between two commits that say the same nothing else may come that asks the rules."""
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+    scene = scene_of(situation, tracks)
+    repeating = [part for part in parts_of(situation.group, tracks) if part.track.repeats]
+
+    def at(part: Part) -> int | None:
+        return stalls_at(part, scene, is_open=opened is not None)
+
+    parts, _ = split(iter(repeating), at, scene.now)
+    due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
+    if not parts:
+        return Verdict(closing=_closing(situation) if opened else None, due_ms=due_ms)
+    if is_excused(situation):
+        return Verdict(due_ms=due_ms)
+    return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+
+
+def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    group = situation.group.group
+    first = min(max(part.track.moved, part.track.behind) for part in parts)
+    stood, lag = scene.now - first, sum(part.lag for part in parts)
+    repeats = max(part.track.repeats for part in parts)
+    often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stalled.severity,
+        summary=f"Group {group}: {some(names(parts))} has stood still for {span(stood)} while "
+        f"{times(lag, 'record')} wait; the same offset was committed again {often}.",
+        cause="The consumer lives and commits, but what it reads next does not get through: one record "
+        "that fails and is tried again, a partition that is paused, or a transaction that does not end.",
+        culprits=owners(situation.group, parts),
+        evidence=sentences(tracks, parts),
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting.",
+        advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
+        "processed, set it aside and commit the next offset.",
+        aspect=str(len(str(len(parts)))),
+    )
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group.group
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: it reads on, or nothing waits.")

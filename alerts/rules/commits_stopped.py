@@ -1,0 +1,87 @@
+"""CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
+
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.progress import Part, Scene, stops_at
+from alerts.rules.progress_scene import (
+    is_excused,
+    is_parked,
+    names,
+    owners,
+    parts_of,
+    scene_of,
+    sentences,
+    split,
+)
+from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.wording import some, span, times
+from coordinator_model.tracks import Tracks
+
+NAME = "CommitsStopped"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+    scene = scene_of(situation, tracks)
+
+    def at(part: Part) -> int | None:
+        return stops_at(part, scene, is_open=opened is not None)
+
+    parts, due = split(parts_of(situation.group, tracks), at, scene.now)
+    due_ms = None if due is None else tracks.base_ms + due
+    if not parts:
+        return Verdict(closing=_closing(situation) if opened else None, due_ms=due_ms)
+    if is_excused(situation):
+        return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
+    return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+
+
+def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    group = situation.group
+    first = min(max(part.last, part.track.behind) for part in parts)
+    silent, lag = scene.now - first, sum(part.lag for part in parts)
+    gap = max(part.track.span // max(1, part.track.commits - 1) for part in parts)
+    what = f"nothing committed on {some(names(parts))} for {span(silent)}"
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stopped.severity,
+        summary=f"Group {group.group}: {what} while {times(lag, 'record')} wait; "
+        f"it usually commits every {span(gap)}.",
+        cause=_cause(situation),
+        culprits=owners(group, parts),
+        evidence=sentences(tracks, parts),
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting "
+        f"for {span(silent)} and longer.",
+        advice=_advice(situation),
+        # Partitions and owners are culprits of one incident: a new revision only as it grows tenfold.
+        aspect=str(len(str(len(parts)))),
+    )
+
+
+def _cause(situation: Situation) -> str:
+    group = situation.group
+    if not group.members:
+        how = "left in good order" if is_parked(group) else "is gone"
+        if group.generation:
+            return f"Nobody is in the group: the last member {how}."
+        return "The consumer, which commits without being a member of the group, fell silent."
+    return (
+        f"The group is {group.state} with {times(len(group.members), 'member')}, so they send heartbeats, "
+        "but what they have read is not committed: processing hangs, or commits fail or are not made."
+    )
+
+
+def _advice(situation: Situation) -> str:
+    if not situation.group.members:
+        return "Start the consumer again; if it was retired, delete the group."
+    return (
+        "Take a thread dump of the owner: does it hang in processing one record? Look for failed commits in "
+        "its log. A restart gives its partitions to others."
+    )
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group.group
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: commits go on, or nothing waits.")

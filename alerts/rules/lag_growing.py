@@ -1,0 +1,74 @@
+"""LagGrowing: the group reads less than is written, without a break, for a whole window.
+
+Lag is taken where the group commits, so a group that commits rarely does not seem to fall behind
+between two commits.  While the offsets move and the load is steady, the share that is not read is how
+much faster the lag grows in time than time goes by.
+"""
+
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.progress import Part, is_at_rest, is_growing
+from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences
+from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.wording import clock, some, span, times
+from coordinator_model.tracks import Growth, Tracks
+
+NAME = "LagGrowing"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now; it is asked whenever end offsets are told."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+    scene = scene_of(situation, tracks)
+    if opened is not None:
+        scene = scene._replace(steady=0)  # a rebalance in between does not end it
+    growing = [part for part in parts_of(situation.group, tracks) if is_growing(part, scene)]
+    # Of what does not move at all, CommitsStopped and CommitsStalled tell.
+    parts = [part for part in growing if not is_at_rest(part, scene)]
+    if not parts:
+        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+    if is_excused(situation):
+        return NOTHING
+    return Verdict(finding=_finding(situation, tracks, parts))
+
+
+def _finding(situation: Situation, tracks: Tracks, parts: list[Part]) -> Finding:
+    group = situation.group
+    series = [part.track.growth for part in parts if part.track.growth is not None]
+    began, until = min(one.at for one in series), max(one.until for one in series)
+    before, now = sum(one.lag for one in series), sum(one.peak for one in series)
+    written = sum(one.top - one.end for one in series)
+    read = max(0, written - (now - before))
+    share = f"{read * 100 // written} %" if written else "nothing"
+    return Finding(
+        starts_at_ms=tracks.base_ms + began,
+        severity=situation.thresholds.lag_growing.severity,
+        summary=f"Group {group.group} falls behind on {some(names(parts))}: {times(now, 'record')}, "
+        f"{before} {span(until - began)} before; it reads {share} of what is written.",
+        cause=f"For {span(until - began)} less was read than written, without a break. "
+        f"{times(len(group.members), 'member')} {'is' if len(group.members) == 1 else 'are'} in the group.",
+        culprits=owners(group, parts),
+        evidence=(*sentences(tracks, parts)[:-1], *_catch(tracks, series)),
+        cost=f"{times(now, 'record')} waiting; each minute {_per_minute(series)} more.",
+        advice="More members (as long as there are partitions for them), or less time for each record. "
+        "If only some partitions fall behind, look at their keys and their owners.",
+        aspect=str(len(str(len(parts)))),
+    )
+
+
+def _per_minute(series: list[Growth]) -> int:
+    return sum((one.peak - one.lag) * 60_000 // max(1, one.until - one.at) for one in series)
+
+
+def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
+    worst = max(series, key=lambda one: one.peak)
+    return (
+        f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag} behind, "
+        f"at {clock(tracks.base_ms + worst.until)} {worst.peak}.",
+    )
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group.group
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: the lag does not grow any more.")

@@ -1,0 +1,156 @@
+"""What the rules about progress see of a group: its partitions, what is usual in it, and what excuses it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from alerts.alert import Culprit
+from alerts.rules import (
+    poll_interval_exceeded,
+    rebalance_storm,
+    session_timeout,
+    session_timeout_imminent,
+    stuck_completing_rebalance,
+    stuck_preparing_rebalance,
+)
+from alerts.rules.progress import Part, Scene, habit
+from alerts.rules.situation import (
+    CULPRITS_MAX,
+    EVIDENCE_MAX,
+    Situation,
+    culprits_equally,
+    rebalance_timeout_ms,
+)
+from alerts.wording import clock
+from coordinator_model.group import Basis, CauseKind, Group, Member
+from coordinator_model.states import GroupState
+from coordinator_model.tracks import Tracks
+
+CAUSES: Final = (
+    stuck_completing_rebalance.NAME,
+    stuck_preparing_rebalance.NAME,
+    rebalance_storm.NAME,
+    session_timeout_imminent.NAME,
+    session_timeout.NAME,
+    poll_interval_exceeded.NAME,
+)
+"""Who does not commit because of one of these is told of that, and only that."""
+
+PARKED_MS: Final = 26 * 3_600_000
+"""A group whose members all left in good order was stopped on purpose, or is a job that runs now and then.
+After a day and a bit somebody should hear of the records that wait."""
+
+POLL_DEFAULT_MS: Final = 300_000
+"""Where neither log tells of rebalances, one may be under way; it takes this long where nobody told."""
+
+_FAILED = frozenset(
+    {CauseKind.SESSION_TIMEOUT, CauseKind.POLL_TIMEOUT, CauseKind.REBALANCE_TIMEOUT, CauseKind.SYNC_TIMEOUT}
+)
+
+
+def scene_of(situation: Situation, tracks: Tracks) -> Scene:
+    """Return what holds for all partitions of the group."""
+    steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
+    return Scene(
+        now=tracks.since_base(situation.now_ms),
+        thresholds=situation.thresholds,
+        waits=habit(tracks.waits),
+        stands=habit(tracks.stands),
+        steady=tracks.since_base(steady_ms),
+        patience=_patience(situation),
+    )
+
+
+def _patience(situation: Situation) -> int:
+    group, evidence = situation.group, situation.evidence
+    if is_parked(group):
+        return PARKED_MS
+    sees_rebalances = evidence.info_live or evidence.requests_live or group.group_type != "classic"
+    if sees_rebalances or not group.members:
+        return 0
+    told_ms = rebalance_timeout_ms(group)
+    return told_ms if told_ms >= 0 else POLL_DEFAULT_MS
+
+
+def has_lived(group: Group) -> bool:
+    """Say whether the group ever had members, as far as anything told."""
+    return bool(group.members or group.departures or group.protocol_type) or group.generation > 0
+
+
+def is_parked(group: Group) -> bool:
+    """Say whether nobody is in the group because everybody left in good order."""
+    if group.state is not GroupState.EMPTY or not has_lived(group):
+        return False
+    last = group.departures[-1] if group.departures else None
+    return last is None or last.how not in _FAILED
+
+
+def is_excused(situation: Situation) -> bool:
+    """Say whether something else is told, or goes on, that explains why nothing is committed."""
+    if situation.group.state not in (GroupState.STABLE, GroupState.EMPTY):
+        return True
+    return any(situation.opened(name) is not None for name in CAUSES)
+
+
+def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
+    """Yield the partitions that the group commits to and has not given up."""
+    subscribed = _subscribed(group)
+    for topic, known in tracks.partitions.items():
+        if subscribed is not None and topic not in subscribed:
+            continue
+        committed = group.commits.get(topic, {})
+        for partition, track in known.items():
+            commit = committed.get(partition)
+            if commit is not None:
+                yield Part(topic, partition, track, commit[0], tracks.since_base(commit[1]))
+
+
+def _subscribed(group: Group) -> set[str] | None:
+    """Return the topics that members subscribe to or have; None where that is not known of all."""
+    topics: set[str] = set()
+    for member in group.members.values():
+        if not member.topics:
+            return None
+        topics.update(member.topics)
+        topics.update(member.assigned or ())
+    return topics or None
+
+
+def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
+    """Return who has these partitions by the last assignment: inferred, since a commit names no member."""
+    wanted = {(part.topic, part.partition) for part in parts}
+
+    def has_one(member: Member) -> bool:
+        assigned = member.assigned or {}
+        return any((topic, one) in wanted for topic, ones in assigned.items() for one in ones)
+
+    found = [member for member in group.members.values() if has_one(member)]
+    return culprits_equally(found[:CULPRITS_MAX], Basis.INFERRED)
+
+
+def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+    """Return a line of evidence for each of the worst partitions."""
+    worst = sorted(parts, key=lambda part: (-part.lag, part.name))[:EVIDENCE_MAX]
+    return tuple(
+        f"{part.name}: offset {part.offset} committed {clock(tracks.base_ms + part.last)}, "
+        f"end offset {part.track.end} told {clock(tracks.base_ms + part.track.told)}: {part.lag} behind."
+        for part in worst
+    )
+
+
+def names(parts: list[Part]) -> list[str]:
+    """Return the partitions' names, the worst first."""
+    return [part.name for part in sorted(parts, key=lambda part: (-part.lag, part.name))]
+
+
+def split(parts: Iterator[Part], at: Callable[[Part], int | None], now: int) -> tuple[list[Part], int | None]:
+    """Return the partitions whose time has come, and when the next one's does."""
+    due, found = None, []
+    for part in parts:
+        when = at(part)
+        if when is None:
+            continue
+        if when <= now:
+            found.append(part)
+        elif due is None or when < due:
+            due = when
+    return found, due

@@ -14,6 +14,7 @@ import msgspec
 from alerts.alert import Alert
 from alerts.alert_log import AlertLog, AlertRecord, Cursor
 from alerts.outbox import Outbox
+from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Outcome, Receiver
 from alerts.routing import Route, receivers_for, routes_or_everything
 from alerts.waiting import Place, Work
@@ -228,6 +229,7 @@ class Notifier:
         count: CountOutcome = lambda _receiver, _outcome: None,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         clock_ms: Callable[[], int] = wall_clock_ms,
+        quiet: Quiet = NO_QUIET,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -238,13 +240,18 @@ class Notifier:
             count: called once for each attempt's outcome.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             clock_ms: the time now.
+            quiet: when receivers are left in peace.
         """
         self._routes = routes_or_everything(routes, (receiver.name for receiver in receivers))
         self._clock_ms = clock_ms
         self._receivers = tuple(receivers)
         self.outboxes = {
             receiver.name: Outbox(
-                receiver.name, self._routes, max_age_ms=receiver.max_age_ms, caught_up=caught_up
+                receiver.name,
+                self._routes,
+                max_age_ms=receiver.max_age_ms,
+                caught_up=caught_up,
+                quiet=quiet,
             )
             for receiver in receivers
         }

@@ -11,6 +11,7 @@ Laws:
 - A severity goes out only after a cursor has said that it may have: a killed process leaves no doubt
   about anything else.
 - Whether something is worth sending is decided when it is sent, not when it came in.
+- What is silenced waits here and not before the cursor: a start finds it in the topic, open and not told.
 """
 
 import random
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
+from alerts.inhibition import WideCauses
+from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Notification, Outcome
 from alerts.routing import Route, receivers_for
 from alerts.told import Memory, Told, pack_told
@@ -53,6 +56,7 @@ class Outbox:
         max_age_ms: int,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
+        quiet: Quiet = NO_QUIET,
     ) -> None:
         """Start empty.
 
@@ -62,6 +66,7 @@ class Outbox:
             max_age_ms: how long one notification is worth trying.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
+            quiet: when nothing is told about what fires.
         """
         self.receiver = receiver
         self.changed = threading.Condition()
@@ -69,6 +74,8 @@ class Outbox:
         self._max_age_ms = max_age_ms
         self._caught_up = caught_up
         self._jitter = jitter
+        self._quiet = quiet
+        self._wide = WideCauses()
         self._pending: dict[str, Entry] = {}
         self._open: dict[str, Alert] = {}
         self._told: dict[str, Told] = {}
@@ -145,8 +152,11 @@ class Outbox:
         """Return the most urgent thing to send now, or None; what is not worth sending is dropped here."""
         with self.changed:
             self._queue_repeats(now_ms)
+            self._look_again(now_ms)
             while now_ms >= self._paused_until_ms and (entry := self._most_urgent(now_ms)):
                 alerts = self._worth_telling(entry.alert)
+                if alerts and self._hold_back(entry, now_ms):
+                    continue
                 if alerts:
                     if entry.first_attempt_ms < 0:
                         entry.first_attempt_ms = now_ms
@@ -211,7 +221,32 @@ class Outbox:
     # -- inside, under the lock ----------------------------------------------------------------
 
     def _sendable(self, log: str) -> list[Entry]:
-        return [e for i, e in self._pending.items() if (home := self._homes.get(i)) and home.log == log]
+        return [
+            e
+            for i, e in self._pending.items()
+            if not e.held_back and (home := self._homes.get(i)) and home.log == log
+        ]
+
+    def _hold_back(self, entry: Entry, now_ms: int) -> bool:
+        """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
+        alert = entry.alert
+        if alert.status is AlertStatus.RESOLVED:
+            return False
+        until_ms = self._quiet.until_ms(alert, now_ms)
+        if until_ms is None and alert.id not in self._told:
+            until_ms = self._wide.hold_until_ms(alert, queued_at_ms=entry.queued_at_ms, now_ms=now_ms)
+        if until_ms is None:
+            return False
+        entry.held_back, entry.due_ms = True, until_ms
+        # Nothing of it may be told, so nobody need be warned; and it must not hold the cursor for days.
+        entry.announced, entry.place = False, None
+        return True
+
+    def _look_again(self, now_ms: int) -> None:
+        """Let go what was held back until now; before it is sent, a cursor must tell of it."""
+        for entry in self._pending.values():
+            if entry.held_back and entry.due_ms <= now_ms:
+                entry.held_back, entry.announced = False, self._is_known_to_cursor(entry.alert)
 
     def _maybe_told(self, entries: Iterable[Entry]) -> dict[str, frozenset[Severity]]:
         """Return what the receiver may hold, besides ``_told``, if this process is killed from now on."""
@@ -271,6 +306,7 @@ class Outbox:
         self._newest.move_to_end(alert.id)
         if place is not None:
             self._homes[alert.id] = place
+        self._wide.note(alert)
         if alert.status is AlertStatus.FIRING:
             self._open[alert.id] = alert
         else:
@@ -302,8 +338,11 @@ class Outbox:
         )
         before = self._pending.get(alert.id)
         if before is not None:
-            entry.attempts, entry.due_ms = before.attempts, before.due_ms
             entry.sequence = before.sequence
+            if before.held_back:
+                entry.queued_at_ms = before.queued_at_ms
+            else:
+                entry.attempts, entry.due_ms = before.attempts, before.due_ms
         self._pending[alert.id] = entry
         self._repeat_at_ms.pop(alert.id, None)
         self.changed.notify_all()

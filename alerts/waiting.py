@@ -36,6 +36,8 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
     first_attempt_ms: int = -1
     announced: bool = True
     """A committed cursor says that the receiver may know this; nothing is sent before."""
+    held_back: bool = False
+    """Silenced, or the effect of what fires: looked at again when it is due."""
 
 
 class Work(NamedTuple):

@@ -70,6 +70,8 @@ class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
     at_ms: int
     alerts: list[Alert]
+    silenced: dict[str, int] = {}
+    """Id -> until when (epoch ms) receivers are not told of it, by the configuration."""
 
 
 class UndecodableSample(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from alerts.alert import Severity
 from streaming.config_evidence import EvidenceConfig
+from streaming.config_quiet import MaintenanceConfig, SilenceConfig, unknown_clusters
 from streaming.config_rules import RULES, Rules, rules_settings
 from streaming.config_source import Mistake, Path, Source, parse, path_text
 from streaming.config_types import (
@@ -205,6 +206,10 @@ class Config(Options):
     receivers: list[ReceiverConfig] = Field(default_factory=list)
     routes: list[RouteConfig] = Field(default_factory=list)
     """None given: every alert goes to every receiver."""
+    silences: list[SilenceConfig] = Field(default_factory=list)
+    """Receivers are not told until these end; the topic, the API and the page have everything."""
+    maintenance: list[MaintenanceConfig] = Field(default_factory=list)
+    """The same, at the same time of certain days."""
 
     def rule(self, name: str) -> dict[str, Any]:
         """Return one rule's options as plain values, durations in ``…_ms``."""
@@ -368,6 +373,9 @@ def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
         for name in wanted if isinstance(wanted, list) else [wanted]:
             if isinstance(name, str) and name not in known:
                 yield Mistake(f"routes[{position}].receivers", f"there is no receiver {name!r}")
+    clusters = {entry.get("name") for _, entry in _entries(values, "clusters")}
+    for key in ("silences", "maintenance"):
+        yield from unknown_clusters(key, _entries(values, key), clusters)
     yield from _shared_topics(values.get("output"))
 
 

@@ -15,6 +15,7 @@ from alerts.receivers.log import LogReceiver
 from alerts.receivers.webhook import WebhookReceiver
 from alerts.routing import Route
 from streaming.config import Config, ReceiverConfig, RouteConfig
+from streaming.config_quiet import quiet_of
 from streaming.kafka_io import KafkaAddress, consumer
 
 _log = logging.getLogger("groupwatch.notifier")
@@ -30,6 +31,7 @@ def make_notifier(
         alert_logs(config),
         count=metrics.notified,
         caught_up=caught_up,
+        quiet=quiet_of(config.silences, config.maintenance),
     )
 
 

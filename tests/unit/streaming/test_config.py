@@ -473,3 +473,63 @@ def test_what_is_wrong_with_evidence_is_told_with_its_path() -> None:
     assert "did you mean 'SessionTimeout'?" in found["clusters[0].evidence.alerts[0]"]
     assert "between 5s and 1h" in found["clusters[0].evidence.for"]
     assert "every must not be shorter" in found["clusters[1].evidence"]
+
+
+QUIET = """
+clusters: [{name: a, bootstrap_servers: [127.0.0.1:9092]}]
+silences:
+  - {groups: "batch-.*", alerts: RebalanceStorm, timezone: Europe/Berlin,
+     from: 2026-11-21 22:00:00, until: 2026-11-22T04:00}
+  - {groups: [x], until: 2026-11-22}
+maintenance:
+  - {days: [Saturday, sun], from: 22:00, to: "02:30", timezone: Europe/Berlin, clusters: a}
+  - {from: "00:00", to: "24:00"}
+"""
+
+
+def test_silences_and_maintenance_are_read() -> None:
+    """Times in their zone; of a day as YAML reads them with and without quotes."""
+    config = parse_config(QUIET)
+    first, second = (one.silence() for one in config.silences)
+    nightly, daily = (one.maintenance() for one in config.maintenance)
+
+    assert (first.match.groups, first.match.alerts) == (("batch-.*",), ("RebalanceStorm",))
+    assert (first.from_ms, first.until_ms) == (1_795_294_800_000, 1_795_316_400_000)
+    assert (second.from_ms, second.until_ms) == (0, 1_795_305_600_000)
+    assert (nightly.days, nightly.from_minute, nightly.to_minute) == ((5, 6), 1_320, 150)
+    assert (nightly.timezone, nightly.match.clusters) == ("Europe/Berlin", ("a",))
+    assert (daily.days, daily.from_minute, daily.to_minute) == (tuple(range(7)), 0, 1_440)
+
+
+@pytest.mark.parametrize(
+    ("block", "mistake"),
+    [
+        (
+            "silences: [{alerts: RebalanceStom}]",
+            "silences[0].alerts: there is no alert 'RebalanceStom'; did you",
+        ),
+        ("silences: [{from: 2026-11-21}]", "silences[0]: would silence everything for ever"),
+        ("silences: [{groups: x, until: soon}]", "silences[0].until: 'soon' is no time"),
+        ("silences: [{from: 2026-11-22, until: 2026-11-21}]", "silences[0]: until must be later than from"),
+        ("silences: [{clusters: [b]}]", "silences[0].clusters: there is no cluster 'b'"),
+        ("silences: [{groups: '('}]", "silences[0].groups[0]: '(' is no regular expression"),
+        ("maintenance: [{from: 25:00, to: 3:00}]", "maintenance[0].from: 1500 is no time of day"),
+        ("maintenance: [{from: 3:00, to: 3:00}]", "maintenance[0]: from and to are the same time"),
+        ("maintenance: [{from: 3:00}]", "maintenance[0].to: is required"),
+        ("maintenance: [{days: funday, from: 3:00, to: 4:00}]", "maintenance[0].days[0]: 'funday' is no day"),
+        (
+            "maintenance: [{from: 3:00, to: 4:00, timezone: Mars}]",
+            "maintenance[0].timezone: 'Mars' is no time",
+        ),
+        (
+            "maintenance: [{from: 3:00, to: 4:00, group: x}]",
+            "maintenance[0].group: unknown key; did you mean",
+        ),
+    ],
+)
+def test_mistakes_in_silences_and_maintenance_are_told_with_their_path(block: str, mistake: str) -> None:
+    """Before a night shift finds out."""
+    with pytest.raises(ConfigError) as told:
+        parse_config(f"clusters: [{{name: a, bootstrap_servers: [127.0.0.1:9092]}}]\n{block}\n")
+
+    assert str(told.value).startswith(mistake)

@@ -40,7 +40,6 @@ _ENOUGH = {
     NARROW: NARROW_TIMES,
     POLL: POLL_TIMES,
     JOINS: JOIN_TIMES,
-    UNUSED: UNUSED_IDS,
 }
 _ROUND_MS = (1_000, 5_000, 15_000, 60_000)
 
@@ -55,7 +54,7 @@ def evaluate(situation: Situation) -> Verdict:
     _note(situation)
     _forget_changed(situation)
     forget_ms = forget(situation, NAME, lambda one: UNUSED_WITHIN_MS if one.kind == UNUSED else DAY_MS)
-    told = [one for one in memory_of(situation).of(NAME) if one.count >= _ENOUGH[one.kind]]
+    told = _told(memory_of(situation).of(NAME))
     mixed_ms = _mixed_ms(situation)
     if mixed_ms is not None and situation.now_ms >= mixed_ms:
         told.append(_mixed(situation))
@@ -68,6 +67,23 @@ def evaluate(situation: Situation) -> Verdict:
         return Verdict(due_ms=due_ms)
     closing = f"Group {situation.group.group}: the timeouts were changed, or made no trouble for a day."
     return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=closing), due_ms=due_ms)
+
+
+def _told(seen: list[Sighting]) -> list[Sighting]:
+    """Return what was seen often enough; ids that nobody used are one thing together."""
+    told = [one for one in seen if one.kind != UNUSED and one.count >= _ENOUGH[one.kind]]
+    unused = [one for one in seen if one.kind == UNUSED]
+    if len(unused) < UNUSED_IDS:
+        return told
+    whole = Sighting(
+        kind=UNUSED,
+        key="",
+        first_ms=unused[0].first_ms,
+        last_ms=unused[-1].last_ms,
+        count=len(unused),
+        sentence=unused[-1].sentence,
+    )
+    return [*told, whole]
 
 
 _AT_REST = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
@@ -153,7 +169,7 @@ def _refused(situation: Situation, note: Refused) -> None:
 def _unused(situation: Situation, note: IdUnused) -> None:
     seen = Sighting(
         kind=UNUSED,
-        key="",
+        key=note.member_id,
         first_ms=note.at_ms,
         last_ms=situation.now_ms,
         sentence=f"{clock(note.at_ms)}: nobody came back with member id {note.member_id}.",
@@ -195,7 +211,7 @@ def _joined_late(situation: Situation, transition: Transition) -> None:
 def _forget_changed(situation: Situation) -> None:
     """Drop what was seen of values that no member has any more."""
     group, memory = situation.group, memory_of(situation)
-    if group.state is not GroupState.STABLE or not memory.of(NAME):
+    if group.state is not GroupState.STABLE or not group.members or not memory.of(NAME):
         return
     sessions = {member.session_timeout_ms for member in group.members.values()}
     rebalances = {member.rebalance_timeout_ms for member in group.members.values()}

@@ -9,6 +9,9 @@ from coordinator_model.snapshot import Header, Moved
 
 REQUESTS_LIVE_MS: Final = 30_000
 """A request log that was silent longer proves nothing by the silence of one member."""
+SPEAKS_MS: Final = 4_000
+"""A request log that was silent longer may have been switched off: the shortest session that brokers allow
+by default (6 s) ends later than this after its last line, if its member spoke three times in it."""
 NEWEST: Final = 2**62
 HEARD_KEPT_MS: Final = 120_000
 HEARD_SHOWN_MS: Final = 110_000
@@ -85,11 +88,14 @@ def requests_live(header: Header, broker: int, at_ms: int) -> bool:
 
 
 def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
-    """Say whether that request log has spoken for half a minute since it last was silent for longer.
+    """Say whether that request log speaks now, and for half a minute since it last was silent for longer.
 
-    When it comes back, switched on again or with its broker, every member seems to have been silent.
+    When it comes back, switched on again or with its broker, every member seems to have been silent; and
+    so does every member from when it is switched off.
     """
     known = _heard(header, broker, at_ms)
+    if at_ms - _newest_ms(known, at_ms) > SPEAKS_MS:
+        return False
     before = bisect_right(known, (at_ms - REQUESTS_LIVE_MS, NEWEST)) - 1
     if before < 0 or before + 1 == len(known) or known[before + 1][0] > at_ms:
         return True

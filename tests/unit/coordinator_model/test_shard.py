@@ -267,7 +267,7 @@ def test_quiet_heartbeats_do_not_wake_the_rules(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoke_at_s", "told"), [((21, 41, 61, 62), ["session_timeout"]), ((61, 62), [])], ids=["on", "back"]
+    ("spoke_at_s", "told"), [((21, 41, 45, 61, 62), ["session_timeout"]), ((61, 62), [])], ids=["on", "back"]
 )
 def test_a_request_log_that_comes_back_ends_no_session(
     world: World, spoke_at_s: tuple[int, ...], told: list[str]
@@ -290,6 +290,27 @@ def test_a_request_log_that_comes_back_ends_no_session(
     steps.append(world.until(LIVE_MS + 70_000))
 
     assert [str(one.cause.kind) for step in steps for one in step.transitions[:1]] == told
+
+
+@pytest.mark.parametrize("session_s", [6, 10, 45])
+def test_a_request_log_that_is_switched_off_ends_no_session(session_s: int) -> None:
+    """Every member falls silent with it, though nothing happened to any."""
+    world = World(Judge())
+    made = generation("g", 1, "a", "b")
+    members = tuple(msgspec.structs.replace(m, session_timeout_ms=session_s * 1000) for m in made.members)
+    world.record(900_000, msgspec.structs.replace(made, members=members), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    steps = []
+    for beat in range(12):
+        at_ms = LIVE_MS + 10 + beat * session_s * 333
+        for member in ("a", "b"):
+            world.answer(at_ms, beats("g", member, at_ms))
+        world.answer(at_ms, on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,)))
+        steps.append(world.until(at_ms + 5))
+    steps += [world.until(at_ms + after_s * 1000) for after_s in range(1, 100)]
+
+    assert [one for step in steps for one in step.transitions] == []
 
 
 def test_refused_heartbeats_are_shown_one_by_one(world: World) -> None:

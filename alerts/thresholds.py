@@ -102,7 +102,7 @@ class CommitsStopped(Rule, frozen=True, kw_only=True):
 class CommitsStalled(Rule, frozen=True, kw_only=True):
     """How long a group may commit the same offset while records wait, whatever its habit is."""
 
-    after_ms: int = 90_000
+    after_ms: int = MINUTE_MS
 
 
 class LagGrowing(Rule, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class CoordinatorMoved(Rule, frozen=True, kw_only=True):
     """How many groups must rebalance because of one move."""
 
     severity: Severity = Severity.INFO
-    groups: int = 3
+    affected: int = 3
 
 
 class GroupDeleted(Rule, frozen=True, kw_only=True):

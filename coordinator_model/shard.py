@@ -316,12 +316,8 @@ class Shard:
 
     def _apply_cut(self, cut: Held) -> None:
         what = cut.seen.what
-        if isinstance(what, on.Settings):
-            self._configure(what, cut.order_ms)
-        elif isinstance(what, on.Adopted):
-            self._adopt(what, cut.order_ms)
-        elif isinstance(what, on.RetentionTold):
-            self._retain(what, cut.order_ms)
+        if isinstance(what, on.Settings | on.Adopted | on.RetentionTold):
+            self._obey(what, cut.order_ms)
         elif isinstance(what, (*_MOVES, on.ShardLed)):
             self._move(cut)
         elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
@@ -331,6 +327,14 @@ class Shard:
                     evidence.note_coordinator(self.header, cut.seen)
             for name in routing.groups_meant(what, self.slots, self._lives):
                 self._run_group(name, [cut], cut.order_ms)
+
+    def _obey(self, what: on.Settings | on.Adopted | on.RetentionTold, at_ms: int) -> None:
+        if isinstance(what, on.Settings):
+            self._configure(what, at_ms)
+        elif isinstance(what, on.Adopted):
+            self._adopt(what, at_ms)
+        else:
+            self._retain(what, at_ms)
 
     def _move(self, cut: Held) -> None:
         if isinstance(cut.seen.what, on.ShardLed):

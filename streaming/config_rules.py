@@ -74,7 +74,7 @@ RULES: dict[str, RuleSpec] = {
         _WARNING, {"after": _duration(90_000, "time without a commit while records wait, whatever is usual")}
     ),
     "commits_stalled": RuleSpec(
-        _WARNING, {"after": _duration(90_000, "time at one offset while records wait, whatever is usual")}
+        _WARNING, {"after": _duration(60_000, "time at one offset while records wait, whatever is usual")}
     ),
     "lag_growing": RuleSpec(
         _WARNING, {"window": _duration(300_000, "time in which the lag grows without a break")}
@@ -89,13 +89,13 @@ RULES: dict[str, RuleSpec] = {
     "assignment_churn": RuleSpec(
         _INFO,
         {
-            "rebalances": Threshold(_COUNT, 3, "rebalances within the window that moved more than they had to"),
+            "rebalances": Threshold(_COUNT, 3, "rebalances within the window that moved too much"),
             "partitions": Threshold(_COUNT, 10, "partitions that they moved for nothing"),
             "window": _duration(3_600_000, "how far back they are counted, an hour at most"),
         },
     ),
     "coordinator_moved": RuleSpec(
-        _INFO, {"groups": Threshold(_COUNT, 3, "groups that rebalanced because of one move")}
+        _INFO, {"affected": Threshold(_COUNT, 3, "groups that rebalanced because of one move")}
     ),
     "group_deleted": RuleSpec(
         _INFO, {"within": _duration(86_400_000, "how long before its end a group was in use")}

@@ -9,7 +9,7 @@ from collections import Counter
 
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
-from alerts.rules import storm_history, storm_words
+from alerts.rules import rebalance_costs, storm_history, storm_words, stuck
 from alerts.rules.diagnosis import diagnose, dominant_kind, same_client
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
 from alerts.wording import clock, some, span, times, who, why
@@ -103,7 +103,13 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
         severity=rule.severity,
         summary=f"Group {group.group} rebalanced {len(counted)} times in {elapsed} because of "
         f"{why(dominant)}{pattern}{blame}.",
-        cause=f"{storm_words.sentence(memory, found)} {_cause(counted, culprits)}",
+        cause=" ".join(
+            (
+                storm_words.sentence(memory, found),
+                _cause(counted, culprits),
+                *stuck.moves(situation, counted[0].at_ms),
+            )
+        ),
         culprits=culprits,
         evidence=_evidence(memory, counted),
         cost=_cost(situation, memory, counted),
@@ -176,7 +182,10 @@ def _cost(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> 
     # When it is judged, a group in a storm is often empty, or short of those that just went.
     members = times(max(memory.members_max, 1), "member")
     lost = f"{times(len(counted), 'rebalance')}; not Stable for {span(lost_ms)} in total"
-    return f"{lost}, which stops {members} each time."
+    costs = rebalance_costs.since(situation.memory, counted[0].at_ms)
+    return f"{lost}, which stops {members} each time." + rebalance_costs.sentences(
+        costs, situation.group, situation.now_ms
+    )
 
 
 def _closing(situation: Situation, opened: OpenAlert) -> Closing:

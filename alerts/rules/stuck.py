@@ -1,8 +1,10 @@
-"""What the two stuck alerts share: when a stay turns critical."""
+"""What the alerts about a rebalance share: when a stay turns critical, and whether the coordinator moved."""
 
 from alerts.alert import Severity
-from alerts.rules.situation import rebalance_timeout_ms
+from alerts.rules.situation import Situation, rebalance_timeout_ms
+from alerts.wording import clock
 from coordinator_model.group import Group
+from coordinator_model.moves import UPSET_MS
 
 CRITICAL_MS = 5 * 60_000
 """A stay this long is critical even in groups that allow themselves more."""
@@ -29,3 +31,17 @@ def severity(
     if burned >= GENERATIONS_BURNED or now_ms >= critical_at_ms:
         return Severity.CRITICAL, None
     return begins, critical_at_ms
+
+
+def moves(situation: Situation, since_ms: int) -> tuple[str, ...]:
+    """Return that the group's coordinator moved, if it did from a minute before ``since_ms`` on."""
+    moved = situation.evidence.moved
+    if moved is None or not since_ms - UPSET_MS <= moved.at_ms <= situation.now_ms:
+        return ()
+    whence = f" from broker {moved.came_from}" if moved.came_from >= 0 else ""
+    where = f" to broker {moved.went_to}" if moved.went_to >= 0 else ""
+    again = moved.came_from == moved.went_to
+    how = f"was started anew on broker {moved.went_to}" if again else f"moved{whence}{where}"
+    return (
+        f"The group's coordinator {how} at {clock(moved.at_ms)}; rebalances since then may go back to it.",
+    )

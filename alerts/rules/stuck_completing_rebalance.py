@@ -6,7 +6,7 @@ each generation burned starts it anew, so the stay is counted from the first of 
 
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding
-from alerts.rules import stuck
+from alerts.rules import rebalance_costs, stuck
 from alerts.rules.situation import (
     NOTHING,
     Situation,
@@ -83,9 +83,9 @@ def evaluate(situation: Situation) -> Verdict:
         summary=_summary(group, waited_ms=now_ms - since),
         cause=_cause(group, gone),
         culprits=_culprits(group, gone),
-        evidence=_evidence(group, since, gone),
+        evidence=_evidence(group, since, gone) + stuck.moves(situation, since),
         cost=f"No assignment for {span(now_ms - since)} ({times(len(group.members), 'member')}); "
-        "each commit is refused until one is stored.",
+        "each commit is refused until one is stored." + rebalance_costs.running(group, now_ms - since),
         advice=_advice(group, gone),
     )
     return Verdict(finding=finding, due_ms=_next_ms(situation, critical_at_ms))

@@ -6,7 +6,7 @@ stuck when nobody has arrived for ``after``, or when its legal bound is over.
 """
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules import stuck
+from alerts.rules import rebalance_costs, stuck
 from alerts.rules.situation import NOTHING, Situation, Verdict, culprits_equally, rebalance_timeout_ms
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times, who_is
@@ -57,9 +57,10 @@ def evaluate(situation: Situation) -> Verdict:
         summary=_summary(group, missing, basis, waited_ms=now_ms - since_ms),
         cause=_cause(group, missing, basis),
         culprits=culprits_equally(missing, basis),
-        evidence=_evidence(group, missing, basis),
+        evidence=_evidence(group, missing, basis) + stuck.moves(situation, since_ms),
         cost=f"A rebalance of {times(len(group.members), 'member')} for {span(now_ms - since_ms)}; those "
-        f"that have rejoined consume nothing until it ends{_at_the_latest(group)}.",
+        f"that have rejoined consume nothing until it ends{_at_the_latest(group)}."
+        + rebalance_costs.running(group, now_ms - since_ms),
         advice=_advice(group, missing, basis),
     )
     return Verdict(finding=finding, due_ms=critical_at_ms)

@@ -65,7 +65,7 @@ def test_it_is_a_judge() -> None:
 
 def test_every_built_rule_has_its_place() -> None:
     """The order lists each rule about groups once; the others are about clusters."""
-    of_clusters = {"SourceSilent", "ClusterUnreachable", "MonitorStalled"}
+    of_clusters = {"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved"}
 
     assert {rule.name for rule in RULES} == RULE_KEYS.keys() - of_clusters
     assert len(RULES) == len({rule.name for rule in RULES})

@@ -1,0 +1,156 @@
+"""What rebalances cost, gathered for the rules that tell it, and said in words."""
+
+from collections.abc import Sequence
+
+from alerts.rules.situation import CostEntry, CostMemory, GroupMemory, Situation
+from alerts.wording import span, times
+from coordinator_model.cost_parts import RebalanceCost
+from coordinator_model.costs import is_eager, mark
+from coordinator_model.group import Group
+
+KEPT_MS = 3_600_000
+KEPT_MAX = 32
+
+
+def note(situation: Situation) -> None:
+    """Take in what a step tells of costs, before any rule asks."""
+    told, memory = situation.step.cost, situation.memory
+    if told is None:
+        return
+    memory.costs = memory.costs or CostMemory()
+    entries = memory.costs.entries
+    if told.finished is not None:
+        if told.finished.second_step and entries:
+            _go_on(entries[-1], told.finished)
+        else:
+            entries.append(_entry(told.finished))
+    if told.reread and entries:
+        entries[-1].reread += told.reread
+    _forget(memory, situation.now_ms)
+
+
+def _forget(memory: GroupMemory, now_ms: int) -> None:
+    if memory.costs is None:
+        return
+    kept = [entry for entry in memory.costs.entries if entry.ended_ms > now_ms - KEPT_MS]
+    memory.costs = CostMemory(entries=kept[-KEPT_MAX:]) if kept else None
+
+
+def since(memory: GroupMemory, at_ms: int) -> list[CostEntry]:
+    """Return what the rebalances cost that ended after ``at_ms``."""
+    return [entry for entry in memory.costs.entries if entry.ended_ms > at_ms] if memory.costs else []
+
+
+def sentences(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
+    """Return what is known of the cost of rebalances, each sentence with a blank before it; "" if nothing."""
+    told = [_phases(entries), _unowned(entries), _moves(entries), _reread(entries)]
+    told.append(_throughput(entries, group, now_ms))
+    return "".join(f" {sentence}" for sentence in told if sentence)
+
+
+def running(group: Group, lasted_ms: int) -> str:
+    """Return what a rebalance that does not end has cost so far, with a blank before it; "" if unknown."""
+    partitions = sum(
+        len(numbers) for one in group.members.values() for numbers in (one.assigned or {}).values()
+    )
+    if not partitions or not is_eager(group.protocol):
+        return ""
+    # Who has not rejoined may still be reading its own.
+    return (
+        f" Up to {times(partitions, 'partition')} without an owner: {partition_time(partitions * lasted_ms)}."
+    )
+
+
+def partition_time(partition_ms: float) -> str:
+    """Return milliseconds summed over partitions: ``90 partition-seconds``, ``2.5 partition-hours``."""
+    if partition_ms < 3_600_000:
+        return (
+            f"{partition_ms / 1_000:.3g} partition-seconds" if partition_ms < 1e6 else _seconds(partition_ms)
+        )
+    return f"{partition_ms / 3_600_000:,.1f} partition-hours"
+
+
+def _seconds(partition_ms: float) -> str:
+    return f"{round(partition_ms / 1_000):,} partition-seconds"
+
+
+def _phases(entries: Sequence[CostEntry]) -> str:
+    joins = [entry.join_ms for entry in entries if entry.join_ms >= 0]
+    syncs = [entry.sync_ms for entry in entries if entry.sync_ms >= 0]
+    if not joins or not syncs:
+        return ""
+    return f"Join phases: {span(sum(joins))}, sync phases: {span(sum(syncs))}."
+
+
+def _unowned(entries: Sequence[CostEntry]) -> str:
+    known = [entry for entry in entries if entry.partition_ms >= 0]
+    lost_ms = sum(entry.partition_ms for entry in known)
+    if not lost_ms:
+        return ""
+    most = max(entry.partitions for entry in known)
+    how = " (eager: all of them stop each time)" if all(entry.eager == 1 for entry in known) else ""
+    return f"Without an owner: {partition_time(lost_ms)} over {times(most, 'partition')}{how}."
+
+
+def _moves(entries: Sequence[CostEntry]) -> str:
+    known = [entry for entry in entries if entry.moved >= 0 and entry.least >= 0]
+    moved, least = sum(entry.moved for entry in known), sum(entry.least for entry in known)
+    return f"Moved {times(moved, 'partition')}, at least {least} had to." if moved > least else ""
+
+
+def _reread(entries: Sequence[CostEntry]) -> str:
+    again = sum(entry.reread for entry in entries)
+    return f"{times(again, 'record')} read again afterwards." if again else ""
+
+
+def _throughput(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
+    """Return committed offsets per second before and since, if both are known."""
+    first = next((entry for entry in entries if entry.rate_before > 0), None)
+    if first is None or first.committed < 0 or now_ms - first.started_ms <= 0:
+        return ""
+    now = mark(group, now_ms)
+    grown = now.committed - first.committed
+    if now.partitions != first.committed_of or grown < 0:
+        return ""
+    during = grown * 1_000 / (now_ms - first.started_ms)
+    return f"Offsets committed: {rate(first.rate_before)} before, {rate(during)} since."
+
+
+def rate(per_second: float) -> str:
+    """Return a rate: ``1,250/s``, ``0.4/s``."""
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.2g}/s"
+
+
+def _entry(cost: RebalanceCost) -> CostEntry:
+    return CostEntry(
+        started_ms=cost.started_ms,
+        ended_ms=cost.ended_ms,
+        join_ms=_known(cost.join_ms),
+        sync_ms=_known(cost.sync_ms),
+        eager=-1 if cost.eager is None else int(cost.eager),
+        partitions=_known(cost.partitions),
+        partition_ms=_known(cost.partition_ms),
+        moved=_known(cost.moved),
+        least=_known(cost.least),
+        committed=-1 if cost.start is None else cost.start.committed,
+        committed_of=0 if cost.start is None else cost.start.partitions,
+        rate_before=-1 if cost.rate_before is None else cost.rate_before,
+    )
+
+
+def _go_on(entry: CostEntry, second: RebalanceCost) -> None:
+    """Add the second step of a cooperative rebalance: together they are one."""
+    entry.ended_ms = second.ended_ms
+    entry.join_ms = _sum(entry.join_ms, second.join_ms)
+    entry.sync_ms = _sum(entry.sync_ms, second.sync_ms)
+    entry.partition_ms = _sum(entry.partition_ms, second.partition_ms)
+    entry.moved = _sum(entry.moved, second.moved)
+    entry.least = _sum(entry.least, second.least)
+
+
+def _known(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _sum(first: int, second: int | None) -> int:
+    return -1 if first < 0 or second is None else first + second

@@ -57,6 +57,13 @@ class OpenAlert(msgspec.Struct, array_like=True, kw_only=True):
     """Taken over from the alerts topic; its history is not known here."""
     touched_ms: int = -1
     """When it was adopted (first judged), for rules that count quiet time; -1: not yet."""
+    firings: int = 1
+    """How often its condition has begun to hold while it was open; more than once: it flaps."""
+    ended_ms: int = -1
+    """When its condition ended, while it is kept open all the same (``rules/damping.py``); -1: it holds."""
+    kept_until_ms: int = -1
+    closing: tuple[str, str] = ("", "")
+    """Summary and cost of that end."""
 
 
 def alert_id(*, cluster: str, group: str, name: str, starts_at_ms: int) -> str:

@@ -12,12 +12,15 @@ from typing import Final
 import msgspec
 
 from alerts.alert import Alert
+from alerts.inhibition import EFFECTS, FIRING, held_back_until_ms
 from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
 from alerts.rules import (
     assignment_churn,
     commits_stalled,
     commits_stopped,
+    completeness,
     coordinator_moved,
+    damping,
     group_deleted,
     group_id_collision,
     idle_members,
@@ -152,6 +155,8 @@ class RuleJudge:
             return Judgement(memory=None, alerts=pages.close_all(_removal(group)), due_ms=None)
         pages.resolve_surplus()
         due_ms, memory_due_ms = _run(situation, pages)
+        held_ms = pages.end_held()
+        due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
         saved = _save_group(situation.memory, memory_due_ms)
         return Judgement(memory=saved, alerts=pages.alerts, due_ms=None if due_ms == _NEVER else due_ms)
 
@@ -189,6 +194,7 @@ class RuleJudge:
             verdict = evaluate(state, known, thresholds, now_ms)
             pages.turn(name, verdict)
             due_ms = min(due_ms, _NEVER if verdict.due_ms is None else verdict.due_ms)
+        due_ms = min(due_ms, pages.end_held())
         due = None if due_ms == _NEVER else due_ms
         return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due)
 
@@ -212,9 +218,10 @@ class _Pages:
     def turn(self, name: str, verdict: Verdict) -> None:
         opened = self._memory.open.get(name)
         if verdict.finding is None:
-            if verdict.closing is not None and opened is not None:
-                self._close(name, opened, verdict.closing)
+            if verdict.closing is not None and opened is not None and opened.ended_ms < 0:
+                self._end(name, opened, verdict.closing)
         elif opened is not None:
+            damping.resume(opened)
             news = update(opened, verdict.finding)
             if news is not None:
                 self.alerts.append(news)
@@ -257,6 +264,25 @@ class _Pages:
         )
         self._memory.open[name] = opened
         self.alerts.append(opened.alert)
+
+    def _end(self, name: str, opened: OpenAlert, closing: Closing) -> None:
+        """Resolve an alert whose condition ended, or keep it open for a while if it flaps."""
+        held_ms = damping.note_end(self._memory.ends, name, self._now_ms)
+        if not held_ms:
+            self._close(name, opened, closing)
+            return
+        news = damping.hold(opened, closing, now_ms=self._now_ms, held_ms=held_ms)
+        if news is not None:
+            self.alerts.append(news)
+
+    def end_held(self) -> int:
+        """Resolve what was kept open and has stayed away; return when to look at the others."""
+        damping.forget(self._memory.ends, self._now_ms)
+        held = [(name, one) for name, one in self._memory.open.items() if one.ended_ms >= 0]
+        for name, opened in held:
+            if self._now_ms >= opened.kept_until_ms:
+                self._close(name, opened, damping.closing_of(opened))
+        return min((one.kept_until_ms for name, one in held if name in self._memory.open), default=_NEVER)
 
     def _close(self, name: str, opened: OpenAlert, closing: Closing) -> None:
         del self._memory.open[name]
@@ -333,9 +359,22 @@ def _verdict(rule: GroupRule, situation: Situation, pages: _Pages) -> Verdict | 
         pages.disabled(rule.name)
         situation.memory.events.pop(rule.name, None)
         return None
-    verdict = rule.evaluate(situation)
+    verdict = completeness.judged(rule.name, rule.evaluate(situation), situation)
+    verdict = _held_back(rule.name, verdict, situation)
     pages.turn(rule.name, verdict)
     return verdict
+
+
+def _held_back(name: str, verdict: Verdict, situation: Situation) -> Verdict:
+    """Return ``verdict``, or nothing yet if it would fire for what a cause that fires explains."""
+    memory, now_ms = situation.memory, situation.now_ms
+    if verdict.finding is None or name not in EFFECTS or name in memory.open:
+        return verdict
+    ended = {cause: ends[-1] for cause, ends in memory.ends.items()}
+    until_ms = held_back_until_ms(name, is_firing=memory.open, ended=ended)
+    if until_ms == FIRING:
+        return Verdict(due_ms=None)
+    return verdict if until_ms is None or until_ms <= now_ms else Verdict(due_ms=until_ms)
 
 
 def _removal(group: Group) -> str:
@@ -365,7 +404,7 @@ def _load_group(memory: bytes | None) -> GroupMemory:
 def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
     if memory.hygiene is not None and memory.hygiene.is_empty():
         memory.hygiene = None
-    has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events
+    has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events or memory.rewound
     has_costs = memory.costs is not None or memory.ending is not None
     if not (has_any or has_costs or memory.hygiene or due_ms != _NEVER):
         return None

@@ -163,6 +163,8 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     """Partition -> when it was set back, of rewinds that have been told; at most 100."""
     costs: CostMemory | None = None
     ending: EndingMemory | None = None
+    ends: dict[str, list[int]] = {}
+    """Alert name -> when its condition ended lately, so that flapping is noticed; the last four."""
 
 
 class Situation(msgspec.Struct, kw_only=True):
@@ -176,8 +178,9 @@ class Situation(msgspec.Struct, kw_only=True):
     memory: GroupMemory
 
     def opened(self, name: str) -> OpenAlert | None:
-        """Return the open alert of that name."""
-        return self.memory.open.get(name)
+        """Return the open alert of that name; one that is only kept open as it flaps counts as ended."""
+        found = self.memory.open.get(name)
+        return None if found is None or found.ended_ms >= 0 else found
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,8 @@ class ClusterMemory(msgspec.Struct, array_like=True, kw_only=True):
     used: dict[str, int] = {}
     surplus: list[Alert] = []
     watches: dict[int, Watch] = {}
+    ends: dict[str, list[int]] = {}
+    """As in ``GroupMemory``."""
 
 
 class _Loss(msgspec.Struct, frozen=True):

@@ -108,7 +108,7 @@ class CommitsStalled(Rule, frozen=True, kw_only=True):
 class LagGrowing(Rule, frozen=True, kw_only=True):
     """How long the lag must have grown without a break."""
 
-    window_ms: int = 5 * MINUTE_MS
+    window_ms: int = 4 * MINUTE_MS
 
 
 class OffsetRewind(Rule, frozen=True, kw_only=True):

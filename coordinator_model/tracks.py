@@ -19,6 +19,11 @@ TRACKS_MAX: Final = 2_000
 REWIND_KEPT_MS: Final = 600_000
 HABIT_MS: Final = 86_400_000
 """A habit is remembered for one to two days, so that what happens once a day is one."""
+GROWTH_PERCENT: Final = 2
+"""Lag grows if at least so much less is read than written.  While the load rises, the lag of a group that
+keeps up grows as well, by less than that."""
+FLAT_MAX: Final = 6
+"""Lags in a row that may not grow before growth has come to an end: a jump is no growth."""
 UNKNOWN: Final = -1
 
 
@@ -32,6 +37,8 @@ class Rewind(msgspec.Struct, array_like=True):
     confirmed: bool = False
     """An end offset told since then shows that the partition still reaches beyond ``before``, so it is
     the same one; where no end offset was ever told, True."""
+    commits: int = 0
+    """Commits further on since then, at most ``WINDOW``."""
 
 
 class Growth(msgspec.Struct, array_like=True):
@@ -51,6 +58,11 @@ class Growth(msgspec.Struct, array_like=True):
     """End of the partition at its newest commit."""
     folds: int = 1
     """Lags that it is made of, at most ``WINDOW``."""
+    mark: int = 0
+    """Records behind, and the end of the partition, when the lag last grew by more than the load explains."""
+    mark_end: int = 0
+    flat: int = 0
+    """Lags since then."""
 
 
 class Track(msgspec.Struct, array_like=True):
@@ -166,19 +178,28 @@ def committed(
     track.commits = min(WINDOW, track.commits + 1)
     if before is None or offset == before[0]:
         return False
-    went_back = offset < before[0]
     track.moved, track.repeats = at, 0
-    if went_back:
-        track.growth = None
-        if not may_abort:
-            highest = before[0] if track.rewind is None else max(before[0], track.rewind.before)
-            track.rewind = Rewind(highest, offset, at, track.end < 0)
-    elif track.rewind is not None and offset >= track.rewind.before:
-        track.rewind = None
     if 0 <= track.end <= offset:
         # It reached the end that was known; whether it reached today's, the next one tells (growth).
-        track.behind, track.repeats = UNKNOWN, 0
-    return went_back and not may_abort
+        track.behind = UNKNOWN
+    if offset > before[0]:
+        _make_good(track, offset)
+        return False
+    track.growth = None
+    if not may_abort:
+        highest = before[0] if track.rewind is None else max(before[0], track.rewind.before)
+        track.rewind = Rewind(highest, offset, at, track.end < 0)
+    return not may_abort
+
+
+def _make_good(track: Track, offset: int) -> None:
+    """Note a commit that goes forward again after a rewind."""
+    if track.rewind is None:
+        return
+    if offset >= track.rewind.before:
+        track.rewind = None
+    else:
+        track.rewind.commits = min(WINDOW, track.rewind.commits + 1)
 
 
 def _measure(
@@ -241,7 +262,7 @@ def _begin_anew(track: Track) -> None:
 def _confirm(track: Track, rewind: Rewind) -> None:
     if track.told < rewind.at:
         return
-    if track.end < rewind.before or track.told - rewind.at > REWIND_KEPT_MS:
+    if track.end < rewind.before or track.told - rewind.at > max(REWIND_KEPT_MS, track.span):
         track.rewind = None
     else:
         rewind.confirmed = True
@@ -257,10 +278,25 @@ def _grow(track: Track, earlier: tuple[int, int], commit: tuple[int, int]) -> No
     if lag <= 0:
         track.growth = None
     elif growth is None or lag < growth.peak - doubt:
-        track.growth = Growth(commit[1], lag, end, lag, commit[1], end)
+        track.growth = _new_growth(commit[1], lag, end)
     else:
         growth.peak, growth.until, growth.top = max(growth.peak, lag), commit[1], end
         growth.folds = min(WINDOW, growth.folds + 1)
+        if grows(growth.mark, lag, end - growth.mark_end):
+            growth.mark, growth.mark_end, growth.flat = lag, end, 0
+        elif growth.flat + 1 < FLAT_MAX:
+            growth.flat += 1
+        else:
+            track.growth = _new_growth(commit[1], lag, end)
+
+
+def _new_growth(at: int, lag: int, end: int) -> Growth:
+    return Growth(at, lag, end, lag, at, end, mark=lag, mark_end=end)
+
+
+def grows(before: int, lag: int, written: int) -> bool:
+    """Say whether a lag has become greater than the load explains, while so many records were written."""
+    return lag > before and (lag - before) * 100 >= written * GROWTH_PERCENT
 
 
 def _end_at(track: Track, earlier: tuple[int, int], at: int) -> tuple[int, int] | None:

@@ -77,7 +77,7 @@ RULES: dict[str, RuleSpec] = {
         _WARNING, {"after": _duration(60_000, "time at one offset while records wait, whatever is usual")}
     ),
     "lag_growing": RuleSpec(
-        _WARNING, {"window": _duration(300_000, "time in which the lag grows without a break")}
+        _WARNING, {"window": _duration(240_000, "time in which the lag grows without a break")}
     ),
     "group_id_collision": RuleSpec(
         _WARNING, {"after": _duration(600_000, "time in which members have no topic in common")}

@@ -48,7 +48,7 @@ def evaluate(situation: Situation) -> Verdict:
     ends_at_ms = last_ms + QUIET_MS
     if situation.now_ms >= ends_at_ms and not news:
         situation.memory.events.pop(NAME, None)
-        situation.memory.rewound = {}
+        situation.memory.rewound = _still(situation)
         return Verdict(closing=_closing(situation, ends_at_ms), due_ms=due_ms)
     due_ms = ends_at_ms if due_ms is None else min(due_ms, ends_at_ms)
     if not news or memory is None:
@@ -69,6 +69,16 @@ def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind
         else:
             dues.append(tracks.base_ms + at)
     return news, min(dues, default=None)
+
+
+def _still(situation: Situation) -> dict[str, int]:
+    """Return what must not be told again: rewinds that were told and have not been made good."""
+    tracks = situation.group.tracks
+    if tracks is None:
+        return {}
+    parts = {part.name: part.track.rewind for part in parts_of(situation.group, tracks)}
+    known = {name: tracks.base_ms + one.at for name, one in parts.items() if one is not None}
+    return {name: at_ms for name, at_ms in situation.memory.rewound.items() if known.get(name) == at_ms}
 
 
 def _note(situation: Situation, tracks: Tracks, news: list[tuple[Part, Rewind]]) -> EventMemory:

@@ -1,7 +1,7 @@
 """Is a partition consumed as it should be?  Verdicts on one partition.
 
-Behind CommitsStopped, CommitsStalled, LagGrowing and OffsetRewind.  They are Burrow's (stopped, stalled, rewind, warning), taken from a window of ten commits as there, without
-what its users report as false:
+Behind CommitsStopped, CommitsStalled, LagGrowing and OffsetRewind.  They are Burrow's (stopped, stalled,
+rewind, warning), taken from a window of ten commits as there, without what its users report as false:
 
 - A partition is measured against what its group does itself: a silence counts from when records began to
   wait, and must be longer than the window is wide, than one and a half times the longest wait of the last
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from alerts.thresholds import DEFAULTS, Thresholds
 from coordinator_model import tracks as model
-from coordinator_model.tracks import WINDOW, Habit, Track, Tracks
+from coordinator_model.tracks import Habit, Track, Tracks, grows
 
 COMMITS_MIN: Final = 3
 """Two gaps: one alone is no habit."""
@@ -32,12 +32,11 @@ ENDS_LATE_MS: Final = 60_000
 """An end offset may be told so long after it was reached."""
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
-GROWTH_PERCENT: Final = 2
-"""The group must read at least so much less than is written.  While the load rises, the lag of a group
-that keeps up grows as well, by less than that."""
-FAR: Final = 4
+FAR: Final = 2
 """An offset that goes back by more than so many usual steps was set; by less, a commit may have come late."""
 REGAINED_MS: Final = 10_000
+LATE_PERCENT: Final = 125
+"""Of the usual gap between commits, when the next one should have come."""
 
 
 class Status(StrEnum):
@@ -45,7 +44,7 @@ class Status(StrEnum):
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """No end offset was told, or there are too few commits."""
+    """No end offset was told, or records wait and there are too few commits to know what is usual."""
     STOPPED = "stopped"
     STALLED = "stalled"
     REWOUND = "rewound"
@@ -136,7 +135,7 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
         return None
     if not is_open:
         since = max(since, scene.steady)
-        if track.repeats < max(REPEATS_MIN, min(WINDOW, track.commits) - 1) or _is_leftover(part, track.moved):
+        if track.repeats < max(REPEATS_MIN, track.commits - 1) or _is_leftover(part, track.moved):
             return None
     at = since + max(scene.thresholds.commits_stalled.after_ms, scene.stands)
     # Time without a commit is silence, not standing still.
@@ -146,11 +145,12 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
 def is_growing(part: Part, scene: Scene) -> bool:
     """Say whether the lag, taken at each commit, has grown for a whole window without a break."""
     growth = part.track.growth
-    if part.track.repeats >= REPEATS_MIN or growth is None or growth.folds < max(COMMITS_MIN, min(WINDOW, part.track.commits)):
+    if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits):
         return False
+    if part.track.repeats >= REPEATS_MIN:
+        return False  # that is to stall
     lasted = growth.until - max(growth.at, scene.steady)
-    more, written = growth.peak - growth.lag, growth.top - growth.end
-    is_slow = more > 0 and more * 100 >= written * GROWTH_PERCENT
+    is_slow = grows(growth.lag, growth.peak, growth.top - growth.end)
     return lasted >= scene.thresholds.lag_growing.window_ms and growth.peak > LEFT_MAX and is_slow
 
 
@@ -168,17 +168,19 @@ def rewinds_at(part: Part) -> int | None:
     gaps = max(1, track.commits - 1)
     if track.rewind.before - track.rewind.offset > FAR * track.records // gaps:
         return track.rewind.at
-    return track.rewind.at + max(REGAINED_MS, track.span // gaps * HABIT_PERCENT // 100)
+    # The next commit may make it good, and if that is late itself, the one after it.
+    patience = 0 if track.rewind.commits >= 2 else track.span // gaps * LATE_PERCENT // 100
+    return track.rewind.at + max(REGAINED_MS, patience)
 
 
 def status_of(part: Part, scene: Scene) -> Status:
     """Return what is to be said of one partition: the worst that holds, in Burrow's order."""
     rewound = rewinds_at(part)
     is_rewound = rewound is not None and rewound <= scene.now
+    if part.track.end >= 0 and part.lag == 0:
+        return Status.OK
     if part.track.end < 0 or part.track.commits == 0:
         return Status.REWOUND if is_rewound else Status.UNKNOWN
-    if part.lag == 0:
-        return Status.OK
     stopped, stalled = stops_at(part, scene), stalls_at(part, scene)
     if stopped is not None and stopped <= scene.now:
         return Status.STOPPED

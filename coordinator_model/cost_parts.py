@@ -33,6 +33,9 @@ class CostState(msgspec.Struct, array_like=True, kw_only=True):
     unowned_since_ms: int = -1
     partition_ms: int = 0
     """Newer protocols: what has been lost in the running rebalance so far."""
+    recent: Mark | None = None
+    """A moment of the last minutes, and one before that: throughput before a rebalance is counted from it."""
+    older: Mark | None = None
 
 
 class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):

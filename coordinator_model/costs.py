@@ -24,6 +24,8 @@ SECOND_STEP_MS = 10_000
 """Members that had to give something up join again within this time after Stable."""
 IDLE_MS = 60_000
 """So long without a commit is no throughput; less may be the pause between two commits."""
+ROLL_MS = 600_000
+"""The throughput before a rebalance is that of the last ten to twenty minutes, at most since the last one."""
 COMPUTED_MAX = 50_000
 """Members times partitions up to which the sticky assignor is run where subscriptions differ."""
 
@@ -103,9 +105,15 @@ def note_assignment(turn: "Turn", before: Owned) -> None:
 def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
     """Count what is read again: the first commit after a rebalance that lies before the last one."""
     group = turn.group
-    if turn.context.backlog or group.costs is None or group.costs.stable is None:
+    if turn.context.backlog or not group.commits:
         return
-    since_ms, again = group.costs.stable.at_ms, 0
+    state = group.costs
+    if state is None:
+        state = group.costs = CostState()
+    _roll(group, state, turn.at_ms)
+    if state.stable is None:
+        return
+    since_ms, again = state.stable.at_ms, 0
     for commit in commits:
         last = group.commits.get(commit.topic, {}).get(commit.partition)
         if last is None or commit.offset is None or commit.offset >= last[0]:
@@ -115,6 +123,22 @@ def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
     if again:
         turn.step.cost = turn.step.cost or StepCost()
         turn.step.cost.reread += again
+
+
+def _roll(group: Group, state: CostState, at_ms: int) -> None:
+    """Keep a mark that is some minutes old; one of other partitions is of no use."""
+    last = state.recent
+    if last is None or last.partitions != sum(map(len, group.commits.values())):
+        state.recent, state.older = mark(group, at_ms), None
+    elif at_ms - last.at_ms >= ROLL_MS:
+        state.recent, state.older = mark(group, at_ms), last
+
+
+def _before(state: CostState) -> Mark | None:
+    """Return from when on the throughput before the running rebalance is taken."""
+    marks = [one for one in (state.stable, state.older or state.recent) if one is not None]
+    usable = [one for one in marks if state.started and one.partitions == state.started.partitions]
+    return max(usable, key=lambda one: one.at_ms, default=None)
 
 
 def note_epochs(turn: "Turn", wanted: int, owned: int) -> None:
@@ -146,7 +170,7 @@ def note_epochs(turn: "Turn", wanted: int, owned: int) -> None:
         eager=False,
         partitions=wanted,
         partition_ms=state.partition_ms,
-        rate_before=rate_between(state.stable, state.started),
+        rate_before=rate_between(_before(state), state.started),
         rate_during=rate_within(state.started, now),
         start=state.started,
         initial=last.initial,
@@ -189,7 +213,7 @@ def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceC
         moved=moved,
         least=least,
         second_step=second_step,
-        rate_before=rate_between(state.stable, state.started),
+        rate_before=rate_between(_before(state), state.started),
         rate_during=rate_within(state.started, now),
         start=state.started,
         before=moves.before,

@@ -48,6 +48,7 @@ from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement
 from coordinator_model.states import GroupState
+from coordinator_model.timeline import DEAD_KEPT_MS
 
 _LOG = logging.getLogger(__name__)
 
@@ -246,6 +247,11 @@ class _Pages:
             self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
         return self.alerts
 
+    def close_others(self, kept: str, why: str) -> None:
+        for name, opened in list(self._memory.open.items()):
+            if name != kept:
+                self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
+
     def _fire(self, name: str, verdict: Verdict) -> None:
         finding = verdict.finding
         if finding is None:
@@ -350,7 +356,19 @@ def _run(situation: Situation, pages: _Pages) -> tuple[int, int]:
         due_ms = min(due_ms, verdict.due_ms)
         if rule.name in _TIMELESS:
             memory_due_ms = min(memory_due_ms, verdict.due_ms)
-    return due_ms, memory_due_ms
+    gone_ms = _bury(situation, pages)
+    return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
+
+
+def _bury(situation: Situation, pages: _Pages) -> int:
+    """Resolve what is told of a dead group that is kept for the sake of GroupDeleted; return when."""
+    if situation.memory.ending is None or situation.memory.open.keys() <= {group_deleted.NAME}:
+        return _NEVER
+    gone_ms = situation.memory.ending.at_ms + DEAD_KEPT_MS
+    if situation.group.state is not GroupState.DEAD or situation.now_ms < gone_ms:
+        return gone_ms if situation.now_ms < gone_ms else _NEVER
+    pages.close_others(group_deleted.NAME, _removal(situation.group))
+    return _NEVER
 
 
 def _verdict(rule: GroupRule, situation: Situation, pages: _Pages) -> Verdict | None:

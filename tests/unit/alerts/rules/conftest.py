@@ -1,12 +1,14 @@
 """A small coordinator: it does what Kafka's does, and the real model and rules watch it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from alerts.alert import Alert
+from alerts.receivers import Notification
+from alerts.receivers.webhook import webhook_body
 from alerts.rules import RuleJudge
 from coordinator_model import classic
 from coordinator_model import observations as on
@@ -46,6 +48,8 @@ class Stage:
         self.members: dict[str, dict[str, Any]] = {}
         self.generation = 0
         self.joined_at_ms = 0
+        self.evidence: dict[str, Any] = {}
+        """More of what is known at the time of judgement."""
         self._offset = 0
 
     # --- time and sight ----------------------------------------------------------------------------
@@ -103,6 +107,7 @@ class Stage:
                 requests_heard_ms=T0 + heard_ms if self.requests else -1,
                 live_since_ms=T0,
                 requests_seconds=self._seconds(heard_ms),
+                **self.evidence,
             ),
             removed=removed,
         )
@@ -271,8 +276,12 @@ NewStage = Callable[..., Stage]
 
 
 @pytest.fixture
-def new_stage() -> NewStage:
-    """Return a maker of stages; rules by their key in the configuration, defaults for the rest."""
+def new_stage() -> Iterator[NewStage]:
+    """Return a maker of stages; rules by their key in the configuration, defaults for the rest.
+
+    Whatever a test is about: each alert that it got must answer what its reader asks.
+    """
+    made: list[Stage] = []
 
     def make(
         rules: dict[str, Any] | None = None,
@@ -282,6 +291,24 @@ def new_stage() -> NewStage:
         info: bool = True,
         **more: Any,
     ) -> Stage:
-        return Stage(rules or {}, protocol=protocol, requests=requests, info=info, **more)
+        made.append(Stage(rules or {}, protocol=protocol, requests=requests, info=info, **more))
+        return made[-1]
 
-    return make
+    yield make
+    for stage in made:
+        for alert in stage.alerts:
+            assert unanswered(alert) == [], alert
+
+
+def unanswered(alert: Alert) -> list[str]:
+    """Return the questions that a person on call asks and the notification leaves open."""
+    notification = Notification(id=alert.id, revision=alert.revision, alerts=(alert,))
+    said = webhook_body(notification, receiver="oncall")["alerts"][0]["annotations"]
+    empty = [name for name in QUESTIONS if not said[name].strip()]
+    nameless = ["group"] if alert.group and alert.group not in said["summary"] else []
+    unended = [name for name in QUESTIONS if said[name] and said[name].rstrip()[-1] not in ".?!)"]
+    return empty + nameless + [name for name in unended if name not in {"culprit", "summary"}]
+
+
+QUESTIONS = ("summary", "cause", "culprit", "cost", "advice")
+"""What happens (to which group), why, who, what it costs, what to do."""

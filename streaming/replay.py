@@ -353,32 +353,32 @@ class _Feeding:
         self._mirror.feed({shard_of(what.group, self._shard_count): [seen]})
         if isinstance(what, OffsetsCommitted):
             for commit in what.commits:
-                self._met(what.group, commit.topic, commit.partition)
+                self._met(what.group, (commit.topic, commit.partition), row.timestamp_ms)
 
     def _feed_end(self, row: capture.EndOffsetRow) -> None:
         """Tell every group that reads the partition; groups met later hear of its newest end then."""
         place = (row.topic, row.partition)
         self._ends[place] = row
         for group in self._readers.get(place, ()):
-            self._tell_end(group, row)
+            self._tell_end(group, row, row.timestamp_ms)
 
-    def _met(self, group: str, topic: str, partition: int) -> None:
-        readers = self._readers.setdefault((topic, partition), {})
+    def _met(self, group: str, place: tuple[str, int], at_ms: int) -> None:
+        readers = self._readers.setdefault(place, {})
         if group not in readers:
             readers[group] = None
-            row = self._ends.get((topic, partition))
+            row = self._ends.get(place)
             if row is not None:
-                self._tell_end(group, row)
+                self._tell_end(group, row, max(at_ms, row.timestamp_ms))
 
-    def _tell_end(self, group: str, row: capture.EndOffsetRow) -> None:
+    def _tell_end(self, group: str, row: capture.EndOffsetRow, at_ms: int) -> None:
         seen = Seen(
-            at_ms=row.timestamp_ms,
+            at_ms=at_ms,
             source=Source.CONTROL,
             partition=0,
             offset=self._offset,
             index=0,
             broker=-1,
-            recorded_at_ms=row.timestamp_ms,
+            recorded_at_ms=at_ms,
             backlog=False,
             what=EndsTold(group=group, ends={row.topic: {row.partition: row.offset}}),
         )

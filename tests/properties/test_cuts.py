@@ -171,6 +171,11 @@ class World:
         commit = on.Commit("t", self.chance.randint(0, 2), offset, self.now_ms)
         self.add(OFFSETS, on.OffsetsCommitted(group=group, commits=(commit,)), Source.OFFSETS)
 
+    def ends(self, group: str) -> None:
+        """Append where partitions ended, mostly a little further on."""
+        ends = {n: self.sequence + self.chance.choice((-9, 0, 0, 1, 7, 50)) for n in range(3)}
+        self.add(CONTROL, on.EndsTold(group=group, ends={"t": ends}), Source.CONTROL)
+
     def rebalance(self, group: str) -> None:
         """Append the lines that start a rebalance."""
         member_id = f"{group}-{self.chance.choice(MEMBERS)}"
@@ -316,7 +321,7 @@ def make_world(seed: int, steps: int) -> Parts:
     acts = (
         (world.heartbeats,) * 6
         + (world.commit,) * 3
-        + (world.rebalance, world.settle, world.record, world.rare, world.answer)
+        + (world.rebalance, world.settle, world.record, world.rare, world.answer, world.ends)
     )
     live_at = chance.randint(0, steps // 2)
     for step in range(steps):

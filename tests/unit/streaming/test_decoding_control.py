@@ -14,6 +14,7 @@ from coordinator_model.observations import (
     Clock,
     Contradicted,
     DescribedMember,
+    EndsTold,
     GroupDescribed,
     LeadersDescribed,
     Settings,
@@ -28,7 +29,9 @@ from streaming.decoding_control import (
     ClockRecord,
     ContradictedRecord,
     ControlRecord,
+    EndsRecord,
     GroupAnswer,
+    GroupEnds,
     GroupsRecord,
     LeadersRecord,
     MemberAnswer,
@@ -181,3 +184,16 @@ def test_leaders_reach_their_shards_and_the_rest_the_cluster() -> None:
     assert _whats(brokers, CLUSTER_SHARD) == [BrokerDescribed(broker=4, settings={"group.max.size": "5"})]
     topics = _decode_record(TopicsRecord(at_ms=1, partitions={"t": 3}))
     assert _whats(topics, CLUSTER_SHARD) == [TopicsDescribed(partitions={"t": 3})]
+
+
+def test_end_offsets_go_to_the_shards_of_their_groups() -> None:
+    """Each group hears of its own partitions, at the time of asking."""
+    ends = [GroupEnds(group=name, ends={"t": {0: 7, 11: 9}}) for name in ("a", "b")]
+    decoded = _decode_record(EndsRecord(at_ms=5_000, run="r", groups=ends))
+
+    for name in ("a", "b"):
+        seen = [one for one in decoded.cells[shard_of(name, SHARDS)] if one.what.group == name]  # type: ignore[union-attr]
+        assert [(one.at_ms, one.what) for one in seen] == [
+            (5_000, EndsTold(group=name, ends={"t": {0: 7, 11: 9}}))
+        ]
+    assert decoded.counts == {("control", "ends"): 1}

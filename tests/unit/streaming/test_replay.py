@@ -8,7 +8,9 @@ import pytest
 
 from alerts.alert import Alert
 from coordinator_model.group import Transition
+from coordinator_model.hashing import shard_of
 from streaming.replay import ReplayError, Skipped, print_replay, replay
+from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 
 CONTEXT = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"
 A = "client-a-5f1d7bd2-0000-4000-8000-000000000001"
@@ -197,3 +199,63 @@ def test_a_real_brokers_logs_are_replayed_together() -> None:
 
     assert moves([one for one in happened if one.group == "g1"])[-1] == ("Empty", "Dead", 7)
     assert skipped.counts == {}
+
+
+def commits_and_ends(*rows: tuple[int, int | None, int | None], group: str = "orders") -> list[str]:
+    """Return captured rows of one partition: (second, offset committed or None, end offset or None)."""
+    lines = []
+    for second, offset, end in rows:
+        at_ms = 1_700_000_000_000 + second * 1000
+        if end is not None:
+            told = {"source": "end_offset", "topic": "t", "partition": 0, "offset": end}
+            lines.append(json.dumps({**told, "timestamp_ms": at_ms}))
+        if offset is not None:
+            record = {"key": commit_key(group, "t", 0).hex(), "value": commit_value(offset, at_ms).hex()}
+            place = {"source": "offsets", "partition": shard_of(group, 50), "timestamp_ms": at_ms}
+            lines.append(json.dumps({**place, **record}))
+    return lines
+
+
+def told(happened: list[Transition | Alert]) -> list[tuple[str, str]]:
+    return [(one.name, str(one.status)) for one in happened if isinstance(one, Alert)]
+
+
+STEADY = [(10 * n, 100 * n, 100 * n + 50) for n in range(1, 13)]
+
+
+def test_commits_and_end_offsets_alone_tell_of_progress(tmp_path: Path) -> None:
+    """Stopped; no alert before its time, and the last line's time is the last to be judged."""
+    late = run(write(tmp_path / "a.jsonl", commits_and_ends(*STEADY, (210, None, 9_000))))
+    later = run(write(tmp_path / "b.jsonl", commits_and_ends(*STEADY, (213, None, 9_000))))
+
+    assert told(late) == []
+    assert told(later) == [("CommitsStopped", "firing")]
+
+
+def test_a_clock_row_lets_time_pass(tmp_path: Path) -> None:
+    """Without any further line."""
+    clock = json.dumps({"source": "clock", "timestamp_ms": 1_700_000_400_000})
+    happened = run(write(tmp_path / "a.jsonl", [*commits_and_ends(*STEADY), clock]))
+
+    assert told(happened) == [("CommitsStopped", "firing")]
+
+
+def test_an_end_offset_counts_for_groups_that_are_met_later(tmp_path: Path) -> None:
+    """The capture of the ends began before that of the commits."""
+    rows = [(1, None, 90_000), *[(10 * n, 100 * n, None) for n in range(1, 13)], (300, None, None)]
+    clock = json.dumps({"source": "clock", "timestamp_ms": 1_700_000_400_000})
+    happened = run(write(tmp_path / "a.jsonl", [*commits_and_ends(*rows), clock]))
+
+    assert told(happened) == [("CommitsStopped", "firing")]
+
+
+def test_every_group_of_a_topic_hears_of_its_end(tmp_path: Path) -> None:
+    """One goes on, the other does not."""
+    other = [*STEADY, *[(10 * n, 100 * n, None) for n in range(13, 50)]]
+    lines = [*commits_and_ends(*other), *commits_and_ends(*STEADY, group="late")]
+    happened = run(
+        write(tmp_path / "a.jsonl", sorted(lines, key=lambda row: json.loads(row)["timestamp_ms"]))
+    )
+
+    alerts = [one for one in happened if isinstance(one, Alert)]
+    assert [(one.name, one.group) for one in alerts] == [("CommitsStopped", "late")]

@@ -1,0 +1,127 @@
+"""Who is told where partitions end: what is news, at a bounded rate, and nobody whom it does not concern."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from streaming.decoding_control import ControlRecord, EndsRecord
+from streaming.probing import ends as module
+from streaming.probing.ends import EndsTeller
+
+_DECODER = msgspec.json.Decoder(ControlRecord)
+
+
+class Acknowledged:
+    """What a producer gives back."""
+
+    def get(self, timeout: float) -> None:
+        """Say that it was written."""
+
+
+class Stage:
+    """A control topic, a picture, and brokers that are asked every ten seconds."""
+
+    def __init__(self) -> None:
+        self.committed: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
+        self.records: list[EndsRecord] = []
+        self.decoded: list[str] = []
+        self.now_ms = 1_000_000
+        producer: Any = self
+        self.teller = EndsTeller(run="r", topic="control", producer=producer, readers=self)
+
+    def readers(self) -> Mapping[str, tuple[str, ...]]:
+        """Show who commits to what."""
+        return {group: tuple(topics) for group, topics in self.committed.items()}
+
+    def commits(self, group: str) -> Mapping[str, Mapping[int, tuple[int, int]]]:
+        """Show what, and note that it was asked for."""
+        self.decoded.append(group)
+        return self.committed[group]
+
+    def send(self, topic: str, *, value: bytes, partition: int) -> Acknowledged:
+        """Take a record."""
+        record = _DECODER.decode(value)
+        assert (topic, partition) == ("control", 0)
+        assert isinstance(record, EndsRecord)
+        self.records.append(record)
+        return Acknowledged()
+
+    def commit(self, group: str, topic: str, *offsets: int) -> None:
+        """A group commits partitions from 0 on."""
+        self.committed.setdefault(group, {})[topic] = {n: (offset, 0) for n, offset in enumerate(offsets)}
+
+    def ask(self, **ends: tuple[int, ...]) -> dict[str, dict[str, dict[int, int]]]:
+        """Return what groups are told when topics end there, ten seconds later."""
+        self.now_ms += 10_000
+        self.records.clear()
+        told = {
+            topic: {n: (end, self.now_ms) for n, end in enumerate(offsets)} for topic, offsets in ends.items()
+        }
+        self.teller.tell(told)
+        assert {record.at_ms for record in self.records} <= {self.now_ms}
+        assert {record.run for record in self.records} <= {"r"}
+        return {one.group: one.ends for record in self.records for one in record.groups}
+
+
+def test_a_group_that_is_behind_is_told_all_at_first_and_then_what_changed() -> None:
+    """Only partitions that it commits to."""
+    stage = Stage()
+    stage.commit("g", "t", 5, 5)
+    assert stage.ask(t=(9, 5, 7)) == {"g": {"t": {0: 9, 1: 5}}}
+    assert stage.ask(t=(9, 6, 8)) == {"g": {"t": {1: 6}}}
+    assert stage.ask(t=(9, 6, 9)) == {}
+
+
+def test_a_group_at_the_end_is_told_nothing_until_it_falls_behind() -> None:
+    """Most groups of a large cluster are idle."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    assert stage.ask(t=(5,)) == {}
+    assert stage.ask(t=(5,)) == {}
+    assert stage.decoded == ["g"]  # and they are not looked at again
+    assert stage.ask(t=(6,)) == {"g": {"t": {0: 6}}}
+    stage.commit("g", "t", 7)
+    assert stage.ask(t=(7,)) == {"g": {"t": {0: 7}}}
+
+
+def test_who_is_behind_is_told_each_minute_that_nothing_changed() -> None:
+    """Of the partitions in which it is."""
+    stage = Stage()
+    stage.commit("g", "t", 5, 5)
+    stage.ask(t=(9, 5))
+    told = [stage.ask(t=(9, 5)) for _ in range(12)]
+    assert [index for index, one in enumerate(told) if one] == [5, 11]
+    assert told[5] == {"g": {"t": {0: 9}}}
+
+
+def test_an_end_that_falls_is_news() -> None:
+    """The topic was made anew."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.ask(t=(9,))
+    assert stage.ask(t=(2,)) == {"g": {"t": {0: 2}}}
+
+
+def test_a_round_is_bounded_and_everybody_gets_a_turn(monkeypatch: Any) -> None:
+    """Who was not told is the first in the next round."""
+    monkeypatch.setattr(module, "PARTITIONS_MAX", 6)
+    monkeypatch.setattr(module, "RECORD_PARTITIONS_MAX", 4)
+    stage = Stage()
+    for n in range(5):
+        stage.commit(f"g{n}", "t", 1, 1)
+    assert list(stage.ask(t=(10, 10))) == ["g0", "g1", "g2"]
+    assert [len(record.groups) for record in stage.records] == [2, 1]
+    assert list(stage.ask(t=(11, 11))) == ["g3", "g4", "g0"]
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    """Groups that come back are new, topics too; no ends are no round."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.ask(t=(9,))
+    before = stage.committed.pop("g")
+    assert stage.ask(t=(9,)) == {}
+    stage.committed["g"] = before
+    assert stage.ask(t=(9,)) == {"g": {"t": {0: 9}}}
+    assert stage.ask() == {}

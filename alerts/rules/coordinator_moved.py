@@ -20,6 +20,8 @@ NAME = "CoordinatorMoved"
 
 SAME_MOVE_MS = 60_000
 """Moves no further apart are one."""
+SETTLED_MS = 5_000
+"""It is told when no further group has rebalanced for so long: all of them at once, not one by one."""
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
@@ -27,7 +29,8 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     rule, opened = thresholds.coordinator_moved, memory.open.get(NAME)
     upsets = [one for one in state.upsets if now_ms < one.rebalanced_ms + QUIET_MS]
     worst = max(_together(upsets), key=lambda one: len(_groups(one)), default=[])
-    ends_at_ms = max((one.rebalanced_ms for one in upsets), default=-1) + QUIET_MS
+    newest_ms = max((one.rebalanced_ms for one in state.upsets), default=-1)
+    ends_at_ms = newest_ms + QUIET_MS
     if opened is not None and opened.adopted:
         ends_at_ms = max(ends_at_ms, opened.touched_ms + QUIET_MS)
     if opened is not None and now_ms >= ends_at_ms:
@@ -35,6 +38,8 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
         return Verdict(closing=Closing(ends_at_ms=ends_at_ms, summary=summary))
     if len(_groups(worst)) < rule.affected:
         return Verdict(due_ms=ends_at_ms) if opened is not None else NOTHING
+    if opened is None and now_ms < newest_ms + SETTLED_MS:
+        return Verdict(due_ms=newest_ms + SETTLED_MS)
     return Verdict(finding=_finding(worst, thresholds), due_ms=ends_at_ms)
 
 

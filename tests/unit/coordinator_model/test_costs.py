@@ -369,3 +369,15 @@ def test_a_consumer_group_lacks_what_is_on_its_way() -> None:
 
     assert (cost.started_ms, cost.ended_ms, cost.eager) == (60_000, 65_000, False)
     assert (cost.partitions, cost.partition_ms) == (4, 2 * 3_000)
+
+
+def test_the_throughput_before_is_that_of_the_last_minutes() -> None:
+    """A group that was Stable for hours: what it did this morning does not count."""
+    play = Play()
+    play.commit(0, {0: 0})
+    play.rebalance(1_000, {"a": (0,)})
+    for minute in range(1, 61):
+        play.commit(minute * 60_000, {0: minute * (60 if minute <= 30 else 6_000)})
+    cost = play.rebalance(3_601_000, {"a": (0,)})
+
+    assert cost.rate_before == 100.0

@@ -2,10 +2,11 @@
 
 import pytest
 
-from coordinator_model.evidence import hear, requests_heard_ms, requests_live
+from coordinator_model import observations as on
+from coordinator_model.evidence import hear, move_shard, note_leader, requests_heard_ms, requests_live
 from coordinator_model.observations import BrokerHeard, Seen, Source
 from coordinator_model.ordering import Order
-from coordinator_model.snapshot import Header
+from coordinator_model.snapshot import Header, Moved
 
 
 @pytest.fixture
@@ -44,3 +45,44 @@ def test_the_newest_of_all_brokers_counts_while_none_is_known_to_coordinate(head
     assert requests_heard_ms(header, -1, 7_500) == 3_000
     assert requests_heard_ms(header, 1, 9_000) == 3_000
     assert not requests_live(header, 3, 9_000)
+
+
+def line(what: on.AnyObservation, broker: int, at_ms: int) -> Seen:
+    return Seen(
+        at_ms=at_ms,
+        source=Source.COORDINATOR_LOG,
+        partition=0,
+        offset=0,
+        index=0,
+        broker=broker,
+        recorded_at_ms=at_ms,
+        backlog=False,
+        what=what,
+    )
+
+
+def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:
+    """From whom and to whom, at the moment at which it is taken over; the first load is no move."""
+    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+    assert header.moved is None
+    move_shard(header, line(on.ShardUnloaded(), 1, 20), 20)
+    assert header.moved == Moved(at_ms=20, came_from=1)
+    move_shard(header, line(on.ShardLoading(epoch=4), 2, 30), 30)
+    move_shard(header, line(on.ShardLoaded(epoch=4), 2, 40), 40)
+    assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
+
+
+def test_a_shard_that_another_broker_takes_from_a_dead_one_moved(header: Header) -> None:
+    """Nothing was given up: the metadata or the new leader's lines tell."""
+    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, on.ShardLed(leader=2, epoch=4), 20)
+    assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
+    move_shard(header, line(on.ShardLoading(epoch=4), 2, 25), 25)
+    assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
+
+
+def test_a_broker_that_began_anew_moved_its_shard_to_itself(header: Header) -> None:
+    """A later epoch on the same broker: it was restarted and has read everything again."""
+    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(on.ShardLoading(epoch=5), 1, 20), 20)
+    assert header.moved == Moved(at_ms=20, came_from=1, went_to=1)

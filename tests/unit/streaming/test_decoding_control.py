@@ -16,7 +16,9 @@ from coordinator_model.observations import (
     DescribedMember,
     EndsTold,
     GroupDescribed,
+    GroupUpset,
     LeadersDescribed,
+    RetentionTold,
     Settings,
     ShardLed,
     Source,
@@ -36,6 +38,7 @@ from streaming.decoding_control import (
     LeadersRecord,
     MemberAnswer,
     TopicsRecord,
+    UpsetRecord,
     decode_control,
     encode_record,
 )
@@ -121,6 +124,22 @@ def test_a_contradiction_concerns_the_whole_cluster() -> None:
     decoded = _decode_record(ContradictedRecord(at_ms=1, broker=3, lost="coordinator_log", group="g"))
     assert _whats(decoded, CLUSTER_SHARD) == [Contradicted(broker=3, lost=Source.COORDINATOR_LOG, group="g")]
     assert set(decoded.cells) == {CLUSTER_SHARD}
+
+
+def test_a_group_upset_by_a_move_concerns_the_whole_cluster() -> None:
+    """Who counts them is the cluster's shard."""
+    told = {"group": "g", "rebalanced_ms": 9, "partition": 2, "moved_ms": 7, "came_from": 1, "went_to": 3}
+    decoded = _decode_record(UpsetRecord(at_ms=10, **told))
+    assert _whats(decoded, CLUSTER_SHARD) == [GroupUpset(**told)]
+    assert set(decoded.cells) == {CLUSTER_SHARD}
+
+
+def test_every_shard_learns_how_long_offsets_are_kept() -> None:
+    """In milliseconds, of the brokers that tell; the rest of their settings stays with the cluster."""
+    brokers = {1: {"offsets.retention.minutes": "60", "x": "y"}, 2: {"x": "y"}}
+    decoded = _decode_record(BrokersRecord(at_ms=10, brokers=brokers))
+    for shard in range(SHARDS):
+        assert _whats(decoded, shard) == [RetentionTold(retention_ms={1: 3_600_000})]
 
 
 def test_other_monitors_records_are_none_of_ours() -> None:

@@ -113,6 +113,18 @@ def test_a_contradiction_goes_back_into_the_stream() -> None:
     assert told["run"] == "r"
 
 
+def test_a_group_upset_by_a_move_goes_back_into_the_stream() -> None:
+    """The cluster's shard counts what each shard saw."""
+    out = FakeProducer()
+    told = {"group": "g", "rebalanced_ms": 9, "partition": 2, "moved_ms": 7, "came_from": 1, "went_to": 3}
+    _sink(out, Receiver(out))(cast("Any", Frame(("upset", "g", json.dumps(told).encode()))), 1)
+    (sent,) = out.sent
+    record = json.loads(sent["value"])
+    assert sent["topic"] == "control"
+    assert {name: record[name] for name in told} == told
+    assert (record["kind"], record["run"]) == ("upset", "r")
+
+
 def _alert(number: int, **changes: Any) -> bytes:
     whole = {
         "id": f"a{number}",

@@ -1,0 +1,232 @@
+"""CoordinatorMoved: one alert for the cluster, from what its shards see of their groups."""
+
+import json
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.rules import RuleJudge
+from coordinator_model import observations as on
+from coordinator_model.capture import Mirror
+from coordinator_model.cluster import ClusterState, Upset
+from coordinator_model.group import CauseKind
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
+
+T0 = 1_700_000_000_000
+MINUTE = 60_000
+NAME = "CoordinatorMoved"
+SHARDS = 4
+GROUPS = [f"g{number}" for number in range(12)]
+
+
+class Cluster:
+    """Two brokers whose coordinator logs are read; groups of one member each, Stable on broker 1."""
+
+    def __init__(self, rules: str = "{}") -> None:
+        self.mirror = Mirror(
+            cluster="eu",
+            shard_count=SHARDS,
+            settings=f'{{"offsets_enabled":false,"rules":{rules}}}'.encode(),
+            judge=RuleJudge(f'{{"rules":{rules}}}'.encode()),
+            feeds=1,
+            offsets=False,
+            strict=True,
+        )
+        self.offset = 0
+        self.alerts: list[Alert] = []
+        self.wait(0, 1_000)
+        for shard in range(SHARDS):
+            self.line(1_500, shard, on.ShardLoaded(epoch=3))
+        for group in GROUPS:
+            self.rebalance(2_000, group, CauseKind.MEMBER_JOINED, 0)
+        self.now_ms = 0
+        self.wait(0, MINUTE)
+
+    def line(self, at_ms: int, shard: int, what: on.AnyObservation, broker: int = 1) -> None:
+        """A coordinator's line is read."""
+        self.offset += 1
+        seen = Seen(
+            at_ms=T0 + at_ms,
+            source=Source.COORDINATOR_LOG,
+            partition=0,
+            offset=self.offset,
+            index=0,
+            broker=broker,
+            recorded_at_ms=T0 + at_ms,
+            backlog=False,
+            what=what,
+        )
+        self.mirror.feed({shard: [seen]})
+
+    def wait(self, from_ms: int, until_ms: int) -> None:
+        """Let time pass."""
+        for at_ms in range(from_ms + 1_000, until_ms + 1, 1_000):
+            self.alerts += [one for one in self.mirror.advance(T0 + at_ms) if isinstance(one, Alert)]
+
+    def rebalance(
+        self, at_ms: int, group: str, kind: CauseKind, generation: int, *, broker: int = 1, to: int = 0
+    ) -> None:
+        """A group goes once around, or begins to."""
+        shard = shard_of(group, SHARDS)
+        member = f"{group}-m"
+        if generation == 0:
+            self.line(at_ms, shard, on.MemberJoined(group=group, member_id=member), broker)
+        reason = on.Reason(kind=str(kind), text="", member_ids=(member,))
+        self.line(
+            at_ms, shard, on.RebalanceStarted(group=group, generation=generation, reason=reason), broker
+        )
+        after = generation + 1
+        self.line(
+            at_ms + 100, shard, on.JoinPhaseEnded(group=group, generation=after, member_count=1), broker
+        )
+        told = on.AssignmentReceived(group=group, generation=after, leader_id=member, member_count=1)
+        self.line(at_ms + 200, shard, told, broker)
+
+    def move(self, at_ms: int, *, shards: range = range(SHARDS), epoch: int = 4) -> None:
+        """Broker 1 gives its partitions up, broker 2 takes them."""
+        for shard in shards:
+            self.line(at_ms, shard, on.ShardUnloaded())
+            self.line(at_ms + 500, shard, on.ShardLoading(epoch=epoch), 2)
+            self.line(at_ms + 900, shard, on.ShardLoaded(epoch=epoch), 2)
+
+    def told(self) -> list[Alert]:
+        """Return what was told about coordinators."""
+        return [alert for alert in self.alerts if alert.name == NAME]
+
+
+def test_groups_that_rebalance_after_a_move_are_one_alert() -> None:
+    """Twelve groups on four partitions: one alert for the cluster, which names brokers and groups."""
+    cluster = Cluster()
+    cluster.move(MINUTE + 100)
+    for number, group in enumerate(GROUPS):
+        cluster.rebalance(MINUTE + 2_000 + 10 * number, group, CauseKind.LEADER_REJOINED, 1, broker=2)
+    cluster.wait(MINUTE, 2 * MINUTE)
+
+    alert = cluster.told()[-1]
+    assert {one.id for one in cluster.told()} == {alert.id}
+    assert (alert.group, alert.severity, alert.status) == ("", Severity.INFO, AlertStatus.FIRING)
+    assert alert.summary == (
+        "Coordinators moved from broker 1 at 2023-11-14 22:14:20.600 UTC, "
+        "and 12 groups rebalanced because of it."
+    )
+    assert "4 partitions of the offsets topic went from broker 1 to broker 2" in alert.cause
+    assert {one.name for one in cluster.alerts} == {NAME}
+
+
+def test_a_clean_move_is_not_told() -> None:
+    """Everybody goes on: nothing happened to the groups."""
+    cluster = Cluster()
+    cluster.move(MINUTE + 100)
+    cluster.wait(MINUTE, 3 * MINUTE)
+
+    assert cluster.alerts == []
+
+
+def test_two_groups_are_not_many() -> None:
+    """One below the threshold."""
+    cluster = Cluster()
+    cluster.move(MINUTE + 100)
+    for group in GROUPS[:2]:
+        cluster.rebalance(MINUTE + 2_000, group, CauseKind.LEADER_REJOINED, 1, broker=2)
+    cluster.wait(MINUTE, 2 * MINUTE)
+
+    assert cluster.alerts == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "at_ms"),
+    [
+        pytest.param(CauseKind.MEMBER_LEFT, 2 * MINUTE, id="a-deployment-at-the-same-time"),
+        pytest.param(CauseKind.LEADER_REJOINED, 3 * MINUTE, id="long-after"),
+        pytest.param(CauseKind.LEADER_REJOINED, MINUTE - 5_000, id="before"),
+    ],
+)
+def test_rebalances_for_other_reasons_are_not_the_moves(kind: CauseKind, at_ms: int) -> None:
+    """Members that close their consumers, and what begins before the move or long after it."""
+    cluster = Cluster()
+    if at_ms > MINUTE:
+        cluster.move(MINUTE + 30_000)
+    for group in GROUPS:
+        cluster.rebalance(at_ms, group, kind, 1, broker=2 if at_ms > MINUTE else 1)
+    if at_ms < MINUTE:
+        cluster.move(MINUTE + 30_000)
+    cluster.wait(MINUTE, 4 * MINUTE)
+
+    assert cluster.told() == []
+
+
+def test_the_first_load_is_no_move() -> None:
+    """A cluster that starts loads everything, and its groups begin."""
+    cluster = Cluster()
+
+    assert cluster.alerts == []
+
+
+def test_it_resolves_ten_minutes_after_the_last_group() -> None:
+    """As events do."""
+    cluster = Cluster()
+    cluster.move(MINUTE + 100)
+    for group in GROUPS[:3]:
+        cluster.rebalance(MINUTE + 2_000, group, CauseKind.LEADER_REJOINED, 1, broker=2)
+    cluster.wait(MINUTE, 13 * MINUTE)
+
+    assert [one.status for one in cluster.told()] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert cluster.told()[-1].ends_at_ms == T0 + 11 * MINUTE + 2_000
+
+
+def upset(number: int, moved_ms: int = 0) -> Upset:
+    return Upset(
+        group=f"g{number}",
+        rebalanced_ms=T0 + moved_ms + 1_000,
+        partition=number % 50,
+        moved_ms=T0 + moved_ms,
+        came_from=1,
+        went_to=2,
+    )
+
+
+def judged(state: ClusterState, now_ms: int, memory: bytes | None = None, rules: str = "{}") -> list[Alert]:
+    judge = RuleJudge(f'{{"rules":{rules}}}'.encode())
+    return list(judge.judge_cluster(cluster="eu", state=state, memory=memory, now_ms=T0 + now_ms).alerts)
+
+
+def test_moves_far_apart_are_not_added_up() -> None:
+    """Two groups now and two groups five minutes later are no wave."""
+    state = ClusterState(upsets=[upset(1), upset(2), upset(3, 5 * MINUTE), upset(4, 5 * MINUTE)])
+
+    assert judged(state, 5 * MINUTE + 7_000) == []
+
+
+def test_the_threshold_is_configured_and_the_rule_can_be_switched_off() -> None:
+    """``affected``, and ``enabled``."""
+    state = ClusterState(upsets=[upset(1), upset(2)])
+
+    assert len(judged(state, 7_000, rules=json.dumps({"coordinator_moved": {"affected": 2}}))) == 1
+    off = json.dumps({"coordinator_moved": {"affected": 2, "enabled": False}})
+    assert judged(state, 7_000, rules=off) == []
+
+
+def test_a_repeated_batch_counts_nothing_twice() -> None:
+    """After a crash the same is told again."""
+    state, seen = ClusterState(), []
+    for _ in range(2):
+        fields = msgspec.structs.asdict(upset(1))
+        seen.append(
+            Seen(
+                at_ms=T0,
+                source=Source.CONTROL,
+                partition=0,
+                offset=0,
+                index=0,
+                broker=-1,
+                recorded_at_ms=T0,
+                backlog=False,
+                what=GroupUpset(**fields),
+            )
+        )
+    assert all(state.apply(one) for one in seen)
+
+    assert state.upsets == [upset(1)]
+    assert CLUSTER_SHARD == -1

@@ -1,7 +1,7 @@
 """CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules.progress import Part, Scene, stops_at
+from alerts.rules.progress import Part, Scene, is_young, stops_at
 from alerts.rules.progress_scene import (
     is_excused,
     is_parked,
@@ -29,7 +29,10 @@ def evaluate(situation: Situation) -> Verdict:
     def at(part: Part) -> int | None:
         return stops_at(part, scene, is_open=opened is not None)
 
-    parts, due = split(parts_of(situation.group, tracks), at, scene.now)
+    known = list(parts_of(situation.group, tracks))
+    parts, due = split(iter(known), at, scene.now)
+    if due is None and any(is_young(part, scene) for part in known):
+        due = scene.now + situation.thresholds.commits_stopped.after_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
         return Verdict(closing=_closing(situation) if opened else None, due_ms=due_ms)

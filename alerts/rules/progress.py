@@ -26,6 +26,7 @@ from coordinator_model.tracks import Habit, Track, Tracks, grows
 
 COMMITS_MIN: Final = 3
 """Two gaps: one alone is no habit."""
+YOUNG_MS: Final = 600_000
 LEFT_MAX: Final = 5
 """Records that may be left for ever: each transaction ends with a marker that nobody reads."""
 ENDS_LATE_MS: Final = 60_000
@@ -109,6 +110,12 @@ def silence_bound(part: Part, scene: Scene) -> int:
     """Return how long the group may commit nothing of this partition while records wait."""
     after_ms = scene.thresholds.commits_stopped.after_ms
     return max(after_ms, part.track.span, scene.waits, scene.patience)
+
+
+def is_young(part: Part, scene: Scene) -> bool:
+    """Say whether records wait and the commits that will tell what is usual may be on their way."""
+    is_waiting = part.track.behind >= 0 and part.lag > 0
+    return part.track.commits < COMMITS_MIN and is_waiting and scene.now - part.last < YOUNG_MS
 
 
 def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:

@@ -99,3 +99,21 @@ WHY: dict[CauseKind, str] = {
 def why(kind: CauseKind) -> str:
     """Return what makes rebalances start, in the plural."""
     return WHY.get(kind, "causes that no source tells")
+
+
+NOBODY: dict[str, str] = {
+    "ClusterUnreachable": "no member: the cluster itself, or the way to it",
+    "MonitorStalled": "no member: groupwatch itself",
+    "SourceSilent": "no member: the brokers named in the summary, or what ships their logs",
+    "CoordinatorMoved": "no member: the broker that the coordinator moved from",
+    "GroupDeleted": "no member: whoever deleted the group, or its retention",
+    "OffsetsExpiring": "no member: the group has none",
+    "AssignmentChurn": "no single member: the assignor that they all use",
+    "LagGrowing": "no single member: the group as a whole",
+}
+"""Whom an alert blames that names no member."""
+
+
+def nobody(alert_name: str) -> str:
+    """Return what stands in place of culprits where an alert names none."""
+    return NOBODY.get(alert_name, "not known: no source that is read tells which member")

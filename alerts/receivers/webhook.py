@@ -12,6 +12,7 @@ import httpx
 
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.receivers import Delivery, Notification, Outcome
+from alerts.wording import nobody
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """What Go writes for "no time": Alertmanager's ``endsAt`` of a firing alert."""
@@ -133,7 +134,7 @@ def _alert_body(alert: Alert, external_url: str) -> dict[str, Any]:
         "annotations": {
             "summary": alert.summary,
             "cause": alert.cause,
-            "culprit": culprits_text(alert.culprits),
+            "culprit": culprits_text(alert.culprits) or nobody(alert.name),
             "cost": alert.cost,
             "advice": alert.advice,
             "runbook_url": alert.runbook,

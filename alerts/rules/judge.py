@@ -232,7 +232,8 @@ class _Pages:
     def disabled(self, name: str) -> None:
         opened = self._memory.open.get(name)
         if opened is not None:
-            summary = f"{name} was switched off in the configuration."
+            of_group = f" for group {self._group}" if self._group else ""
+            summary = f"{name} was switched off{of_group} in the configuration."
             self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=summary))
 
     def resolve_surplus(self) -> None:

@@ -84,12 +84,13 @@ def evaluate(situation: Situation) -> Verdict:
     first = min(silent, key=base_ms)
     left_ms = max(0, base_ms(first) + first.session_timeout_ms - now_ms)
     names = some([who_is(member) for member in silent])
+    whom = "it" if len(silent) == 1 else "the first"
     finding = Finding(
         starts_at_ms=base_ms(first),
         severity=rule.severity,
         summary=f"{names} in group {situation.group.group}: no heartbeat for "
-        f"{span(now_ms - base_ms(first))}; the coordinator "
-        f"removes it in {span(left_ms)} (session timeout {span(first.session_timeout_ms)}).",
+        f"{span(now_ms - base_ms(first))}; the coordinator removes {whom} "
+        f"in {span(left_ms)} (session timeout {span(first.session_timeout_ms)}).",
         cause=f"{times(len(silent), 'member')} stopped sending heartbeats while the broker goes on "
         "hearing others.",
         culprits=culprits_equally(silent, Basis.OBSERVED),
@@ -133,7 +134,9 @@ def _is_proved(situation: Situation, member: Member, at: float) -> bool:
 
 def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
     lines = [
-        f"{who_is(one)}: last heartbeat {clock(one.last_heartbeat_ms)}." for one in silent[: EVIDENCE_MAX - 1]
+        f"{who_is(one)}: last heartbeat {clock(one.last_heartbeat_ms)}, to be removed at "
+        f"{clock(base_ms(one) + one.session_timeout_ms)}."
+        for one in silent[: EVIDENCE_MAX - 1]
     ]
     heard = clock(situation.evidence.requests_heard_ms)
     return (

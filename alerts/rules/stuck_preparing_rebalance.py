@@ -9,7 +9,7 @@ from alerts.lifecycle import Closing, Finding
 from alerts.rules import rebalance_costs, stuck
 from alerts.rules.situation import NOTHING, Situation, Verdict, culprits_equally, rebalance_timeout_ms
 from alerts.thresholds import Thresholds
-from alerts.wording import clock, some, span, times, who_is
+from alerts.wording import clock, clock_time, some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
 
@@ -103,16 +103,30 @@ def _names(missing: list[Member]) -> str:
 
 def _summary(group: Group, missing: list[Member], basis: Basis, *, waited_ms: int) -> str:
     text = f"Group {group.group} has been in the join phase for {span(waited_ms)}"
-    if basis is Basis.INFERRED:
-        return (
-            f"{text}: {_names(missing)} has not rejoined."
-            if len(missing) == 1
-            else (
-                f"{text}: {len(missing)} of {len(group.members)} members have not rejoined: "
-                f"{_names(missing)}."
-            )
-        )
-    return f"{text}; which of its {times(len(group.members), 'member')} has not rejoined is not known."
+    left = _left(group, len(missing) if basis is Basis.INFERRED else 0, waited_ms)
+    if basis is not Basis.INFERRED:
+        members = times(len(group.members), "member")
+        return f"{text}; which of its {members} has not rejoined is not known{left}."
+    if len(missing) == 1:
+        return f"{text}: {_names(missing)} has not rejoined{left}."
+    have_not = f"{len(missing)} of {len(group.members)} members have not rejoined: {_names(missing)}"
+    return f"{text}: {have_not}{left}."
+
+
+def _left(group: Group, missing: int, waited_ms: int) -> str:
+    """Return when the coordinator will wait no longer, from where a source told the timeout.
+
+    An initial rebalance removes nobody when its time is over.
+    """
+    timeout_ms = rebalance_timeout_ms(group)
+    if timeout_ms < 0 or (group.rebalance and group.rebalance.initial):
+        return ""
+    known = f"rebalance timeout {span(timeout_ms)}"
+    if waited_ms >= timeout_ms:
+        return f"; that is longer than its {known}"
+    whom = {0: "whoever is missing", 1: "it"}.get(missing, "them")
+    at = clock_time(group.state_since_ms + timeout_ms)
+    return f"; the coordinator removes {whom} in {span(timeout_ms - waited_ms)}, at {at} UTC ({known})"
 
 
 def _cause(group: Group, missing: list[Member], basis: Basis) -> str:

@@ -306,7 +306,7 @@ def unanswered(alert: Alert) -> list[str]:
     said = webhook_body(notification, receiver="oncall")["alerts"][0]["annotations"]
     empty = [name for name in QUESTIONS if not said[name].strip()]
     nameless = ["group"] if alert.group and alert.group not in said["summary"] else []
-    unended = [name for name in QUESTIONS if said[name] and said[name].rstrip()[-1] not in ".?!)"]
+    unended = [name for name in QUESTIONS if name not in empty and said[name].rstrip()[-1] not in ".?!)"]
     return empty + nameless + [name for name in unended if name not in {"culprit", "summary"}]
 
 

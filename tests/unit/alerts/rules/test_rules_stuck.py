@@ -382,3 +382,30 @@ def test_stuck_alerts_do_not_fire_for_a_group_that_went_empty(new_stage: "NewSta
     stage.wait(60 * MINUTE)
 
     assert stage.alerts == []
+
+
+def test_preparing_tells_how_long_the_coordinator_will_wait(new_stage: "NewStage") -> None:
+    """Seconds left, and the time of day, for whoever reads it later; who is awaited, if that is known."""
+    stage = new_stage(QUIET_RULES)
+    stage.start(3, poll_ms=300_000)
+    stage.wait(10 * MINUTE)
+    stage.leave("m2")
+    stage.wait(60_000)
+    (fired,) = stage.told(PREPARING)
+
+    assert fired.summary == (
+        "Group orders has been in the join phase for 1 min; which of its 2 members has not rejoined is not "
+        "known; the coordinator removes whoever is missing in 4 min, at 22:28:23 UTC (rebalance timeout "
+        "5 min)."
+    )
+
+
+def test_preparing_beyond_its_timeout_says_so(new_stage: "NewStage") -> None:
+    """A rebalance timeout shorter than the threshold is over when the alert fires."""
+    stage = new_stage(QUIET_RULES)
+    stage.start(3, poll_ms=30_000)
+    stage.wait(10 * MINUTE)
+    stage.leave("m2")
+    stage.wait(60_000)
+
+    assert stage.told(PREPARING)[0].summary.endswith("; that is longer than its rebalance timeout 30 s.")

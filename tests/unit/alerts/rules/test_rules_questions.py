@@ -1,0 +1,97 @@
+"""Each alert answers five questions: what happens to which group, why, who, what it costs, what to do.
+
+Alerts about groups are all checked where they are made: ``new_stage`` looks at every one that any test of
+any rule gets.  Here are those that no stage makes, and the check itself.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.receivers import Notification
+from alerts.receivers.webhook import webhook_body
+from alerts.rules import cluster_unreachable, monitor_stalled
+from alerts.thresholds import RULE_KEYS
+from alerts.wording import NOBODY
+from tests.unit.alerts.rules.conftest import unanswered
+
+if TYPE_CHECKING:
+    from tests.unit.alerts.rules.conftest import NewStage
+
+T0 = 1_700_000_000_000
+HERE = Path(__file__).parent
+
+GOOD = Alert(
+    id="a",
+    revision=0,
+    name="SessionTimeout",
+    cluster="eu",
+    group="orders",
+    status=AlertStatus.FIRING,
+    severity=Severity.WARNING,
+    starts_at_ms=T0,
+    ends_at_ms=None,
+    detected_at_ms=T0,
+    summary="Group orders lost a member.",
+    cause="It was silent.",
+    culprits=(Culprit(member_id="m"),),
+    cost="A rebalance.",
+    advice="Look at it.",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "open_questions"),
+    [
+        ({}, []),
+        ({"summary": "A member was lost."}, ["group"]),
+        ({"summary": " "}, ["summary", "group"]),
+        ({"cause": ""}, ["cause"]),
+        ({"cost": "", "advice": ""}, ["cost", "advice"]),
+        ({"advice": "Look at"}, ["advice"]),
+    ],
+)
+def test_what_is_left_open_is_found(change: dict[str, str], open_questions: list[str]) -> None:
+    """The check that all rules' tests make can fail."""
+    assert unanswered(msgspec.structs.replace(GOOD, **change)) == open_questions
+
+
+def test_a_stage_looks_at_every_alert(new_stage: "NewStage") -> None:
+    """Of which this test makes one, to be looked at when it is over."""
+    stage = new_stage()
+    stage.start(3)
+    stage.time_out("m2")
+
+    assert [unanswered(alert) for alert in stage.alerts] == [[]]
+
+
+def test_alerts_of_the_supervisor_answer_all() -> None:
+    """They come when nothing else does."""
+    unreachable = cluster_unreachable("eu", T0, T0 + 60_000, "no route to host.")
+    stalled = monitor_stalled("eu", T0, T0 + 60_000, "no batch has ended for 60 s.")
+
+    assert (unanswered(unreachable), unanswered(stalled)) == ([], [])
+
+
+@pytest.mark.parametrize("name", sorted(RULE_KEYS))
+def test_who_is_answered_where_nobody_is_named(name: str) -> None:
+    """Never an empty line that looks like a fault of the receiver's."""
+    alert = msgspec.structs.replace(GOOD, name=name, culprits=())
+    body = webhook_body(Notification(id="a", revision=0, alerts=(alert,)), receiver="oncall")
+
+    assert body["alerts"][0]["annotations"]["culprit"] == NOBODY.get(
+        name, "not known: no source that is read tells which member"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(RULE_KEYS))
+def test_every_alert_is_made_by_a_test(name: str) -> None:
+    """So that no rule's words go unread."""
+    texts = [file.read_text() for file in HERE.glob("test_rules_*.py") if file != Path(__file__)]
+    module = RULE_KEYS[name]
+    supervised = name in {"ClusterUnreachable", "MonitorStalled"}
+
+    assert supervised or any(f'"{name}"' in text or f"import {module}" in text for text in texts)

@@ -1,0 +1,218 @@
+"""Misuse of membership on a real cluster, each in a group of its own, and a static restart that is none."""
+
+import contextlib
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from streaming.embedded import demo_clients
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from tests.live.faults import Scene
+from tests.live.stage import Job, Pager, alerts_of, await_that
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+RULES: dict[str, Any] = {"idle_members": {"after": "5s"}}
+STATIC: dict[str, Any] = {
+    "client": "confluent",
+    "session_timeout_ms": 30_000,
+    "max_poll_interval_ms": 60_000,
+}
+_SYNC_GROUP, _OFFSET_COMMIT = 14, 8
+_UNKNOWN_MEMBER_ID = 25
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """Every revision of every alert."""
+    zombie_id: str = ""
+    refused: int = -1
+    """The error that the zombie's commit got."""
+
+    def of(self, group: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the alerts of a group by name."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for one in self.alerts:
+            if one["group"] == group:
+                found.setdefault(one["name"], []).append(one)
+        return found
+
+
+class Zombie(demo_clients.SilentLeader):
+    """A consumer that joins, works, falls silent, and goes on as if nothing had happened."""
+
+    def __init__(self, connection: demo_clients.Connection, group: str) -> None:
+        """Nothing is sent yet."""
+        super().__init__(connection, group, "orders", 6_000)
+
+    @property
+    def member_id(self) -> str:
+        """Return its member id."""
+        return self._member_id
+
+    def work(self) -> None:
+        """Join, assign itself nothing, and commit."""
+        self.join()
+        text = demo_clients._text
+        mine = text(self._group) + struct.pack(">i", self._generation) + text(self._member_id)
+        assignment = struct.pack(">hii", 0, 0, -1)
+        whole = struct.pack(">i", 1) + text(self._member_id) + struct.pack(">i", len(assignment)) + assignment
+        self._connection.ask(_SYNC_GROUP, 1, mine + whole)
+        assert self.commit(1) == 0
+
+    def commit(self, offset: int) -> int:
+        """Commit an offset; returns the error."""
+        text = demo_clients._text
+        body = text(self._group) + struct.pack(">i", self._generation) + text(self._member_id)
+        body += struct.pack(">qi", -1, 1) + text("orders")
+        body += struct.pack(">iiq", 1, 0, offset) + text("")
+        answer = self._connection.ask(_OFFSET_COMMIT, 2, body)
+        (error,) = struct.unpack(">h", answer[-2:])
+        return int(error)
+
+
+def _twins(scene: Scene) -> None:
+    scene.member("twins", "twin-1", instance_id="same", **STATIC)
+    await_that(scene.is_stable("twins", 1), "twins is Stable")
+    time.sleep(1.5)
+    scene.member("twins", "twin-2", instance_id="same", **STATIC)
+
+
+def _calm(scene: Scene) -> Iterator[None]:
+    """A static member crashes and is back within its session; yields in between."""
+    scene.member("calm", "calm-0", instance_id="calm-0", **STATIC)
+    crashing = scene.member("calm", "calm-1", instance_id="calm-1", **STATIC)
+    await_that(scene.is_stable("calm", 2), "calm is Stable")
+    yield
+    crashing.crash()
+    time.sleep(2.0)
+    crashing.start()
+
+
+def _stranger(scene: Scene) -> None:
+    """Somebody commits under the id of an active group, again and again."""
+    for offset in range(3):
+        where = {TopicPartition("orders", 0): OffsetAndMetadata(offset, "", -1)}
+        with contextlib.suppress(Exception):  # it is refused
+            scene.admin.alter_group_offsets("shared", where)
+        time.sleep(1.5)
+
+
+def _play(scene: Scene, story: Story) -> None:
+    with demo_clients.Connection(scene.kafka.bootstrap_servers, "zombie-0") as connection:
+        zombie = Zombie(connection, "zombie")
+        zombie.work()
+        story.zombie_id = zombie.member_id
+        for number in range(2):
+            scene.member("narrow", f"narrow-{number}", topic="narrow")
+            scene.member(
+                "narrow848", f"modern-{number}", client="confluent", protocol="consumer", topic="narrow"
+            )
+        scene.member("shared", "shared-0")
+        calm = _calm(scene)
+        next(calm)
+        _twins(scene)
+        await_that(scene.is_stable("shared", 1), "shared is Stable")
+        await_that(scene.is_stable("narrow", 2), "narrow is Stable")
+        _stranger(scene)
+        next(calm, None)
+        await_that(scene.is_in("zombie", "Empty"), "the zombie was removed")
+        time.sleep(1.0)
+        story.refused = zombie.commit(7)
+    for group, name in (
+        ("twins", "StaticMemberFenced"),
+        ("zombie", "ZombieCommit"),
+        ("shared", "GroupIdCollision"),
+        ("narrow", "IdleMembers"),
+        ("narrow848", "IdleMembers"),
+    ):
+        await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=60)
+    await_that(scene.is_stable("calm", 2), "calm is Stable again")
+    time.sleep(3.0)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder = tmp_path_factory.mktemp("hygiene")
+    with (
+        EmbeddedKafka(folder / "kafka", offsets_partitions=8, heap="384m", rebalance_delay_ms=500) as kafka,
+        Pager() as pager,
+    ):
+        kafka.create_topic("orders", partitions=4)
+        kafka.create_topic("narrow", partitions=1)
+        job = Job(kafka.bootstrap_servers, folder, pager, RULES)
+        scene, seen = Scene(kafka, job, "full"), Story()
+        try:
+            job.start()
+            job.await_ready()
+            _play(scene, seen)
+            seen.alerts = alerts_of(kafka.address)
+            yield seen
+        finally:
+            scene.end()
+            job.stop()
+
+
+def test_two_processes_with_one_instance_id(story: Story) -> None:
+    """Both are named, as the one that was thrown out and the one that holds the id."""
+    (alert, *_) = story.of("twins")["StaticMemberFenced"]
+
+    assert set(story.of("twins")) == {"StaticMemberFenced"}
+    assert alert["summary"] == "Group twins: two processes use one group.instance.id: same."
+    assert {one["client_id"] for one in alert["culprits"]} == {"twin-1", "twin-2"}
+    assert {one["basis"] for one in alert["culprits"]} == {"observed"}
+
+
+def test_a_member_that_was_removed_and_commits(story: Story) -> None:
+    """With its member id, its generation, what it would have committed, and why it was removed."""
+    assert story.refused == _UNKNOWN_MEMBER_ID
+    found = story.of("zombie")
+    (alert,) = found["ZombieCommit"]
+
+    assert set(found) - {"SessionTimeoutImminent"} == {"ZombieCommit", "SessionTimeout"}
+    assert [one["member_id"] for one in alert["culprits"]] == [story.zombie_id]
+    assert f"(member {story.zombie_id}) with generation 1 (orders-0 at 7) refused" in alert["cause"]
+    assert "its session timed out" in alert["cause"]
+
+
+def test_commits_under_the_id_of_an_active_group(story: Story) -> None:
+    """Told from the second on."""
+    (alert,) = story.of("shared")["GroupIdCollision"]
+
+    assert set(story.of("shared")) == {"GroupIdCollision"}
+    assert "without being a member" in alert["summary"]
+
+
+@pytest.mark.parametrize("group", ["narrow", "narrow848"])
+def test_more_members_than_partitions(story: Story, group: str) -> None:
+    """Under the old protocol and the new one."""
+    (alert,) = story.of(group)["IdleMembers"]
+
+    assert set(story.of(group)) == {"IdleMembers"}
+    assert alert["severity"] == "info"
+    assert alert["cause"] == "2 members share 1 partition."
+    assert len(alert["culprits"]) == 1
+
+
+def test_a_static_restart_is_silent(story: Story) -> None:
+    """One replacement, within the session."""
+    assert story.of("calm") == {}
+
+
+def test_nothing_else_is_said(story: Story) -> None:
+    """Of no other group, and of the cluster neither."""
+    assert {one["group"] for one in story.alerts} == {"twins", "zombie", "shared", "narrow", "narrow848"}

@@ -296,8 +296,10 @@ def new_stage() -> Iterator[NewStage]:
 
     yield make
     for stage in made:
+        fired = {alert.id for alert in stage.alerts if not alert.revision}
         for alert in stage.alerts:
-            assert unanswered(alert) == [], alert
+            # What was adopted has the words that a test gave it.
+            assert alert.id not in fired or unanswered(alert) == [], alert
 
 
 def unanswered(alert: Alert) -> list[str]:

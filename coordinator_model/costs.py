@@ -111,7 +111,7 @@ def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
     if state is None:
         state = group.costs = CostState()
     _roll(group, state, turn.at_ms)
-    if state.stable is None:
+    if state.stable is None or turn.at_ms - state.stable.at_ms > ROLL_MS:
         return
     since_ms, again = state.stable.at_ms, 0
     for commit in commits:

@@ -277,6 +277,9 @@ class World:
                 lambda: self.line(on.ShardLoading(epoch=self.sequence)),
                 lambda: self.line(on.ShardUnloaded()),
                 lambda: self.add(CONTROL, on.ShardLed(leader=1, epoch=self.sequence), Source.CONTROL),
+                lambda: self.add(
+                    CONTROL, on.RetentionTold(retention_ms={1: 60_000 * self.sequence}), Source.CONTROL
+                ),
                 lambda: self.line(on.GroupsDeleted(names=", ".join(GROUPS[:2]))),
                 lambda: self.line(
                     on.InstanceFenced(
@@ -385,6 +388,7 @@ def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
         "transitions": [],
         "alerts": [],
         "contradictions": [],
+        "upset": [],
         "divergences": [],
         "answers": [],
     }
@@ -417,6 +421,7 @@ def _add(said: dict[str, Any], outputs: Outputs) -> None:
         one if isinstance(one, tuple) else (one.group, msgspec.to_builtins(one)) for one in outputs.alerts
     ]
     said["contradictions"] += outputs.contradictions
+    said["upset"] += [msgspec.structs.astuple(one) for one in outputs.upset]
     said["divergences"] += [
         (one.kind, one.group, one.broker) for one in outputs.divergences for _ in range(one.count)
     ]

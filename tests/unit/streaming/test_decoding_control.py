@@ -128,9 +128,12 @@ def test_a_contradiction_concerns_the_whole_cluster() -> None:
 
 def test_a_group_upset_by_a_move_concerns_the_whole_cluster() -> None:
     """Who counts them is the cluster's shard."""
-    told = {"group": "g", "rebalanced_ms": 9, "partition": 2, "moved_ms": 7, "came_from": 1, "went_to": 3}
-    decoded = _decode_record(UpsetRecord(at_ms=10, **told))
-    assert _whats(decoded, CLUSTER_SHARD) == [GroupUpset(**told)]
+    record = UpsetRecord(
+        at_ms=10, group="g", rebalanced_ms=9, partition=2, moved_ms=7, came_from=1, went_to=3
+    )
+    decoded = _decode_record(record)
+    upset = GroupUpset(group="g", rebalanced_ms=9, partition=2, moved_ms=7, came_from=1, went_to=3)
+    assert _whats(decoded, CLUSTER_SHARD) == [upset]
     assert set(decoded.cells) == {CLUSTER_SHARD}
 
 

@@ -11,6 +11,7 @@ from coordinator_model.notes import (
     COMMIT,
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_SESSION_TIMEOUT,
@@ -97,9 +98,13 @@ def leave_fenced(turn: Turn, what: on.LeaveAnswered) -> None:
 
 
 def epoch_refused(turn: Turn, what: on.EpochAnswered) -> None:
-    """Note a member of a newer protocol that asks for an instance id that another one holds."""
-    if what.error_code in _EPOCHS:
-        _note_member(turn, what, JOIN if what.asked == 0 else "heartbeat", generation=what.asked)
+    """Note a member of a newer protocol that asks for an instance id that another one holds.
+
+    Kafka: who joins makes the group, so "no such group" tells it that the group is of another type.
+    """
+    joins = what.asked == 0
+    if what.error_code in _EPOCHS or (joins and what.error_code == GROUP_ID_NOT_FOUND):
+        _note_member(turn, what, JOIN if joins else "heartbeat", generation=what.asked)
 
 
 def line_fenced(turn: Turn, what: on.InstanceFenced | on.InstanceRefused) -> None:
@@ -172,6 +177,7 @@ def _note_member(
         connection=what.client.connection,
         holder_id=holder.member_id if holder is not None and is_other else "",
         parked=parked,
+        protocols=(what.protocol,) if isinstance(what, on.EpochAnswered) else (),
     )
     _note(turn, refused)
 

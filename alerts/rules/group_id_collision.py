@@ -26,6 +26,7 @@ from coordinator_model.group import Basis, Group, Member
 from coordinator_model.notes import (
     COMMIT,
     ERROR_NAMES,
+    GROUP_ID_NOT_FOUND,
     INCONSISTENT_GROUP_PROTOCOL,
     JOIN,
     UNKNOWN_MEMBER_ID,
@@ -43,6 +44,8 @@ MEMBERS_MAX = 1_000
 """Larger groups are not searched for parts that have nothing in common."""
 QUICKER = 5
 """Parts whose applications differ as well wait for so much less: a rolling change has one application."""
+
+_DOES_NOT_FIT = frozenset({INCONSISTENT_GROUP_PROTOCOL, GROUP_ID_NOT_FOUND})
 
 _APPLICATION = re.compile(r"[^\W\d_]+")
 
@@ -99,7 +102,7 @@ def _note(situation: Situation) -> bool:
             continue
         if note.operation == COMMIT and note.error_code == UNKNOWN_MEMBER_ID and not note.member_id:
             is_news |= not _is_own(situation.group, note) and _manual(situation, note)
-        elif note.operation == JOIN and note.error_code == INCONSISTENT_GROUP_PROTOCOL:
+        elif note.operation == JOIN and note.error_code in _DOES_NOT_FIT:
             is_news |= _does_not_fit(situation, note)
     return is_news
 
@@ -129,8 +132,11 @@ def _manual(situation: Situation, note: Refused) -> bool:
 def _does_not_fit(situation: Situation, note: Refused) -> bool:
     client, group = sender(note), situation.group
     protocol_type, *assignors = note.protocols or ("",)
-    offers = f"{protocol_type or 'no type'}: {some(assignors) or 'nothing'}"
-    uses = f"{group.protocol_type or group.group_type}: {group.protocol or 'not chosen yet'}"
+    if note.error_code == GROUP_ID_NOT_FOUND:
+        offers, uses = f"a {protocol_type} group", f"as a {group.group_type} group"
+    else:
+        offers = f"{protocol_type or 'no type'}: {some(assignors) or 'nothing'}"
+        uses = f"{group.protocol_type or group.group_type}: {group.protocol or 'not chosen yet'}"
     seen = Sighting(
         kind=PROTOCOL,
         key=f"{note.client_id}\0{note.client_host}",
@@ -250,7 +256,10 @@ def _application(member: Member) -> str:
 
 
 def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]) -> Finding:
-    group, since_ms = situation.group, memory_of(situation).since[APART]
+    group, opened = situation.group, situation.opened(NAME)
+    since_ms = memory_of(situation).since[APART]
+    if opened is not None and opened.aspect != APART:
+        since_ms = min(since_ms, opened.alert.starts_at_ms)
     late = [member for part in parts[1:] for member in part]
     described = [
         f"{some([who_is(member) for member in part])} read{'s' if len(part) == 1 else ''} "

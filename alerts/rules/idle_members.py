@@ -32,7 +32,8 @@ def evaluate(situation: Situation) -> Verdict:
     if not idle:
         memory_of(situation).ends(IDLE)
         return NOTHING if opened is None else Verdict(closing=_closing(situation))
-    since_ms = memory_of(situation).holds(IDLE, situation.now_ms)
+    began_ms = situation.now_ms if opened is None else opened.alert.starts_at_ms
+    since_ms = memory_of(situation).holds(IDLE, began_ms)
     fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
     if opened is None and situation.now_ms < fires_at_ms:
         return Verdict(due_ms=fires_at_ms)

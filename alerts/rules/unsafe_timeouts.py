@@ -63,8 +63,12 @@ def evaluate(situation: Situation) -> Verdict:
     due_ms = min(dues, default=None)
     if told:
         return Verdict(finding=_finding(situation, told), due_ms=due_ms)
-    if situation.opened(NAME) is None or situation.group.state not in _AT_REST:
+    opened = situation.opened(NAME)
+    if opened is None or situation.group.state not in _AT_REST:
         return Verdict(due_ms=due_ms)
+    ends_at_ms = opened.touched_ms + DAY_MS  # what an earlier job saw is not known here
+    if opened.adopted and situation.now_ms < ends_at_ms:
+        return Verdict(due_ms=ends_at_ms if due_ms is None else min(ends_at_ms, due_ms))
     closing = f"Group {situation.group.group}: the timeouts were changed, or made no trouble for a day."
     return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=closing), due_ms=due_ms)
 

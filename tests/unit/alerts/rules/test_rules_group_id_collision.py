@@ -122,6 +122,24 @@ def test_a_join_that_does_not_fit(stage: Stage) -> None:
     )
 
 
+def test_a_group_of_another_type(stage: Stage) -> None:
+    """A share consumer under the id of a classic group is told that there is no such group."""
+    what = on.EpochAnswered(
+        group="orders",
+        protocol="share",
+        member_id="s",
+        asked=0,
+        epoch=-1,
+        error_code=69,
+        arrived_at_ms=T0 + stage.now_ms,
+        client=on.Client(client_id="sharer", host="/10.0.0.7"),
+    )
+    stage.see(what, Source.REQUEST_LOG)
+
+    refused = "join of sharer on 10.0.0.7 (a share group) refused with GROUP_ID_NOT_FOUND"
+    assert f"{refused}; the group runs as a classic group" in stage.told(NAME)[0].cause
+
+
 def test_an_upgrade_with_both_assignors_is_silent(stage: Stage) -> None:
     """Its joins are accepted, whatever they offer."""
     refused_join(stage, error_code=79)

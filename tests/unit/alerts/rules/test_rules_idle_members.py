@@ -1,5 +1,7 @@
 """IdleMembers: members without work, and when that is nobody's business."""
 
+import msgspec
+
 from alerts.alert import AlertStatus, Severity
 from coordinator_model.group import Step
 from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -130,3 +132,20 @@ def test_a_group_that_was_there_before_the_monitor_is_judged_from_its_start(new_
     stage.wait(AFTER_MS)
 
     assert len(stage.told(NAME)) == 1
+
+
+def test_an_alert_of_an_earlier_job_goes_on(new_stage: NewStage) -> None:
+    """Under its id and from its start, or it ends at the first judgement."""
+    stage = new_stage()
+    crowded(stage)
+    stage.wait(AFTER_MS)
+    (alert,) = stage.told(NAME)
+    for partitions, status in ((2, AlertStatus.FIRING), (3, AlertStatus.RESOLVED)):
+        assign(stage, partitions)
+        stage.store(leader="m0")
+        stage.memory = stage.judge.adopt(alert=msgspec.json.encode(alert), memory=None)
+        stage.wait(60_000)
+        (*_, told) = stage.ask(Step(met=True))
+        assert (told.id, told.status) == (alert.id, status)
+        if partitions == 2:
+            assert "no partition for 16 min" in told.summary

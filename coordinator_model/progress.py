@@ -18,7 +18,7 @@ _ROOM_MS = 60_000
 
 
 def note_commits(group: Group, commits: Iterable[Commit]) -> bool:
-    """Fold commits into the tracks before the group takes them in; True if one set an offset back."""
+    """Fold commits into the tracks before the group takes them in; True if the rules must look."""
     went_back = False
     for one in commits:
         if one.offset is not None:

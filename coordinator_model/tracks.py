@@ -16,6 +16,8 @@ WINDOW: Final = 10
 """Commits that make a window, as in Burrow's ``intervals``."""
 TRACKS_MAX: Final = 2_000
 """Partitions followed in one group; of more, those that come later are not judged."""
+FAR: Final = 3
+"""An offset that goes back by more than so many usual steps was set; by less, a commit may have come late."""
 REWIND_KEPT_MS: Final = 600_000
 HABIT_MS: Final = 86_400_000
 """A habit is remembered for one to two days, so that what happens once a day is one."""
@@ -39,6 +41,8 @@ class Rewind(msgspec.Struct, array_like=True):
     the same one; where no end offset was ever told, True."""
     commits: int = 0
     """Commits further on since then, at most ``WINDOW``."""
+    regained: bool = False
+    """The old offset has been reached again, after a rewind that was far."""
 
 
 class Growth(msgspec.Struct, array_like=True):
@@ -160,7 +164,7 @@ def committed(
     steady: int,
     may_abort: bool = False,
 ) -> bool:
-    """Fold in a commit; True if it set the offset back.
+    """Fold in a commit; True if it set the offset back, or proves that one before did.
 
     Args:
         tracks: the group's, whose habits it is held against.
@@ -183,23 +187,36 @@ def committed(
         # It reached the end that was known; whether it reached today's, the next one tells (growth).
         track.behind = UNKNOWN
     if offset > before[0]:
-        _make_good(track, offset)
-        return False
+        return _make_good(track, offset)
     track.growth = None
+    if track.behind < 0 and track.end > offset:
+        track.behind = at
     if not may_abort:
-        highest = before[0] if track.rewind is None else max(before[0], track.rewind.before)
+        open_ = track.rewind is not None and not track.rewind.regained
+        highest = max(before[0], track.rewind.before) if open_ and track.rewind else before[0]
         track.rewind = Rewind(highest, offset, at, track.end < 0)
     return not may_abort
 
 
-def _make_good(track: Track, offset: int) -> None:
-    """Note a commit that goes forward again after a rewind."""
-    if track.rewind is None:
-        return
-    if offset >= track.rewind.before:
-        track.rewind = None
-    else:
-        track.rewind.commits = min(WINDOW, track.rewind.commits + 1)
+def _make_good(track: Track, offset: int) -> bool:
+    """Note a commit that goes forward again after a rewind; True if it proves one."""
+    rewind = track.rewind
+    if rewind is None or rewind.regained:
+        return False
+    rewind.commits = min(WINDOW, rewind.commits + 1)
+    if offset < rewind.before:
+        return False
+    if is_far(track, rewind):
+        # That it could be reached again proves that the partition is the same one.
+        rewind.regained = rewind.confirmed = True
+        return True
+    track.rewind = None
+    return False
+
+
+def is_far(track: Track, rewind: Rewind) -> bool:
+    """Say whether an offset was set back by more than a commit that came late could."""
+    return rewind.before - rewind.offset > FAR * track.records // max(1, track.commits - 1)
 
 
 def _measure(

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from alerts.thresholds import DEFAULTS, Thresholds
 from coordinator_model import tracks as model
-from coordinator_model.tracks import Habit, Track, Tracks, grows
+from coordinator_model.tracks import Habit, Track, Tracks, grows, is_far
 
 COMMITS_MIN: Final = 3
 """Two gaps: one alone is no habit."""
@@ -33,8 +33,6 @@ ENDS_LATE_MS: Final = 60_000
 """An end offset may be told so long after it was reached."""
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
-FAR: Final = 2
-"""An offset that goes back by more than so many usual steps was set; by less, a commit may have come late."""
 REGAINED_MS: Final = 10_000
 LATE_PERCENT: Final = 125
 """Of the usual gap between commits, when the next one should have come."""
@@ -169,21 +167,24 @@ def is_at_rest(part: Part, scene: Scene) -> bool:
 
 def rewinds_at(part: Part) -> int | None:
     """Return from when on a commit below the one before counts as a rewind, None if there is none."""
-    track = part.track
-    if track.rewind is None or not track.rewind.confirmed:
+    track, rewind = part.track, part.track.rewind
+    if rewind is None:
         return None
-    gaps = max(1, track.commits - 1)
-    if track.rewind.before - track.rewind.offset > FAR * track.records // gaps:
-        return track.rewind.at
+    # Ends that change are told soon: no news means that the partition reaches as far as it did.
+    proof = 0 if rewind.confirmed else ENDS_LATE_MS
+    if rewind.regained or is_far(track, rewind):
+        return rewind.at + proof
     # The next commit may make it good, and if that is late itself, the one after it.
-    patience = 0 if track.rewind.commits >= 2 else track.span // gaps * LATE_PERCENT // 100
-    return track.rewind.at + max(REGAINED_MS, patience)
+    gap = track.span // max(1, track.commits - 1)
+    patience = 0 if rewind.commits >= 2 else gap * LATE_PERCENT // 100
+    return rewind.at + max(REGAINED_MS, patience, proof)
 
 
 def status_of(part: Part, scene: Scene) -> Status:
     """Return what is to be said of one partition: the worst that holds, in Burrow's order."""
     rewound = rewinds_at(part)
-    is_rewound = rewound is not None and rewound <= scene.now
+    is_regained = part.track.rewind is not None and part.track.rewind.regained
+    is_rewound = rewound is not None and rewound <= scene.now and not is_regained
     if part.track.end >= 0 and part.lag == 0:
         return Status.OK
     if part.track.end < 0 or part.track.commits == 0:

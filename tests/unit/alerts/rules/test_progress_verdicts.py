@@ -243,6 +243,7 @@ REWINDS = [
     ),
     Case("the end fell: another topic", [*UP, 7], [300] * 5 + [3], 601, UNKNOWN),
     Case("the end is not told yet", [*UP, 7], [300] * 5 + [None], 601, OK),
+    Case("a minute later it has not changed", [*UP, 7], [300] * 5 + [None], 660, REWOUND),
     Case("another topic id", [*UP, 7], [300] * 5 + [5400], 601, UNKNOWN, ids=(1, 1, 1, 1, 1, 2)),
     Case("the same topic id", [*UP, 7], [300] * 5 + [5400], 601, REWOUND, ids=(1,) * 6),
     Case("ends are never told", [*UP, 7], [None] * 6, 601, REWOUND),

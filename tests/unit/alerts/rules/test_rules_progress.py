@@ -271,6 +271,30 @@ def test_a_rewind_is_told_when_the_end_proves_it(new_stage: "NewStage") -> None:
     assert stage.names() == {REWIND}
 
 
+def test_a_seek_that_was_made_good_before_anybody_looked(new_stage: "NewStage") -> None:
+    """A small topic is read again within a second; it was read twice all the same."""
+    stage = stable(new_stage)
+    stage.wait(1_000)
+    commit(stage, 0)
+    stage.wait(1_000)
+    commit(stage, 1_250)
+    assert stage.names() == {REWIND}
+    read(stage, lag=50, times=30)
+    assert len(stage.told(REWIND)) == 1
+
+
+def test_no_news_of_an_end_is_proof_as_well(new_stage: "NewStage") -> None:
+    """A topic into which nothing is written: its end would be told if it had fallen."""
+    stage = stable(new_stage)
+    read(stage, lag=0, times=2)
+    stage.wait(1_000)
+    commit(stage, 0)
+    stage.wait(59_999)
+    assert stage.alerts == []
+    stage.wait(1)
+    assert stage.names() == {REWIND}
+
+
 def test_a_late_commit_that_is_made_good_is_none(new_stage: "NewStage") -> None:
     """A member that lost the partition commits what it read before."""
     stage = stable(new_stage)

@@ -1,0 +1,175 @@
+"""A real cluster: a crash loop and a pause are told apart, a group's story is told, silence loses nothing."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.embedded.jars import JarError, ensure_jars
+from streaming.embedded.kafka import EmbeddedKafka
+from tests.live.faults import Scene
+from tests.live.stage import Job, Page, Pager, alerts_of, await_that
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+LOOP, PAUSE, NIGHT = "loop", "pause", "night-batch"
+QUIET_S = 75
+TURNS = 3
+
+
+@dataclass
+class Story:
+    """What was seen of it."""
+
+    until_ms: int = 0
+    """When the silence ends."""
+    silenced: dict[str, int] = field(default_factory=dict)
+    """As the API told it while it lasted."""
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    pages: list[Page] = field(default_factory=list)
+    by_url: subprocess.CompletedProcess[str] | None = None
+    by_config: subprocess.CompletedProcess[str] | None = None
+    unknown: subprocess.CompletedProcess[str] | None = None
+    over_http: dict[str, Any] = field(default_factory=dict)
+
+
+def _explain(group: str, *way: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "streaming", "explain", "--cluster", "live", "--group", group, *way]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def _config(until_ms: int) -> dict[str, Any]:
+    until = datetime.fromtimestamp(until_ms / 1_000, UTC).isoformat()
+    return {"silences": [{"groups": ["night-.*"], "until": until, "comment": "a batch is being moved"}]}
+
+
+def _go_wrong(scene: Scene) -> None:
+    """One client dies and returns, another's process is stopped and goes on, again and again."""
+    options: dict[str, Any] = {"session_timeout_ms": 6_000, "max_poll_interval_ms": 60_000}
+    loop = [scene.member(LOOP, f"loop-{number}", **options) for number in range(3)]
+    pause = [scene.member(PAUSE, f"pause-{number}", **options) for number in range(2)]
+    night = [scene.member(NIGHT, f"night-{number}", **options) for number in range(2)]
+    await_that(scene.is_stable(LOOP, 3), f"{LOOP} is Stable")
+    await_that(scene.is_stable(PAUSE, 2), f"{PAUSE} is Stable")
+    await_that(scene.is_stable(NIGHT, 2), f"{NIGHT} is Stable")
+    night[1].crash()
+    for _ in range(TURNS):
+        loop[2].crash()
+        pause[1].freeze()
+        await_that(scene.is_stable(LOOP, 2), f"{LOOP} has lost one")
+        await_that(scene.is_stable(PAUSE, 1), f"{PAUSE} has lost one")
+        loop[2].start()
+        pause[1].thaw()
+        await_that(scene.is_stable(LOOP, 3), f"{LOOP} is whole again")
+        await_that(scene.is_stable(PAUSE, 2), f"{PAUSE} is whole again")
+    await_that(scene.is_told(LOOP, "RebalanceStorm"), f"a storm of {LOOP}")
+    await_that(scene.is_told(PAUSE, "RebalanceStorm"), f"a storm of {PAUSE}")
+    await_that(scene.is_told(NIGHT, "SessionTimeout"), f"a member of {NIGHT} was lost")
+
+
+def _ask(job: Job, folder: Path, story: Story) -> None:
+    answer = job.get("/api/v1/alerts?group=" + NIGHT)
+    assert answer is not None
+    story.silenced = answer.json()["silenced"]
+    url = f"http://127.0.0.1:{job.port}"
+    told = job.get(f"/api/v1/groups/live/{LOOP}/explain?since=10m")
+    assert told is not None
+    story.over_http = told.json()
+    story.by_url = _explain(LOOP, "--url", url, "--since", "10m")
+    story.by_config = _explain(PAUSE, "--config", str(folder / "groupwatch.yaml"), "--since", "10m")
+    story.unknown = _explain("nobody", "--url", url)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    try:
+        ensure_jars("broker")
+        ensure_jars("connector")
+    except JarError as error:
+        pytest.skip(f"no jars: {error}")
+    folder, story = tmp_path_factory.mktemp("explain"), Story()
+    with (
+        EmbeddedKafka(folder / "kafka", offsets_partitions=8, rebalance_delay_ms=500, heap="384m") as kafka,
+        Pager() as pager,
+    ):
+        kafka.create_topic("orders", partitions=4)
+        story.until_ms = (time.time_ns() // 1_000_000_000 + QUIET_S) * 1_000
+        rules = {"rebalance_storm": {"rebalances": 4, "window": "2m"}}
+        job = Job(kafka.bootstrap_servers, folder, pager, rules, _config(story.until_ms))
+        scene = Scene(kafka, job, "full")
+        try:
+            job.start()
+            job.await_ready()
+            _go_wrong(scene)
+            _ask(job, folder, story)
+            await_that(lambda: any(page.labels["group"] == NIGHT for page in pager.pages), f"{NIGHT} is told")
+            story.pages = list(pager.pages)
+            story.alerts = alerts_of(kafka.address)
+            yield story
+        finally:
+            scene.end()
+            job.stop()
+
+
+def _storm(story: Story, group: str) -> dict[str, Any]:
+    found = [one for one in story.alerts if (one["name"], one["group"]) == ("RebalanceStorm", group)]
+    return max(found, key=lambda one: one["revision"])
+
+
+def test_a_crash_loop_and_a_pause_are_told_apart(story: Story) -> None:
+    """By the connection: the one that was paused came back over its own."""
+    loop, pause = _storm(story, LOOP), _storm(story, PAUSE)
+
+    assert loop["cause"].startswith("Crash loop: loop-2 on 127.0.0.1 went ")
+    assert pause["cause"].startswith("Pauses: pause-1 on 127.0.0.1 was lost ")
+    assert [one["client_id"] for one in loop["culprits"]] == ["loop-2"]
+    assert [one["client_id"] for one in pause["culprits"]] == ["pause-1"]
+
+
+def test_the_story_is_told_over_http_and_on_the_command_line(story: Story) -> None:
+    """Each loss with its cause and phases, the storm with what to do, and the present."""
+    assert story.by_url is not None
+    assert story.by_config is not None
+    assert (story.by_url.returncode, story.by_config.returncode) == (0, 0), story.by_config.stderr
+    assert "loop is Stable for" in story.by_url.stdout
+    lost = "loop-2 on 127.0.0.1 was removed: no heartbeat for its session timeout."
+    assert story.by_url.stdout.count(lost) == TURNS
+    assert "Alert RebalanceStorm (warning): Group loop rebalanced" in story.by_url.stdout
+    assert "Do: RebalanceStorm: Stop this client until it is fixed" in story.by_url.stdout
+    assert "pause-1 on 127.0.0.1 was removed" in story.by_config.stdout
+    assert "Note:" not in story.by_config.stdout
+    rebalances = [one for one in story.over_http["entries"] if one["kind"] == "rebalance"]
+    assert len(rebalances) >= 2 * TURNS
+    assert all(one["until_ms"] >= one["at_ms"] for one in rebalances)
+
+
+def test_an_unknown_group_is_a_sentence(story: Story) -> None:
+    """And exit 1."""
+    assert story.unknown is not None
+    assert story.unknown.returncode == 1
+    assert "there is no group 'nobody' in cluster 'live'" in story.unknown.stderr
+
+
+def test_silence_loses_nothing(story: Story) -> None:
+    """In the topic and on the page at once, marked; told when the quiet ends, since it still fires."""
+    (alert,) = [one for one in story.alerts if one["group"] == NIGHT and one["name"] == "SessionTimeout"]
+    pages = [page for page in story.pages if page.labels["group"] == NIGHT]
+
+    assert alert["detected_at_ms"] < story.until_ms
+    assert story.silenced[alert["id"]] == story.until_ms
+    assert [page.labels["alertname"] for page in pages] == ["SessionTimeout"]
+    assert pages[0].received_at_ms >= story.until_ms
+
+
+def test_every_page_answers_five_questions(story: Story) -> None:
+    """On the way to a person, no line is empty."""
+    names = ("summary", "cause", "culprit", "cost", "advice")
+    empty = [(page.labels, name) for page in story.pages for name in names if not page.annotations[name]]
+
+    assert empty == []

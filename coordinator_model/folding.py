@@ -82,3 +82,11 @@ def run_key(run: Run) -> tuple[str, str, int, int, int]:
     what = run.seen.what
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     return type(what).__name__, what.member_id, what.generation, what.error_code, run.seen.broker
+
+
+def refusal_key(run: Run) -> tuple[object, ...]:
+    """Return the order of refused commits that are equal but for their senders and offsets."""
+    what = run.seen.what
+    if type(what) is not on.CommitsAnswered or not what.error_code:
+        return ()
+    return what.client.connection, what.client.client_id, what.claims

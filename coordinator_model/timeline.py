@@ -14,7 +14,15 @@ import msgspec
 from coordinator_model import answers, classic, evidence, moves, progress
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
-from coordinator_model.folding import are_quiet, first_times, in_time, is_quiet, run_key, split
+from coordinator_model.folding import (
+    are_quiet,
+    first_times,
+    in_time,
+    is_quiet,
+    refusal_key,
+    run_key,
+    split,
+)
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.modern.writes import gather, tells_end
@@ -181,7 +189,7 @@ class Timeline:
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
         singles = [(max(run.floor_ms, time), run_key(run), time, run) for run in runs for time in run.times]
-        singles.sort(key=lambda one: one[:3])
+        singles.sort(key=lambda one: (*one[:3], refusal_key(one[3])))
         for order_ms, _, time, run in singles:
             if live.slot.due_ms < order_ms:
                 self._fire_before(live, order_ms)

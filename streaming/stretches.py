@@ -13,7 +13,7 @@ from streaming import heartbeat_lines
 from streaming.heartbeat_lines import ClientTexts
 
 Folded = on.Heartbeats | on.CommitsAnswered
-FoldKey = tuple[type[object], str, str, int, int]
+FoldKey = tuple[type[object], str, str, int, int, on.Observation | None]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -109,7 +109,10 @@ class Stretch:
 
     def fold(self, what: Folded, place: Place) -> None:
         """Add to the run of the same member with the same answer."""
-        key = (type(what), what.group, what.member_id, what.generation, what.error_code)
+        refused = what if what.error_code and type(what) is on.CommitsAnswered else None
+        if refused is not None:  # what it says beside the answer is told, so only equals are one run
+            refused = msgspec.structs.replace(refused, times=())
+        key = (type(what), what.group, what.member_id, what.generation, what.error_code, refused)
         fold = self.folds.setdefault(key, Fold())
         fold.times.extend(what.times)
         fold.last, fold.place = what, place

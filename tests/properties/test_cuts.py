@@ -155,7 +155,7 @@ class World:
     def heartbeats(self, group: str) -> None:
         """Append heartbeats of some members with any answer."""
         for name in MEMBERS[: self.chance.randint(1, 3)]:
-            error = self.chance.choice((0, 0, 0, 0, 27, 25))
+            error = self.chance.choice((0, 0, 0, 0, 27, 25, 82))
             beat = on.Heartbeats(
                 group=group,
                 member_id=f"{group}-{name}",
@@ -164,6 +164,22 @@ class World:
                 times=(),
             )
             self.line(beat, request=True)
+            if self.chance.random() < 0.3:
+                self.line(self.commit_answer(group, name), request=True)
+
+    def commit_answer(self, group: str, name: str) -> on.CommitsAnswered:
+        """Return the answer to a commit, mostly a refusal, sometimes of somebody who is no member."""
+        error = self.chance.choice((0, 22, 25, 25, 82))
+        is_stranger = error == 25 and self.chance.random() < 0.3
+        return on.CommitsAnswered(
+            group=group,
+            member_id="" if is_stranger else f"{group}-{name}",
+            generation=-1 if is_stranger else self.generation[group],
+            error_code=error,
+            times=(),
+            client=on.Client(client_id=name, host="/h", connection=name),
+            claims=(("t", 0, self.chance.randint(0, 1)),) if error else (),
+        )
 
     def commit(self, group: str) -> None:
         """Append a commit or its tombstone."""
@@ -368,8 +384,8 @@ def fold(records: list[Seen]) -> list[Seen]:
             flush()
         elif seen.broker >= 0:
             heard.setdefault((seen.broker, seen.source), []).append(seen)
-        if isinstance(what, on.Heartbeats):
-            key = (seen.broker, what.group, what.member_id, what.generation, what.error_code, seen.backlog)
+        if isinstance(what, on.Heartbeats | on.CommitsAnswered):
+            key = (type(what), seen.broker, what, seen.backlog)
             runs.setdefault(key, []).append(seen)
         else:
             folded.append(seen)

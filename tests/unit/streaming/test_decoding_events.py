@@ -337,6 +337,25 @@ def test_commits_are_folded() -> None:
     ]
 
 
+def test_refused_commits_of_other_offsets_are_not_folded() -> None:
+    """What is told of them must not depend on what stood beside them in a batch."""
+    line = (
+        'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":8,"requestApiVersion":8,'
+        '"correlationId":1,"clientId":"cA"},'
+        '"request":{"groupId":"g","generationIdOrMemberEpoch":4,"memberId":"m","topics":'
+        '[{"name":"t","partitions":[{"partitionIndex":0,"committedOffset":5}]}]},'
+        '"response":{"topics":[{"name":"t","partitions":[{"partitionIndex":0,"errorCode":22}]}]}}'
+    )
+    other = line.replace('"committedOffset":5', '"committedOffset":6')
+    result = decoded(row(line, 1, AT), row(other, 2, AT + 9), row(line, 3, AT + 20))
+
+    told = [what for what in said(result, shard_of("g", SHARDS)) if isinstance(what, on.CommitsAnswered)]
+    assert sorted((what.claims, what.times) for what in told) == [
+        ((("t", 0, 5),), (AT, AT + 20)),
+        ((("t", 0, 6),), (AT + 9,)),
+    ]
+
+
 def test_bad_rows_are_counted() -> None:
     """What cannot be read is counted by reason, exactly, with one bounded sample."""
     broken = b"\xff" * 1000

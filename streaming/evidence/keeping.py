@@ -41,7 +41,9 @@ JOURNAL_RETRY_S = 15.0
 UNUSED_RETRY_S = 120.0
 """The same where evidence is not configured."""
 LAST_TRIES = 3
-_STOP_S = 30.0
+LAST_PAUSE_S = 1.0
+_STOP_S = 12.0
+"""What is not back by then is left to the next start: a service manager's patience has an end."""
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +144,7 @@ class EvidenceKeeper:
         self._stopping.set()
 
     def stop(self) -> None:
-        """Return when everything is put back that can be, or after half a minute."""
+        """Return when everything is put back that can be, or after 12 s."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=_STOP_S)
@@ -158,9 +160,10 @@ class EvidenceKeeper:
         try:
             while not self._stopping.is_set() and not self._is_done:
                 self._stopping.wait(self._try())
-            for _ in range(LAST_TRIES):
+            for attempt in range(LAST_TRIES):
                 if self._is_done or not self._is_loaded:
                     break
+                time.sleep(LAST_PAUSE_S * (attempt > 0))
                 self._try(stopping=True)
         finally:
             self._close()

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -422,3 +423,74 @@ def test_the_thread_starts_and_ends(world: World) -> None:
     life.keeper.stop()
     assert world.level() == "WARN"
     assert life.keeper.is_alive  # its work is done
+
+
+class Fate:
+    """What happens to a world, drawn by chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.world = World()
+        self.terms = TERMS._replace(brokers=self.chance.choice((1, 2)))
+        self.meant = {broker: dict(own) for broker, own in self.world.own.items()}
+        """Broker -> the loggers' levels as the operator wants them."""
+        self.life = Life(self.world, self.terms)
+        self._revision = 0
+
+    def strike(self) -> None:
+        """Let one thing happen, then some time pass."""
+        acts = (self._alert, self._move, self._operate, self._crash, self._outage, self._refusal)
+        self.chance.choice(acts)()
+        try:
+            self.life.look(self.chance.choice((500, 5_000, MINUTE, 40 * MINUTE)))
+        except Crash:
+            self.life = Life(self.world, self.terms)
+
+    def _alert(self) -> None:
+        self._revision += 1
+        status = self.chance.choice(list(AlertStatus))
+        self.life.alert(self.chance.choice("gh"), self._revision, status=status)
+
+    def _move(self) -> None:
+        self.world.coordinator[self.chance.choice("gh")] = self.chance.choice((1, 2))
+
+    def _operate(self) -> None:
+        broker = self.chance.choice((1, 2))
+        levels = ["WARN", "INFO", "TRACE", ""]
+        known = [*self.life.keeper._raising.raised(), *self.world.read().values()]
+        if all(one.back_at_ms is not None for one in known if one.broker == broker):
+            levels.append("DEBUG")  # while it is, or may be, raised, nobody could tell it from ours
+        level = self.chance.choice(levels)
+        self.meant[broker] = {LOGGER: level} if level else {}
+        self.world.own[broker] = dict(self.meant[broker])
+
+    def _crash(self) -> None:
+        self.world.crash_at = self.world.changes + self.chance.randint(1, 2)
+
+    def _outage(self) -> None:
+        self.world.failing ^= {self.chance.choice(("levels", "set", "write"))}
+
+    def _refusal(self) -> None:
+        self.world.refused = {} if self.world.refused else {self.chance.choice(("levels", "set")): "no"}
+
+    def calm_down(self) -> None:
+        """Everything answers again, and groupwatch stops."""
+        self.world.failing.clear()
+        self.world.refused.clear()
+        self.world.crash_at = -1
+        self.life.look(MINUTE)
+        self.life.keeper.look(stopping=True)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_happens_the_operator_gets_what_he_wants(seed: int) -> None:
+    """Alerts, moves, refusals, outages, crashes and the operator's own hand, in any order and at any time."""
+    fate = Fate(seed)
+    world = fate.world
+    for _ in range(60):
+        fate.strike()
+        ours = [b for b, own in world.own.items() if own != fate.meant[b] and world.level(b) == "DEBUG"]
+        assert len(ours) <= fate.terms.brokers
+    fate.calm_down()
+    wanted = [{**world.above, **own}.get(LOGGER, "INFO") for own in fate.meant.values()]
+    assert [world.level(broker) for broker in fate.meant] == wanted

@@ -72,6 +72,7 @@ def test_they_end_by_quiet(stage: Stage) -> None:
     for _ in range(20):
         manual(stage)
         stage.wait(5_000)
+    assert stage.names() == {NAME}
     stage.wait(QUIET_MS)
 
     assert [alert.status for alert in stage.told(NAME)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
@@ -235,5 +236,10 @@ def test_a_rebalance_in_between_neither_ends_nor_restarts_it(new_stage: NewStage
     reads(stage, "m2", "orders")
     stage.rebalance()
     stage.wait(45_000)
-
     assert len(stage.told(NAME)) == 1
+
+    stage.join("m3", client="app-4")
+    reads(stage, "m3", "orders")
+    stage.wait(5_000)
+    stage.rebalance()
+    assert all(alert.status is AlertStatus.FIRING for alert in stage.told(NAME))

@@ -142,6 +142,19 @@ def test_one_line_and_one_record_are_one_replacement(new_stage: NewStage) -> Non
     assert "instance i0 was replaced 3 times" in alert.summary
 
 
+def test_the_topic_alone_tells_replacements(new_stage: NewStage) -> None:
+    """The same generation is written again and again, with another member id for one instance id."""
+    stage = new_stage(info=False)
+    static(stage)
+    for old, new in pairwise(("i0-a", "i0-b", "i0-c", "i0-d")):
+        stage.wait(20_000)
+        replace(stage, old, new)
+
+    (alert,) = stage.told(NAME)
+    assert "instance i0 was replaced 3 times in 40 s" in alert.summary
+    assert {one.basis for one in alert.culprits} == {"inferred"}
+
+
 def test_replacements_far_apart_are_restarts(new_stage: NewStage) -> None:
     """Three within a day, none of them near another."""
     stage = new_stage()
@@ -229,6 +242,32 @@ def test_a_member_that_was_stopped_for_long_is_no_restart(new_stage: NewStage) -
     stage.wait(30 * 60_000)
     stage.join("i0-b", instance="i0", client="app-0", host="/10.0.0.0")
     stage.rebalance()
+
+    assert not stage.told(NAME)
+
+
+def test_members_that_are_stopped_again_and_again_are_no_restarts(new_stage: NewStage) -> None:
+    """Five minutes at a time, twice: somebody works on them."""
+    stage = new_stage()
+    static(stage)
+    for old, new in pairwise(("i0-a", "i0-b", "i0-c")):
+        stage.time_out(old)
+        stage.rebalance()
+        stage.wait(5 * 60_000)
+        stage.join(new, instance="i0", client="app-0", host="/10.0.0.0")
+        stage.rebalance()
+        stage.wait(60_000)
+
+    assert not stage.told(NAME)
+
+
+def test_the_window_is_configured(new_stage: NewStage) -> None:
+    """Three replacements in two minutes are none too many for a window of one."""
+    stage = new_stage({"static_member_fenced": {"window_ms": 60_000}})
+    static(stage)
+    for old, new in pairwise(("i0-a", "i0-b", "i0-c", "i0-d")):
+        replace(stage, old, new)
+        stage.wait(40_000)
 
     assert not stage.told(NAME)
 

@@ -159,6 +159,20 @@ def test_quick_join_phases_are_silent(new_stage: NewStage) -> None:
     assert not stage.alerts
 
 
+def test_the_first_join_phase_waits_for_others(new_stage: NewStage) -> None:
+    """The coordinator's initial delay is nobody's slowness."""
+    stage = new_stage()
+    for turn in range(3):
+        stage.join(f"m{turn}", poll_ms=3_500)
+        stage.rebalance(join_ms=3_000)
+        stage.wait(20 * 60_000)
+        stage.leave(f"m{turn}")
+        stage.rebalance()
+        stage.wait(20 * 60_000)
+
+    assert not stage.told(NAME)
+
+
 @pytest.mark.parametrize(
     ("changed", "name"), [({"session_ms": 10_000}, "session"), ({"poll_ms": 900_000}, "max.poll")]
 )

@@ -512,11 +512,11 @@ def test_silences_and_maintenance_are_read() -> None:
         ("silences: [{groups: x, until: soon}]", "silences[0].until: 'soon' is no time"),
         ("silences: [{from: 2026-11-22, until: 2026-11-21}]", "silences[0]: until must be later than from"),
         ("silences: [{clusters: [b]}]", "silences[0].clusters: there is no cluster 'b'"),
-        ("silences: [{groups: '('}]", "silences[0].groups[0]: '(' is no regular expression"),
+        ("silences: [{groups: ['(']}]", "silences[0].groups[0]: '(' is no regular expression"),
         ("maintenance: [{from: 25:00, to: 3:00}]", "maintenance[0].from: 1500 is no time of day"),
         ("maintenance: [{from: 3:00, to: 3:00}]", "maintenance[0]: from and to are the same time"),
         ("maintenance: [{from: 3:00}]", "maintenance[0].to: is required"),
-        ("maintenance: [{days: funday, from: 3:00, to: 4:00}]", "maintenance[0].days[0]: 'funday' is no day"),
+        ("maintenance: [{days: [funday], from: 3:00, to: 4:00}]", "maintenance[0].days[0]: 'funday' is no day"),
         (
             "maintenance: [{from: 3:00, to: 4:00, timezone: Mars}]",
             "maintenance[0].timezone: 'Mars' is no time",

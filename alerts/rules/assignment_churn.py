@@ -1,14 +1,14 @@
 """AssignmentChurn: rebalances move many more partitions than they need to.
 
 Counted are rebalances that nothing explains (``storm_history``): a rolling restart moves everything
-twice, and is over.  What each moved is held against what Kafka's sticky assignor would have moved.  It
-is silent while RebalanceStorm fires: then the storm is the story, and tells the same cost.
+twice, and is over.  What each moved is held against what Kafka's sticky assignor would have moved.
+While RebalanceStorm fires it is held back (``inhibition``): the storm tells the same cost.
 """
 
 from collections.abc import Sequence
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules import rebalance_costs, rebalance_storm, storm_history
+from alerts.rules import rebalance_costs, storm_history
 from alerts.rules.situation import NOTHING, CostEntry, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.assignors import ASSIGNORS, kept
@@ -39,11 +39,10 @@ def evaluate(situation: Situation) -> Verdict:
             return NOTHING
         return Verdict(closing=_closing(situation, opened.alert.starts_at_ms))
     over_ms = churning[-1].ended_ms + rule.window_ms
-    if opened is None and (finished is None or situation.opened(rebalance_storm.NAME) is not None):
-        return NOTHING
     if opened is not None:
         return Verdict(due_ms=over_ms)
-    assert finished is not None  # noqa: S101 - else it returned above
+    if finished is None:
+        return NOTHING
     return Verdict(finding=_finding(situation, churning, finished), due_ms=over_ms)
 
 

@@ -377,7 +377,7 @@ def test_the_throughput_before_is_that_of_the_last_minutes() -> None:
     play.commit(0, {0: 0})
     play.rebalance(1_000, {"a": (0,)})
     for minute in range(1, 61):
-        play.commit(minute * 60_000, {0: minute * (60 if minute <= 30 else 6_000)})
+        play.commit(minute * 60_000, {0: minute if minute <= 30 else (minute - 30) * 6_000})
     cost = play.rebalance(3_601_000, {"a": (0,)})
 
     assert cost.rate_before == 100.0

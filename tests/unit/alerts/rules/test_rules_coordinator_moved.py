@@ -66,18 +66,28 @@ class Cluster:
             self.alerts += [one for one in self.mirror.advance(T0 + at_ms) if isinstance(one, Alert)]
 
     def rebalance(
-        self, at_ms: int, group: str, kind: CauseKind, generation: int, *, broker: int = 1, to: int = 0
+        self,
+        at_ms: int,
+        group: str,
+        kind: CauseKind,
+        generation: int,
+        *,
+        broker: int = 1,
+        empties: bool = False,
     ) -> None:
         """A group goes once around, or begins to."""
         shard = shard_of(group, SHARDS)
         member = f"{group}-m"
-        if generation == 0:
+        if kind is CauseKind.MEMBER_JOINED:
             self.line(at_ms, shard, on.MemberJoined(group=group, member_id=member), broker)
         reason = on.Reason(kind=str(kind), text="", member_ids=(member,))
         self.line(
             at_ms, shard, on.RebalanceStarted(group=group, generation=generation, reason=reason), broker
         )
         after = generation + 1
+        if empties:
+            self.line(at_ms + 100, shard, on.GroupEmptied(group=group, generation=after), broker)
+            return
         self.line(
             at_ms + 100, shard, on.JoinPhaseEnded(group=group, generation=after, member_count=1), broker
         )
@@ -153,6 +163,21 @@ def test_rebalances_for_other_reasons_are_not_the_moves(kind: CauseKind, at_ms: 
     if at_ms < MINUTE:
         cluster.move(MINUTE + 30_000)
     cluster.wait(MINUTE, 4 * MINUTE)
+
+    assert cluster.told() == []
+
+
+def test_services_that_start_after_a_move_are_not_upset() -> None:
+    """Their groups were empty: whoever coordinates, they begin."""
+    cluster = Cluster()
+    for group in GROUPS:
+        left = on.MemberLeft(group=group, member_id=f"{group}-m")
+        cluster.line(MINUTE + 100, shard_of(group, SHARDS), left)
+        cluster.rebalance(MINUTE + 100, group, CauseKind.MEMBER_LEFT, 1, empties=True)
+    cluster.move(MINUTE + 10_000)
+    for group in GROUPS:
+        cluster.rebalance(MINUTE + 20_000, group, CauseKind.MEMBER_JOINED, 2, broker=2)
+    cluster.wait(MINUTE, 3 * MINUTE)
 
     assert cluster.told() == []
 

@@ -2,12 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from alerts.alert import AlertStatus, Severity
-from alerts.rules.rebalance_costs import partition_time
+from alerts.rules.rebalance_costs import note, partition_time, since
+from alerts.rules.situation import GroupMemory, Situation
+from alerts.thresholds import Thresholds
 from coordinator_model import observations as on
 from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber
+from coordinator_model.cost_parts import RebalanceCost, StepCost
+from coordinator_model.group import Group, Step
+from coordinator_model.judging import Evidence
 from coordinator_model.observations import Source
 from coordinator_model.snapshot import Moved
 
@@ -252,6 +258,35 @@ def test_churn_resolves_when_the_window_has_passed(new_stage: "NewStage") -> Non
 
     assert [alert.status for alert in stage.told(CHURN)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
     assert stage.memory is None or stage.due_ms is None or stage.due_ms > T0 + stage.now_ms
+
+
+def test_both_steps_of_a_cooperative_rebalance_are_one() -> None:
+    """The second adds to the first; a step of which something is not known makes the sum unknown."""
+    memory = GroupMemory()
+    first = RebalanceCost(started_ms=0, ended_ms=2_000, join_ms=1_500, sync_ms=500, partition_ms=0, moved=2)
+    second = msgspec.structs.replace(
+        first, started_ms=3_000, ended_ms=3_600, join_ms=100, partition_ms=900, moved=1, second_step=True
+    )
+    for cost in (first, second):
+        situation = Situation(
+            group=Group(group="orders"),
+            step=Step(cost=StepCost(finished=cost)),
+            now_ms=cost.ended_ms,
+            evidence=Evidence(
+                info_live=True,
+                requests_live=False,
+                offsets_enabled=True,
+                requests_heard_ms=-1,
+                live_since_ms=0,
+            ),
+            thresholds=Thresholds(),
+            memory=memory,
+        )
+        note(situation)
+
+    (entry,) = since(memory, 0)
+    assert (entry.started_ms, entry.ended_ms, entry.join_ms, entry.partition_ms) == (0, 3_600, 1_600, 900)
+    assert (entry.moved, entry.least) == (3, -1)
 
 
 @pytest.mark.parametrize(

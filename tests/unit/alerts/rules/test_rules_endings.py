@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
+from alerts.rules import RuleJudge
 from alerts.rules.group_deleted import is_ephemeral
 from coordinator_model import observations as on
+from coordinator_model.capture import Mirror
 from coordinator_model.group import Step
 from coordinator_model.observations import Source
 from coordinator_model.progress import note_ends
@@ -156,6 +158,17 @@ def test_a_group_that_nobody_used_for_long_is_no_loss(new_stage: "NewStage") -> 
 def test_names_made_for_one_run(name: str, ephemeral: bool) -> None:
     """Nobody comes back to the offsets of a console consumer."""
     assert is_ephemeral(name) is ephemeral
+
+
+def test_a_console_consumer_that_is_deleted_is_no_loss(new_stage: "NewStage") -> None:
+    """Nobody will come back under that name."""
+    stage = new_stage()
+    use_and_leave(stage)
+    stage.group = msgspec.structs.replace(stage.group, group="console-consumer-77")
+    delete(stage)
+    stage.wait(MINUTE)
+
+    assert DELETED not in stage.names()
 
 
 def test_a_deletion_resolves_after_ten_minutes(new_stage: "NewStage") -> None:
@@ -313,6 +326,8 @@ def test_groups_in_use_and_groups_without_offsets_expire_nothing(new_stage: "New
     used.evidence = TOLD
     used.start(1)
     commit(used)
+    used.join("m9")
+    used.rebalance()
     used.wait(8 * DAY)
     idle = new_stage()
     idle.evidence = TOLD
@@ -345,6 +360,41 @@ def test_the_retention_told_later_changes_the_time(new_stage: "NewStage") -> Non
     stage.ask(Step(met=True))
 
     assert one(stage.told(EXPIRING)).severity is Severity.WARNING
+
+
+def test_a_shard_that_learns_of_a_shorter_retention_looks_at_its_groups_again() -> None:
+    """The probe's answer comes in band, after groups were judged by the default."""
+    mirror = Mirror(
+        cluster="eu", shard_count=1, settings=b"{}", judge=RuleJudge(), feeds=0, offsets=True, strict=True
+    )
+    told: list[Alert] = []
+
+    def seen(what: on.AnyObservation, source: Source, at_ms: int) -> None:
+        one_seen = on.Seen(
+            at_ms=T0 + at_ms,
+            source=source,
+            partition=0,
+            offset=at_ms,
+            index=0,
+            broker=-1,
+            recorded_at_ms=T0 + at_ms,
+            backlog=False,
+            what=what,
+        )
+        mirror.feed({0: [one_seen]})
+
+    def wait(until_ms: int) -> None:
+        told.extend(one for one in mirror.advance(T0 + until_ms) if isinstance(one, Alert))
+
+    wait(0)
+    commits = (on.Commit("t", 0, 5, T0 + 1_000),)
+    seen(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
+    wait(2 * HOUR)
+    seen(on.RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
+    assert told == []
+    wait(2 * HOUR + 2_000)
+
+    assert [(alert.name, alert.severity) for alert in told] == [(EXPIRING, Severity.WARNING)]
 
 
 def test_names_for_one_run_are_left_alone(new_stage: "NewStage") -> None:

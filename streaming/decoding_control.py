@@ -151,6 +151,8 @@ class EndsRecord(_Record, tag="ends", kw_only=True):
     """End offsets as the brokers told them at ``at_ms``, for the groups that they are news to."""
 
     groups: list[GroupEnds]
+    since_ms: int = -1
+    """Since when the brokers have answered without a pause."""
 
 
 ControlRecord = (
@@ -237,20 +239,30 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
         settings = Settings(settings=canonical(record.settings))
         yield from ((shard, settings) for shard in _everyone(shard_count))
     elif isinstance(record, AdoptRecord):
-        for alert in record.alerts:
-            group = _ALERT_GROUP.decode(alert).group
-            shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
-            yield shard, Adopted(group=group, alert=bytes(alert))
+        yield from _adopted(record, shard_count)
     elif isinstance(record, ContradictedRecord | UpsetRecord):
         yield CLUSTER_SHARD, _of_shard(record)
-    elif isinstance(record, GroupsRecord):
-        for answer in record.groups:
-            yield shard_of(answer.group, shard_count), _described(record, answer)
-    elif isinstance(record, EndsRecord):
-        for one in record.groups:
-            yield shard_of(one.group, shard_count), EndsTold(group=one.group, ends=one.ends)
+    elif isinstance(record, GroupsRecord | EndsRecord):
+        yield from _of_groups(record, shard_count)
     else:
         yield from _of_cluster(record, shard_count)
+
+
+def _adopted(record: AdoptRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    for alert in record.alerts:
+        group = _ALERT_GROUP.decode(alert).group
+        shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
+        yield shard, Adopted(group=group, alert=bytes(alert))
+
+
+def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    if isinstance(record, GroupsRecord):
+        for answer in record.groups:
+            yield shard_of(answer.group, shard_count), _described(record, answer)
+        return
+    for one in record.groups:
+        ends = EndsTold(group=one.group, ends=one.ends, since_ms=record.since_ms)
+        yield shard_of(one.group, shard_count), ends
 
 
 def _of_shard(record: ContradictedRecord | UpsetRecord) -> AnyObservation:

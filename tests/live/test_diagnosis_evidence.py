@@ -8,19 +8,29 @@ from typing import Any
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.structs import TopicPartition
 
 from coordinator_model.cluster import REQUEST_LOGGER
+from coordinator_model.hashing import shard_of
 from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.evidence.journal import Journal
 from streaming.evidence.switching import Switch
 from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that
+from tests.live.stage import Job, Pager, alerts_of, await_that, lines_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 RAISED_S, EVERY_S, SILENT_S = 25, 45, 10
-CALM: dict[str, Any] = {"session_timeout_ms": 15_000, "heartbeat_interval_ms": 4_000}
+PARTITIONS = 8
+STUCK, LATE = "stuck", "late"
+CALM = next(
+    name
+    for name in map("calm-{}".format, range(PARTITIONS**2))
+    if shard_of(name, PARTITIONS) not in {shard_of(STUCK, PARTITIONS), shard_of(LATE, PARTITIONS)}
+)
+"""A group of a shard of which no log has told anything since the monitor's start."""
+AT_EASE: dict[str, Any] = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 3_000}
 PATIENT: dict[str, Any] = {"session_timeout_ms": 30_000, "max_poll_interval_ms": 300_000}
 
 
@@ -83,19 +93,33 @@ class Stage:
         return entry.back_at_ms is None
 
 
+def _settle(stage: Stage) -> None:
+    """A level that the operator chose, and a group at rest, of which the log that we read tells nothing."""
+    stage.set_level("INFO")
+    for number in range(2):
+        stage.scene.member(CALM, f"calm-{number}", **AT_EASE)
+    await_that(stage.scene.is_stable(CALM, 2), f"{CALM} is Stable")
+    await_that(
+        lambda: any(
+            "Assignment received from leader" in line.message and CALM in line.message
+            for line, _ in lines_of(stage.kafka.address)
+        ),
+        f"the lines about {CALM} are shipped",
+    )
+    partitions = [TopicPartition("groupwatch-events", number) for number in range(4)]
+    stage.scene.admin.delete_records(dict.fromkeys(partitions, -1))
+
+
 def _get_into_trouble(stage: Stage) -> None:
     scene = stage.scene
+    late = [scene.member(LATE, f"late-{number}", max_poll_interval_ms=300_000) for number in range(2)]
+    scene.silent_leader(STUCK, "stuck-leader")
+    await_that(scene.is_in(STUCK, "CompletingRebalance"), "stuck waits for its leader")
+    await_that(scene.is_stable(LATE, 2), "late is Stable")
     for number in range(2):
-        scene.member("calm", f"calm-{number}", **CALM)
-        late = scene.member("late", f"late-{number}", max_poll_interval_ms=300_000)
-    scene.silent_leader("stuck", "stuck-leader")
-    await_that(scene.is_in("stuck", "CompletingRebalance"), "stuck waits for its leader")
-    await_that(scene.is_stable("calm", 2), "calm is Stable")
-    await_that(scene.is_stable("late", 2), "late is Stable")
-    for number in range(2):
-        scene.member("stuck", f"stuck-{number}", request_timeout_ms=6_000, **PATIENT)
-    late.stall()
-    scene.member("late", "late-2", max_poll_interval_ms=300_000)
+        scene.member(STUCK, f"stuck-{number}", request_timeout_ms=6_000, **PATIENT)
+    late[1].stall()
+    scene.member(LATE, "late-2", max_poll_interval_ms=300_000)
 
 
 def _seek_evidence(stage: Stage) -> None:
@@ -103,9 +127,9 @@ def _seek_evidence(stage: Stage) -> None:
     stage.await_level("DEBUG")
     began = time.monotonic()
     await_that(
-        stage.is_blamed("stuck", "StuckCompletingRebalance", "stuck-leader", "observed"), "leader observed"
+        stage.is_blamed(STUCK, "StuckCompletingRebalance", "stuck-leader", "observed"), "leader observed"
     )
-    await_that(stage.is_blamed("late", "StuckPreparingRebalance", "late-1", "inferred"), "late-1 is awaited")
+    await_that(stage.is_blamed(LATE, "StuckPreparingRebalance", "late-1", "inferred"), "late-1 is awaited")
     stage.await_level("INFO")
     stage.story.raised_s = time.monotonic() - began
     time.sleep(SILENT_S + 3)
@@ -136,7 +160,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         pytest.skip(f"no jars: {error}")
     folder = tmp_path_factory.mktemp("evidence")
     cluster = EmbeddedKafka(
-        folder / "kafka", offsets_partitions=4, rebalance_delay_ms=500, request_log=False, heap="384m"
+        folder / "kafka",
+        offsets_partitions=PARTITIONS,
+        rebalance_delay_ms=500,
+        request_log=False,
+        heap="384m",
     )
     with cluster as kafka, Pager() as pager:
         kafka.create_topic("orders", partitions=4)
@@ -154,7 +182,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         job = Job(kafka.bootstrap_servers, folder, pager, rules, {"clusters": [watched]})
         stage = Stage(kafka, job)
         try:
-            stage.set_level("INFO")
+            _settle(stage)
             job.start()
             job.await_ready()
             _get_into_trouble(stage)
@@ -179,7 +207,7 @@ def test_the_level_goes_up_for_a_while_and_comes_back(story: Story) -> None:
 
 def test_the_alert_is_told_again_with_the_culprit_that_was_found(story: Story) -> None:
     """What was a guess or a list of candidates in quiet mode is known now, under the same id."""
-    for group, name, basis in (("stuck", "stuck-leader", "observed"), ("late", "late-1", "inferred")):
+    for group, name, basis in ((STUCK, "stuck-leader", "observed"), (LATE, "late-1", "inferred")):
         first, *later = _told(story, group)
         assert first["revision"] == 0
         assert [(one["client_id"], one["basis"]) for one in first["culprits"]] != [(name, basis)]
@@ -193,8 +221,8 @@ def test_the_alert_is_told_again_with_the_culprit_that_was_found(story: Story) -
 def test_nobody_is_alarmed_by_the_switching(story: Story) -> None:
     """No source is silent and no member about to be expelled, on or off."""
     assert {(one["group"], one["name"]) for one in story.alerts} == {
-        ("stuck", "StuckCompletingRebalance"),
-        ("late", "StuckPreparingRebalance"),
+        (STUCK, "StuckCompletingRebalance"),
+        (LATE, "StuckPreparingRebalance"),
     }
 
 

@@ -3,12 +3,14 @@
 Three signs: commits without membership under the id of an active group; members that have no topic in
 common, for long; joins refused because their assignors or protocol do not fit.  Different clients that
 read the same topics are one service in several forms (blue and green, an old and a new version), and
-mean to share.
+mean to share.  One application whose consumers read different topics from the same hosts is told at
+info: it makes itself rebalance more than it needs to.
 """
 
 import re
+from collections.abc import Callable
 
-from alerts.alert import Culprit
+from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, name_of, sender
@@ -240,19 +242,30 @@ def _apart_ms(situation: Situation, parts: list[list[Member]] | None) -> int | N
 
 def _after_ms(situation: Situation, parts: list[list[Member]]) -> int:
     after_ms = situation.thresholds.group_id_collision.after_ms
-    applications = [{_application(member) for member in part} for part in parts]
+    return after_ms // QUICKER if _differ(parts, _application) else after_ms
+
+
+def _differ(parts: list[list[Member]], what: Callable[[Member], str]) -> bool:
+    """Say whether no two parts have a value in common; what is not known may be the same."""
     seen: set[str] = set()
-    for names in applications:
-        if not seen.isdisjoint(names):
-            return after_ms
-        seen |= names
-    return after_ms // QUICKER
+    for part in parts:
+        values = {what(member) for member in part}
+        if "" in values or not seen.isdisjoint(values):
+            return False
+        seen |= values
+    return True
 
 
 def _application(member: Member) -> str:
     """Return the word that a client id begins with: "orders-7" and "orders-blue" are one application."""
     found = _APPLICATION.search(member.client_id)
     return found[0].lower() if found else ""
+
+
+def _severity_apart(situation: Situation, parts: list[list[Member]]) -> Severity:
+    """Return the configured severity, or info where it may be one application with several consumers."""
+    strangers = _differ(parts, _application) or _differ(parts, lambda member: member.client_host)
+    return situation.thresholds.group_id_collision.severity if strangers else Severity.INFO
 
 
 def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]) -> Finding:
@@ -268,15 +281,15 @@ def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]
     ]
     return Finding(
         starts_at_ms=since_ms,
-        severity=situation.thresholds.group_id_collision.severity,
-        summary=f"Group {group.group} is used by {len(parts)} applications that have no topic in common, for "
-        f"{span(situation.now_ms - since_ms)}: {'; '.join(described[:3])}.",
+        severity=_severity_apart(situation, parts),
+        summary=f"Group {group.group} is used by {len(parts)} sets of consumers that have no topic in common, "
+        f"for {span(situation.now_ms - since_ms)}: {'; '.join(described[:3])}.",
         cause=f"{times(len(late), 'member')} with other topics joined the group of {who_is(parts[0][0])}.",
         culprits=culprits_equally(late[:CULPRITS_MAX], Basis.OBSERVED),
         evidence=(*(f"{one}." for one in described[:EVIDENCE_MAX]), *_evidence(told)),
-        cost="Each deployment, crash or slow record of one application makes the other rebalance and stop "
-        "as well.",
-        advice="Give each application a group.id of its own; start the new group at the old one's offsets.",
+        cost="Each deployment, crash or slow record of one makes the others rebalance and stop as well.",
+        advice="Give each application, or each consumer of one application that reads other topics, a "
+        "group.id of its own; start the new group at the old one's offsets.",
         culprit_keys=_keys(culprits_equally(late, Basis.OBSERVED)),
         aspect=APART,
     )

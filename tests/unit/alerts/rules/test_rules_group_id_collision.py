@@ -2,7 +2,7 @@
 
 import pytest
 
-from alerts.alert import AlertStatus
+from alerts.alert import AlertStatus, Severity
 from alerts.rules.events import QUIET_MS
 from coordinator_model import observations as on
 from coordinator_model.observations import Source
@@ -176,13 +176,32 @@ def test_two_services_with_nothing_in_common(new_stage: NewStage, sources: dict[
     stage.wait(1)
 
     (alert,) = stage.told(NAME)
-    assert "2 applications that have no topic in common" in alert.summary
+    assert "2 sets of consumers that have no topic in common" in alert.summary
     assert "orders-1 on 10.0.0.1 reads orders; billing-1 on 10.0.0.2 reads bills" in alert.summary
     assert [one.client_id for one in alert.culprits] == ["billing-1"]
 
     stage.leave("m1")
     stage.rebalance()
     assert stage.told(NAME)[-1].status is AlertStatus.RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("hosts", "severity"), [(("/a", "/b"), Severity.WARNING), (("/a", "/a"), Severity.INFO)]
+)
+def test_one_application_with_several_consumers_is_information(
+    new_stage: NewStage, hosts: tuple[str, str], severity: Severity
+) -> None:
+    """The same names on the same hosts: one process with a consumer for each topic."""
+    stage = new_stage()
+    for index, host in enumerate(hosts):
+        stage.join(f"m{index}", client=f"consumer-shop-{index}", host=host)
+        reads(stage, f"m{index}", f"t{index}")
+    stage.rebalance(join_ms=3_000)
+    stage.wait(AFTER_MS - 1)
+    assert not stage.told(NAME)
+    stage.wait(1)
+
+    assert [alert.severity for alert in stage.told(NAME)] == [severity]
 
 
 def test_a_rolling_change_of_the_subscription_is_silent(new_stage: NewStage) -> None:

@@ -282,8 +282,8 @@ def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]
     return Finding(
         starts_at_ms=since_ms,
         severity=_severity_apart(situation, parts),
-        summary=f"Group {group.group} is used by {len(parts)} sets of consumers that have no topic in common, "
-        f"for {span(situation.now_ms - since_ms)}: {'; '.join(described[:3])}.",
+        summary=f"Group {group.group} is used by {len(parts)} sets of consumers that have no topic in "
+        f"common, for {span(situation.now_ms - since_ms)}: {'; '.join(described[:3])}.",
         cause=f"{times(len(late), 'member')} with other topics joined the group of {who_is(parts[0][0])}.",
         culprits=culprits_equally(late[:CULPRITS_MAX], Basis.OBSERVED),
         evidence=(*(f"{one}." for one in described[:EVIDENCE_MAX]), *_evidence(told)),

@@ -61,7 +61,7 @@ has told may still be learned, and helps nobody beside one that is known."""
 _KEEP_SHARE = 0.67
 """A pattern once told is kept until another weighs half as much again: words must not swing."""
 
-_ONE_SHARE = 0.6
+_ONE_SHARE = 0.67
 """Of several that come and go, one with this share of it is the story."""
 
 _IN_TURN_MS = 5_000
@@ -113,7 +113,12 @@ def same_client(memory: StormMemory) -> dict[int, int]:
 
 
 def diagnose(
-    memory: StormMemory, counted: list[Trigger], *, hosts: frozenset[str], before: str = ""
+    memory: StormMemory,
+    counted: list[Trigger],
+    *,
+    hosts: frozenset[str],
+    clients: frozenset[str] = frozenset(),
+    before: str = "",
 ) -> Diagnosis:
     """Return what ``counted`` rebalances have in common.
 
@@ -121,9 +126,10 @@ def diagnose(
         memory: the history they are from.
         counted: the rebalances that nothing explains, at least one, oldest first.
         hosts: where the group's members are now.
+        clients: client ids of those members that were there before the first of ``counted``.
         before: the pattern told so far, "" if none was.
     """
-    labels = _Labels(memory, counted, hosts).of_triggers()
+    labels = _Labels(memory, counted, hosts, clients).of_triggers()
     weights: Counter[Pattern] = Counter()
     for trigger, pattern in zip(counted, labels, strict=True):
         weights[pattern] += _weight(trigger)  # type: ignore[assignment]  # halves are no whole numbers
@@ -176,14 +182,24 @@ class _Client(msgspec.Struct):
 
     @property
     def visits(self) -> bool:
-        """Say whether it came within the window and went again."""
-        return self.young >= 1
+        """Say whether it came within the window and went again, by itself.
+
+        Of several that come or go within one rebalance only the first is known to have made it begin.
+        """
+        return (self.young >= 1 or self.came >= 2) and self.lost <= self.left and not self.slow
+
+    @property
+    def activity(self) -> int:
+        return self.came + self.gone
 
 
 class _Labels:
     """The pattern of each rebalance."""
 
-    def __init__(self, memory: StormMemory, counted: list[Trigger], hosts: frozenset[str]) -> None:
+    def __init__(
+        self, memory: StormMemory, counted: list[Trigger], hosts: frozenset[str], settled: frozenset[str]
+    ) -> None:
+        self._settled = settled
         self._memory = memory
         self._counted = counted
         self._hosts = hosts
@@ -237,11 +253,13 @@ class _Labels:
             return Pattern.HOST
         if 2 * sum(client.pauses for client in looping) >= max(gone, 1):
             return Pattern.PAUSES
-        most = max((client.gone for client in looping), default=0)
-        polite = sum(client.left for client in looping) * 2 > gone
-        if len(looping) >= 2 and polite and most < _ONE_SHARE * gone and self._moves_together():
-            return Pattern.AUTOSCALER
-        return Pattern.CRASH_LOOP
+        return Pattern.AUTOSCALER if self._is_scaled() else Pattern.CRASH_LOOP
+
+    def _is_scaled(self) -> bool:
+        """Say whether several clients come and go by themselves, two and more at a time, none most of all."""
+        visitors = [client.activity for client in self._clients.values() if client.visits]
+        in_step = len(visitors) >= 2 and max(visitors) < _ONE_SHARE * sum(visitors)
+        return in_step and self._moves_together()
 
     def _of_silence(self) -> Pattern:
         """Return what clients are that were lost no more than once."""
@@ -265,16 +283,13 @@ class _Labels:
 
     def _of_moves(self) -> Pattern:
         """Return what members are that come and go by themselves, none of them over and over."""
-        visitors = [client for client in self._clients.values() if client.visits and not client.lost]
+        visitors = [index for index, client in self._clients.items() if client.visits]
         if len(visitors) < 2:
             return Pattern.DEPLOY
-        names = {self._memory.actors[index].client_id for index, one in self._clients.items() if one.visits}
-        others = {
-            self._memory.actors[index].client_id for index, one in self._clients.items() if not one.visits
-        }
+        names = {self._memory.actors[index].client_id for index in visitors}
         # One client id that comes from ever new hosts, one at a time, is a service that is started anew.
-        is_one = len(names) == 1 and "" not in names and not names & others
-        return Pattern.CRASH_LOOP if is_one and not self._moves_together() else Pattern.AUTOSCALER
+        is_one = len(names) == 1 and "" not in names and not names & self._settled
+        return Pattern.CRASH_LOOP if is_one and not self._is_scaled() else Pattern.AUTOSCALER
 
     def _loops(self, trigger: Trigger) -> bool:
         client = self._clients.get(self._same.get(trigger.actor, -1))
@@ -304,7 +319,7 @@ def _of_trigger(
         return Pattern.UNKNOWN
     if client is None:
         return silence if trigger.kind is CauseKind.SESSION_TIMEOUT else moves
-    if client.loops:
+    if client.loops or (client.visits and loops is Pattern.AUTOSCALER):
         return loops
     if trigger.kind is CauseKind.MEMBER_JOINED and client.slow:
         return Pattern.SLOW

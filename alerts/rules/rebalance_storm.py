@@ -18,6 +18,8 @@ from coordinator_model.group import Basis
 NAME = "RebalanceStorm"
 
 _CULPRITS_TOLD = 10
+_MOSTLY = 0.5
+"""Who has less of the blame than this is one of several."""
 _NEVER_BEGAN = -1
 
 
@@ -93,11 +95,14 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
         memory,
         counted,
         hosts=frozenset(member.client_host for member in group.members.values() if member.client_host),
-        before=told.aspect.partition("/")[2] if told else "",
+        clients=frozenset(
+            member.client_id for member in group.members.values() if member.joined_at_ms < counted[0].at_ms
+        ),
+        before=told.aspect if told else "",
     )
     first_ms, elapsed = counted[0].at_ms, span(situation.now_ms - counted[0].at_ms)
     pattern = f" ({found.pattern})" if found.pattern in storm_words.IN_SUMMARY else ""
-    blame = f", mostly by {_name(culprits[0])}" if culprits else ""
+    blame = _blame(culprits)
     return Finding(
         starts_at_ms=first_ms,
         severity=rule.severity,
@@ -115,7 +120,7 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
         cost=_cost(situation, memory, counted),
         advice=storm_words.ADVICE[found.pattern],
         culprit_keys=frozenset(f"{one.client_id}/{one.client_host}/{one.basis}" for one in culprits),
-        aspect=f"{dominant}/{found.pattern}",
+        aspect=str(found.pattern),
     )
 
 
@@ -139,6 +144,14 @@ def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...
             )
         )
     return tuple(found)
+
+
+def _blame(culprits: tuple[Culprit, ...]) -> str:
+    if not culprits:
+        return ""
+    if culprits[0].share >= _MOSTLY:
+        return f", mostly by {_name(culprits[0])}"
+    return f", by {some([_name(one) for one in culprits], at_most=2)}"
 
 
 def _name(one: Culprit) -> str:
@@ -195,4 +208,6 @@ def _closing(situation: Situation, opened: OpenAlert) -> Closing:
         f"The rebalance storm of group {group.group} is over after {lasted}; "
         f"the group is {group.state} at generation {group.generation}."
     )
-    return Closing(ends_at_ms=now_ms, summary=summary)
+    costs = rebalance_costs.since(situation.memory, opened.alert.starts_at_ms)
+    told = rebalance_costs.in_all(costs, group, now_ms)
+    return Closing(ends_at_ms=now_ms, summary=summary, cost=told)

@@ -47,7 +47,7 @@ class Trigger(msgspec.Struct, array_like=True, kw_only=True):
     transition: str = ""
     """First digits of an inferred transition's id, so that an observation can replace it."""
     size: int = -1
-    """Members when it began; -1: not known."""
+    """Members when it ended, or while it runs, when it began; -1: not known."""
 
 
 class Leave(msgspec.Struct, array_like=True, kw_only=True):

@@ -75,7 +75,7 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
         _note_departure(memory, departure)
     began = False
     for transition in step.transitions:
-        _note_end(memory, transition)
+        _note_end(memory, group, transition)
         if transition.to_state is GroupState.PREPARING_REBALANCE:
             _note_start(memory, group, step, transition, window_ms)
             began = True
@@ -214,7 +214,7 @@ def _learn_processes(memory: StormMemory, group: Group) -> None:
             loss.same_process = True
 
 
-def _note_end(memory: StormMemory, transition: Transition) -> None:
+def _note_end(memory: StormMemory, group: Group, transition: Transition) -> None:
     """Close the running rebalance when the group is Stable or Empty, or begins anew."""
     if transition.to_state is GroupState.COMPLETING_REBALANCE:
         return
@@ -222,6 +222,7 @@ def _note_end(memory: StormMemory, transition: Transition) -> None:
         memory.stable_at_ms = transition.at_ms
     if memory.triggers and memory.triggers[-1].lasted_ms < 0:
         memory.triggers[-1].lasted_ms = max(0, transition.at_ms - memory.triggers[-1].at_ms)
+        memory.triggers[-1].size = len(group.members)
 
 
 def _note_start(

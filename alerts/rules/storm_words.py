@@ -46,7 +46,10 @@ def _kinds(found: Diagnosis) -> Counter[CauseKind]:
 def _gone(found: Diagnosis) -> str:
     """Return how often members went and how: ``3 times (2 by session timeout, 1 by leaving)``."""
     kinds = _kinds(found)
-    how = [f"{kinds[kind]} {_HOW[kind]}" for kind in _GONE if kinds[kind]]
+    # The topic alone tells that a member is gone, not how: it is taken for a leave.
+    is_guess = any(one.kind is CauseKind.MEMBER_LEFT and not one.observed for one in found.triggers)
+    words = {**_HOW, CauseKind.MEMBER_LEFT: "by leaving or a timeout"} if is_guess else _HOW
+    how = [f"{kinds[kind]} {words[kind]}" for kind in _GONE if kinds[kind]]
     total = times(sum(kinds[kind] for kind in _GONE), "time")
     return f"{total} {how[0].split(' ', 1)[1]}" if len(how) == 1 else f"{total} ({', '.join(how)})"
 

@@ -178,6 +178,45 @@ def test_membership_that_goes_up_and_down_is_an_autoscaler(new_stage: "NewStage"
     assert "autoscaler" in storm(stage).advice
 
 
+def test_an_autoscaler_whose_steps_are_one_rebalance_is_one_too(new_stage: "NewStage") -> None:
+    """Of those that come at once only the first makes the group rebalance, of those that go another."""
+    stage = new_stage()
+    settled(stage, 2)
+    for turn in range(4):
+        for client in ("c", "d"):
+            stage.join(made(client, turn), client=client, host="/10.0.0.9")
+        stage.rebalance()
+        stage.wait(30_000)
+        for client in ("d", "c"):
+            stage.leave(made(client, turn))
+        stage.rebalance()
+        stage.wait(30_000)
+
+    assert [one.cause.split(":")[0] for one in stage.told(STORM)] == ["Autoscaler"]
+
+
+def test_one_client_id_from_ever_new_hosts_is_a_crash_loop(new_stage: "NewStage") -> None:
+    """A pod that is made anew each time; an autoscaler's pods have the client id of the others."""
+    stage = new_stage()
+    settled(stage)
+    for turn in range(4):
+        come(stage, made("solo", turn), "solo", f"/10.0.7.{turn}")
+        go(stage, made("solo", turn))
+
+    assert {one.cause.split(":")[0] for one in stage.told(STORM)} == {"Crash loop"}
+
+
+def test_what_the_topic_alone_tells_is_not_called_a_leave(new_stage: "NewStage") -> None:
+    """A record tells that a member is gone, not how."""
+    stage = new_stage(info=False)
+    settled(stage)
+    for turn in range(4):
+        come(stage, made("bad", turn), "bad", "/10.0.0.66")
+        lose(stage, made("bad", turn))
+
+    assert "went 2 times by leaving or a timeout" in storm(stage).cause
+
+
 def test_members_that_do_not_poll_are_slow_processing(new_stage: "NewStage") -> None:
     """Their return is the echo of their leave, not a crash loop."""
     stage = new_stage()

@@ -598,6 +598,8 @@ class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
     """
 
     ends: dict[str, dict[int, int]]
+    since_ms: int = -1
+    """Since when the brokers have been asked without a pause; -1: all the time (a capture)."""
 
 
 class RetentionTold(Observation, tag="retain", frozen=True, kw_only=True):

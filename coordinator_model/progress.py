@@ -67,6 +67,7 @@ def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
     """Fold end offsets asked for at ``at_ms`` into the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
     at = known.since_base(at_ms)
+    known.asked = known.since_base(what.since_ms) if what.since_ms >= 0 else tracks.UNKNOWN
     for topic, ends in what.ends.items():
         committed = group.commits.get(topic, {})
         for partition, end in ends.items():

@@ -124,6 +124,8 @@ class Tracks(msgspec.Struct, array_like=True):
     """Time that the offset stood still while records were waiting."""
     ids: dict[str, int] = {}
     """Topic -> first half of its id, where commits tell it."""
+    asked: int = UNKNOWN
+    """Since when the brokers have been asked without a pause; -1: nobody asks, the ends stand in a capture."""
 
     def since_base(self, at_ms: int) -> int:
         """Return a time as tracks hold it."""

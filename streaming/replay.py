@@ -30,9 +30,10 @@ from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.judging import Judge
 from coordinator_model.log_envelope import EnvelopeError, open_record
-from coordinator_model.observations import EndsTold, OffsetsCommitted, Seen, Source
+from coordinator_model.observations import OffsetsCommitted, Seen, Source
 from coordinator_model.records import observe
 from coordinator_model.wire import DecodeError
+from streaming.captured_ends import CapturedEnds
 from streaming.decoding_events import CLOCK_KEY, decode_rows
 
 CLUSTER = "replay"
@@ -294,9 +295,7 @@ class _Feeding:
         """Newest line."""
         self._clock_ms = -1
         """Newest clock row."""
-        self._ends: dict[tuple[str, int], capture.EndOffsetRow] = {}
-        self._readers: dict[tuple[str, int], dict[str, None]] = {}
-        """Partition of a topic -> the groups that commit to it, in the order in which they were met."""
+        self._ends = CapturedEnds(self._shard_count)
 
     def run(self) -> Iterator[Transition | Alert]:
         files = enumerate(self._files)
@@ -322,7 +321,7 @@ class _Feeding:
             if isinstance(row, capture.OffsetsRow):
                 self._feed_record(row)
             elif isinstance(row, capture.EndOffsetRow):
-                self._feed_end(row)
+                self._mirror.feed(self._ends.captured(row, self._offset))
             elif isinstance(row, capture.LogRow):
                 rows.append(_line(piece, self._offset, row.broker, row.text.encode(), row.timestamp_ms))
             elif isinstance(row, bytes):
@@ -352,37 +351,7 @@ class _Feeding:
         )
         self._mirror.feed({shard_of(what.group, self._shard_count): [seen]})
         if isinstance(what, OffsetsCommitted):
-            for commit in what.commits:
-                self._met(what.group, (commit.topic, commit.partition), row.timestamp_ms)
-
-    def _feed_end(self, row: capture.EndOffsetRow) -> None:
-        """Tell every group that reads the partition; groups met later hear of its newest end then."""
-        place = (row.topic, row.partition)
-        self._ends[place] = row
-        for group in self._readers.get(place, ()):
-            self._tell_end(group, row, row.timestamp_ms)
-
-    def _met(self, group: str, place: tuple[str, int], at_ms: int) -> None:
-        readers = self._readers.setdefault(place, {})
-        if group not in readers:
-            readers[group] = None
-            row = self._ends.get(place)
-            if row is not None:
-                self._tell_end(group, row, max(at_ms, row.timestamp_ms))
-
-    def _tell_end(self, group: str, row: capture.EndOffsetRow, at_ms: int) -> None:
-        seen = Seen(
-            at_ms=at_ms,
-            source=Source.CONTROL,
-            partition=0,
-            offset=self._offset,
-            index=0,
-            broker=-1,
-            recorded_at_ms=at_ms,
-            backlog=False,
-            what=EndsTold(group=group, ends={row.topic: {row.partition: row.offset}}),
-        )
-        self._mirror.feed({shard_of(group, self._shard_count): [seen]})
+            self._mirror.feed(self._ends.committed(what, row.timestamp_ms, self._offset))
 
 
 def _line(

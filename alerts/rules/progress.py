@@ -29,6 +29,8 @@ COMMITS_MIN: Final = 3
 YOUNG_MS: Final = 600_000
 LEFT_MAX: Final = 5
 """Records that may be left for ever: each transaction ends with a marker that nobody reads."""
+FRESH_MS: Final = 15_000
+"""A silence is judged when the brokers have just answered: while they are away, nobody can commit."""
 ENDS_LATE_MS: Final = 60_000
 """An end offset may be told so long after it was reached."""
 REPEATS_MIN: Final = 2
@@ -85,6 +87,8 @@ class Scene(NamedTuple):
     """Since when the group is as it is: silence before it had other causes."""
     patience: int = 0
     """Silence that must be borne whatever the habit is."""
+    is_live: bool = False
+    """End offsets are asked for; where they stand in a capture, they hold until the next one."""
 
 
 def habit(one: Habit) -> int:
@@ -122,6 +126,8 @@ def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
     ``is_open``: it has been told already, so only a commit, or that nothing waits, ends it.
     """
     if not _is_waiting(part) or (not is_open and _is_leftover(part, part.last)):
+        return None
+    if not is_open and scene.is_live and scene.now - part.track.told > FRESH_MS:
         return None
     since = max(part.last, part.track.behind)
     if not is_open:
@@ -239,6 +245,7 @@ def verdict(
         else:
             model.ended(_track(tracks), end=value, at=at, commit=before)
     offset, last = before or (0, 0)
+    track = _track(tracks)
     scene = Scene(
         now=tracks.since_base(now_ms),
         thresholds=thresholds,
@@ -246,7 +253,7 @@ def verdict(
         stands=habit(tracks.stands),
         steady=steady,
     )
-    return status_of(Part("", 0, _track(tracks), offset, last), scene)
+    return status_of(Part("", 0, track, offset, last), scene)
 
 
 def _track(tracks: Tracks) -> Track:

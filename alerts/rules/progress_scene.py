@@ -55,8 +55,9 @@ def scene_of(situation: Situation, tracks: Tracks) -> Scene:
         thresholds=situation.thresholds,
         waits=habit(tracks.waits),
         stands=habit(tracks.stands),
-        steady=tracks.since_base(steady_ms),
+        steady=max(tracks.since_base(steady_ms), tracks.asked),
         patience=_patience(situation),
+        is_live=tracks.asked >= 0,
     )
 
 

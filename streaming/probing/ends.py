@@ -17,6 +17,8 @@ PARTITIONS_MAX = 50_000
 RECORD_PARTITIONS_MAX = 5_000
 """About 100 kB, a tenth of what topics take by default."""
 STILL_BEHIND_MS = 60_000
+PAUSE_MS = 45_000
+"""Brokers that gave no answer for so long, or nobody asked them."""
 _ANSWER_S = 10.0
 
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -65,6 +67,8 @@ class EndsTeller:
         self._producer = producer
         self._readers = readers
         self._round = 0
+        self._asked_ms = -1
+        self._since_ms = -1
         self._ends: dict[str, dict[int, tuple[int, int]]] = {}
         """Topic -> partition -> (end offset, round in which it was found)."""
         self._grew: dict[str, int] = {}
@@ -81,6 +85,9 @@ class EndsTeller:
         if at_ms < 0:
             return
         self._round += 1
+        if self._asked_ms < 0 or at_ms - self._asked_ms > PAUSE_MS:
+            self._since_ms = at_ms
+        self._asked_ms = at_ms
         self._note(ends)
         futures = [
             self._producer.send(self._topic, value=encode_record(record), partition=0)
@@ -106,10 +113,10 @@ class EndsTeller:
             pack.append(one)
             size += _size(one)
             if size >= RECORD_PARTITIONS_MAX:
-                yield EndsRecord(at_ms=at_ms, run=self._run, groups=pack)
+                yield EndsRecord(at_ms=at_ms, run=self._run, groups=pack, since_ms=self._since_ms)
                 pack, size = [], 0
         if pack:
-            yield EndsRecord(at_ms=at_ms, run=self._run, groups=pack)
+            yield EndsRecord(at_ms=at_ms, run=self._run, groups=pack, since_ms=self._since_ms)
 
     def _news(self, at_ms: int) -> Iterator[GroupEnds]:
         """Yield what groups do not know yet, those first that have waited longest."""

@@ -125,3 +125,16 @@ def test_what_is_gone_is_forgotten() -> None:
     stage.committed["g"] = before
     assert stage.ask(t=(9,)) == {"g": {"t": {0: 9}}}
     assert stage.ask() == {}
+
+
+def test_a_pause_is_told() -> None:
+    """While the brokers are away nobody can commit."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.ask(t=(9,))
+    first_ms = stage.now_ms
+    stage.ask(t=(10,))
+    assert [record.since_ms for record in stage.records] == [first_ms]
+    stage.now_ms += 60_000
+    stage.ask(t=(11,))
+    assert [record.since_ms for record in stage.records] == [stage.now_ms]

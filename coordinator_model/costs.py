@@ -11,6 +11,8 @@ number of moves.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber, kept
 from coordinator_model.cost_parts import CostState, Mark, Owned, RebalanceCost, StepCost
 from coordinator_model.group import Group, Member, Rebalance
@@ -65,6 +67,13 @@ def rate_within(earlier: Mark | None, later: Mark | None) -> float | None:
         return None
     grown, took_ms = later.committed - earlier.committed, later.at_ms - earlier.at_ms
     return None if grown < 0 or took_ms <= 0 else grown * 1_000 / took_ms
+
+
+def rate_since(earlier: Mark | None, later: Mark | None) -> float | None:
+    """Return offsets committed per second from a moment to the last commit; None: unknown, or none since."""
+    if earlier is None or later is None or later.last_commit_ms <= earlier.at_ms:
+        return None
+    return rate_within(earlier, msgspec.structs.replace(later, at_ms=later.last_commit_ms))
 
 
 def note_start(turn: "Turn") -> None:

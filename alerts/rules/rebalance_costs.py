@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from alerts.rules.situation import CostEntry, CostMemory, GroupMemory, Situation
 from alerts.wording import span, times
 from coordinator_model.cost_parts import RebalanceCost
-from coordinator_model.costs import is_eager, mark
+from coordinator_model.costs import is_eager, mark, rate_since
 from coordinator_model.group import Group
 
 KEPT_MS = 3_600_000
@@ -46,6 +46,18 @@ def sentences(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
     told = [_phases(entries), _unowned(entries), _moves(entries), _reread(entries)]
     told.append(_throughput(entries, group, now_ms))
     return "".join(f" {sentence}" for sentence in told if sentence)
+
+
+def in_all(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
+    """Return what rebalances cost that are over, and the throughput since; "" if nothing is known."""
+    if not entries:
+        return ""
+    parts = [_phases(entries), _unowned(entries), _moves(entries), _reread(entries)]
+    before = next((entry.rate_before for entry in entries if entry.rate_before > 0), None)
+    after = rate_since(group.costs.stable, mark(group, now_ms)) if group.costs else None
+    if before is not None and after is not None:
+        parts.append(f"Offsets committed: {rate(before)} before, {rate(after)} after.")
+    return " ".join([f"{times(len(entries), 'rebalance')} ended.", *(part for part in parts if part)])
 
 
 def running(group: Group, lasted_ms: int) -> str:

@@ -103,6 +103,25 @@ def test_a_storm_tells_what_it_cost(new_stage: "NewStage") -> None:
     assert "Offsets committed: 400/s before, " in cost
 
 
+def test_the_end_of_a_storm_sums_it_up(new_stage: "NewStage") -> None:
+    """All rebalances that ended, and the throughput before the first and after the last."""
+    stage = new_stage()
+    start(stage, 3)
+    for offset in (1_000, 2_000, 3_000):
+        commit(stage, offset)
+        stage.wait(5_000)
+    kill(stage, 3)
+    for offset in (4_000, 5_000):
+        stage.wait(5_000)
+        commit(stage, offset)
+    stage.wait(20 * MINUTE)
+
+    ended = stage.told(STORM)[-1]
+    assert ended.status is AlertStatus.RESOLVED
+    assert ended.cost.startswith("6 rebalances ended. Join phases: 12 s, sync phases: 3 s. Without an ")
+    assert ended.cost.endswith(" Offsets committed: 400/s before, 400/s after.")
+
+
 def test_a_storm_says_nothing_of_what_it_does_not_know(new_stage: "NewStage") -> None:
     """Without the topic there are phases at most; no zero stands for an unknown number."""
     stage = new_stage(protocol="my-own")

@@ -31,6 +31,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
         partitions=sum(map(len, group.commits.values())),
         offsets_gone_ms=group.offsets_gone_ms,
         guessed=why.kind is CauseKind.OFFSETS_EXPIRED,
+        protocol_type=group.protocol_type if group.group_type == "classic" else "",
     )
     told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, basis=basis)
     make(turn, told)

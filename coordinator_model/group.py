@@ -259,6 +259,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """When the last of them was deleted; -1: with the group."""
     guessed: bool = False
     """A bare tombstone: that it was deleted may still be told."""
+    protocol_type: str = ""
+    """"" for one that never had members, or is of a newer protocol."""
 
 
 class Step(msgspec.Struct, kw_only=True):

@@ -14,9 +14,13 @@ from alerts.rules.situation import NOTHING, EndingMemory, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.endings import DELETION_TOLD_LATE_MS
 from coordinator_model.group import CauseKind, Ended, Transition
+from coordinator_model.retention import retention_of
 from coordinator_model.states import GroupState
 
 NAME = "GroupDeleted"
+
+_CLOCKS_MS = 5_000
+"""Times of commits and of deletions are those of the same broker, but of two moments of it."""
 
 _ENDS = {CauseKind.GROUP_DELETED, CauseKind.OFFSETS_EXPIRED}
 _EPHEMERAL = re.compile(
@@ -72,16 +76,27 @@ def _ending(situation: Situation, transition: Transition, ended: Ended) -> Endin
     lately_ms = transition.at_ms - situation.thresholds.group_deleted.within_ms
     if not has_lost or last_use_ms < lately_ms or is_ephemeral(situation.group.group):
         return None
+    too_young = ended.guessed and _is_too_young(situation, transition.at_ms, ended)
     # A DeleteGroups line or answer may follow the tombstone that it explains.
-    wait_ms = DELETION_TOLD_LATE_MS + 1 if ended.guessed else 0
+    wait_ms = DELETION_TOLD_LATE_MS + 1 if ended.guessed and not too_young else 0
     return EndingMemory(
         at_ms=transition.at_ms,
-        how=transition.cause.kind,
+        how=CauseKind.GROUP_DELETED if too_young else transition.cause.kind,
         detail=transition.cause.detail,
         last_use_ms=last_use_ms,
         partitions=ended.partitions,
         settled_ms=situation.now_ms + wait_ms,
     )
+
+
+def _is_too_young(situation: Situation, at_ms: int, ended: Ended) -> bool:
+    """Say whether the brokers keep offsets for longer than these had been unused, so that they were deleted.
+
+    Without a source that tells of DeleteGroups a bare tombstone is all there is.
+    """
+    told = situation.evidence.retention_ms
+    since_ms = ended.state_since_ms if ended.protocol_type else ended.last_commit_ms
+    return bool(told) and at_ms - since_ms + _CLOCKS_MS < retention_of(told, -1)
 
 
 def _finding(situation: Situation, ending: EndingMemory) -> Finding:

@@ -31,7 +31,8 @@ def evaluate(situation: Situation) -> Verdict:
     kept_ms = retention_of(situation.evidence.retention_ms, group.coordinator)
     left_ms = min(situation.thresholds.offsets_expiring.left_ms, kept_ms // _LEFT_SHARE)
     gone_ms = since_ms + kept_ms
-    if now_ms >= gone_ms + _OVER_MS:
+    # What ought to be gone already is kept longer than we think: no reason to begin an alert.
+    if now_ms >= gone_ms + (_OVER_MS if situation.opened(NAME) else 0):
         return _over(situation)
     if now_ms < gone_ms - left_ms:
         return _over(situation, due_ms=gone_ms - left_ms)

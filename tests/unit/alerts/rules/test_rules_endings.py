@@ -97,6 +97,22 @@ def test_a_group_whose_offsets_expired(new_stage: "NewStage") -> None:
     assert "offsets.retention.minutes ran out" in alert.cause
 
 
+@pytest.mark.parametrize(("retention_ms", "way"), [(HOUR, "was deleted"), (8 * MINUTE, "expired")])
+def test_the_retention_tells_a_deletion_from_expiry(
+    new_stage: "NewStage", retention_ms: int, way: str
+) -> None:
+    """Where only the topic is read: what is younger than the brokers keep it was deleted."""
+    stage = new_stage(info=False)
+    stage.evidence = {"retention_ms": {1: retention_ms}}
+    use_and_leave(stage)
+    stage.wait(10 * MINUTE)
+    commit(stage, None)
+    tombstone(stage)
+    stage.wait(6_000)
+
+    assert one(stage.told(DELETED)).summary.startswith(f"Group orders {way}")
+
+
 def test_a_group_whose_last_offsets_were_deleted(new_stage: "NewStage") -> None:
     """OffsetDelete empties it, and the next cleanup takes it."""
     stage = new_stage()
@@ -318,6 +334,18 @@ def test_offsets_that_do_not_go_end_it(new_stage: "NewStage") -> None:
     stage.wait(7 * DAY + 2 * HOUR)
 
     assert [alert.status for alert in stage.told(EXPIRING)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+
+
+def test_offsets_that_ought_to_be_gone_begin_no_alert(new_stage: "NewStage") -> None:
+    """Found at the start, older than the retention that we assume: it is another one."""
+    stage = new_stage()
+    use_and_leave(stage)
+    stage.memory, stage.due_ms = None, None
+    stage.wait(7 * DAY + MINUTE)
+    stage.ask(Step(met=True))
+    stage.wait(HOUR)
+
+    assert EXPIRING not in stage.names()
 
 
 def test_groups_in_use_and_groups_without_offsets_expire_nothing(new_stage: "NewStage") -> None:

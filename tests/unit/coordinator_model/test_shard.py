@@ -603,3 +603,54 @@ def test_a_marker_finds_the_group_of_its_producer() -> None:
     named = [routing.groups_named(what, shard.header) for what in (claimed, claimed, ended, ended)]
 
     assert named == [["g"], ["g"], ["g"], []]
+
+
+class Listener(Judge):
+    """Remembers what steps it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[Step] = []
+
+    def judge(self, *, step: Step, **question: Any) -> Judgement:
+        """Note the step."""
+        self.steps.append(step)
+        return super().judge(step=step, **question)
+
+
+def test_a_group_is_shown_once_as_it_was_found() -> None:
+    """At the end of the backlog, so that what holds already is news to the rules."""
+    listener = Listener()
+    world = World(listener)
+    world.record(LIVE_MS - 5_000, generation("g", 3, "m", at_ms=LIVE_MS - 5_000), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 10_000)
+
+    assert [step.met for step in listener.steps].count(True) == 1
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_pauses_between_heartbeats_are_noted(at_once: bool) -> None:
+    """The tenth in a row, and a narrow escape, however the heartbeats were read; ordinary ones never."""
+    listener = Listener()
+    world = World(listener)
+    member = MemberRecord(member_id="m", client_id="c", client_host="/h", session_timeout_ms=6_000)
+    recorded = msgspec.structs.replace(generation("g", 3), members=(member,), leader_id="m")
+    world.record(LIVE_MS - 5_000, recorded, backlog=True)
+    world.until(LIVE_MS)
+    beats = [LIVE_MS + 3_000 * n for n in range(1, 14)]
+    beats += [beats[-1] + 1_000 * n for n in range(1, 9)]
+    beats += [beats[-1] + 5_500]
+    runs = [tuple(beats)] if at_once else [(at_ms,) for at_ms in beats]
+    for times in runs:
+        beat = on.Heartbeats(group="g", member_id="m", generation=3, error_code=0, times=times)
+        world.answer(times[-1], beat)
+        if not at_once:
+            world.until(times[-1] + 500)
+    world.until(beats[-1] + 1_000)
+
+    notes = [note for step in listener.steps for note in step.notes]
+    assert [(note.at_ms, note.pause_ms, note.in_a_row) for note in notes] == [  # type: ignore[union-attr]
+        (beats[10], 3_000, 10),
+        (beats[-1], 5_500, 1),
+    ]

@@ -18,13 +18,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
+from alerts.rules import rebalance_starts
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
 from coordinator_model.states import GroupState
 
 HISTORY_MIN = 64
-"""Rebalances remembered at least; more if the threshold asks for more, never above HISTORY_MAX."""
 HISTORY_MAX = 1_024
+"""Rebalances remembered: more than the least if the threshold asks for more."""
 
 SECOND_STEP_MS = 10_000
 """A member that had to give up partitions joins again within this time after Stable."""
@@ -75,8 +76,9 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
         _note_departure(memory, departure)
     began = False
     for transition in step.transitions:
-        _note_end(memory, group, transition)
-        if transition.to_state is GroupState.PREPARING_REBALANCE:
+        begins = rebalance_starts.begins(transition)
+        _note_end(memory, group, transition, begins=begins)
+        if begins:
             _note_start(memory, group, step, transition, window_ms)
             began = True
     _learn_actors(memory, group, step)
@@ -152,7 +154,7 @@ def _settle(memory: StormMemory, step: Step) -> None:
     if any(transition.to_state is GroupState.EMPTY for transition in step.transitions):
         memory.settled_ms = -1
         return
-    began = [t.at_ms for t in step.transitions if t.to_state is GroupState.PREPARING_REBALANCE]
+    began = [t.at_ms for t in step.transitions if rebalance_starts.begins(t)]
     times = began + [departure.at_ms for departure in step.departures]
     if not times or memory.leaves or memory.stable_at_ms < 0:
         return
@@ -214,9 +216,9 @@ def _learn_processes(memory: StormMemory, group: Group) -> None:
             loss.same_process = True
 
 
-def _note_end(memory: StormMemory, group: Group, transition: Transition) -> None:
+def _note_end(memory: StormMemory, group: Group, transition: Transition, *, begins: bool) -> None:
     """Close the running rebalance when the group is Stable or Empty, or begins anew."""
-    if transition.to_state is GroupState.COMPLETING_REBALANCE:
+    if not begins and transition.to_state not in rebalance_starts.SETTLED:
         return
     if transition.to_state is GroupState.STABLE:
         memory.stable_at_ms = transition.at_ms
@@ -233,34 +235,27 @@ def _note_start(
         wrong = transition.replaces[:8]
         memory.triggers = [trigger for trigger in memory.triggers if trigger.transition != wrong]
     initial = transition.from_state in {GroupState.EMPTY, GroupState.DEAD}
-    member_id, kind = transition.cause.member_id, transition.cause.kind
+    member_id, kind = transition.cause.member_id, rebalance_starts.kind_of(transition)
     if kind is CauseKind.UNKNOWN and not member_id:
-        member_id, kind = _deduced(step)
+        member_id, kind = rebalance_starts.deduced(step)
     role, member_id = _role(memory, group, step, transition, member_id=member_id, kind=kind)
+    place = rebalance_starts.place(group, transition, _instance(transition))
     memory.triggers.append(
         Trigger(
             at_ms=transition.at_ms,
             kind=kind,
             role=role,
             actor=_actor(memory, group, step, transition, member_id),
-            member=checksum(_instance(transition) if role is Role.REPLACEMENT else member_id),
+            member=checksum(place if role is Role.REPLACEMENT else member_id),
             fresh=role is Role.ARRIVAL and _was_empty(memory, initial, transition.at_ms - window_ms),
             initial=initial,
             observed=transition.basis is Basis.OBSERVED,
             transition=guess,
             size=len(group.members),
+            # Of the newer protocols some end in the very write in which they begin.
+            lasted_ms=0 if transition.to_state in rebalance_starts.SETTLED else -1,
         )
     )
-
-
-def _deduced(step: Step) -> tuple[str, CauseKind]:
-    """Return who and what a rebalance without a told cause goes back to, by who went or came with it."""
-    if step.departures:
-        how = step.departures[0].how
-        return step.departures[0].member_id, CauseKind.MEMBER_LEFT if how is CauseKind.UNKNOWN else how
-    if step.arrivals:
-        return step.arrivals[0], CauseKind.MEMBER_JOINED
-    return "", CauseKind.UNKNOWN
 
 
 def _was_empty(memory: StormMemory, initial: bool, opened_ms: int) -> bool:
@@ -273,6 +268,8 @@ def _role(
     memory: StormMemory, group: Group, step: Step, transition: Transition, *, member_id: str, kind: CauseKind
 ) -> tuple[Role, str]:
     """Return the role of a rebalance and the member it goes back to."""
+    if rebalance_starts.is_away(group, transition):
+        return Role.REPLACEMENT, member_id
     if kind is CauseKind.MEMBER_LEFT:
         return Role.DEPARTURE, member_id or _left_just_now(step, group, transition.at_ms)
     if kind is CauseKind.STATIC_MEMBER_REPLACED:
@@ -302,7 +299,7 @@ def _is_second_step(
 ) -> bool:
     if memory.triggers and memory.triggers[-1].role == Role.SECOND_STEP:
         return False
-    if _REVOKED in transition.cause.detail:
+    if _REVOKED in transition.cause.detail or rebalance_starts.is_resolved(transition):
         return True
     since_stable_ms = transition.at_ms - memory.stable_at_ms
     if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _REJOINS:

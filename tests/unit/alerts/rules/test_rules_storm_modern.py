@@ -1,0 +1,187 @@
+"""RebalanceStorm of consumer groups of KIP-848: a grown epoch is a rebalance, its cause as ever."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coordinator_model import observations as on
+from coordinator_model.group import CauseKind
+from coordinator_model.modern.model import AWAY
+from coordinator_model.modern.parts import (
+    Current,
+    GroupEpoch,
+    MemberMetadata,
+    MemberState,
+    Target,
+    TargetEpoch,
+)
+from coordinator_model.observations import ModernRecord, Source
+from coordinator_model.states import GroupState
+
+if TYPE_CHECKING:
+    from tests.unit.alerts.rules.conftest import NewStage, Stage
+
+MINUTE = 60_000
+STORM = "RebalanceStorm"
+GROUP, MEMBER, TARGET, MEMBERS_TARGET, CURRENT = 3, 5, 6, 7, 8
+"""Record types of a consumer group."""
+
+
+def record(kind: int, held: Any, member: str = "") -> ModernRecord:
+    """One record; None is a tombstone."""
+    return ModernRecord(
+        group="orders",
+        group_type="consumer",
+        record_type=kind,
+        name="",
+        tombstone=held is None,
+        member_id=member,
+        part=held,
+    )
+
+
+class Coordinator:
+    """Writes what Kafka's writes for a consumer group, and shows it to a stage."""
+
+    def __init__(self, stage: "Stage") -> None:
+        self.stage = stage
+        self.epoch = 0
+        self.names: list[str] = []
+
+    def write(self, *records: ModernRecord) -> None:
+        """One atomic write, with a new epoch and its target."""
+        self.epoch += 1
+        self.stage.wait(10)
+        bump = (record(GROUP, GroupEpoch(epoch=self.epoch)), record(TARGET, TargetEpoch(epoch=self.epoch)))
+        self.stage.see(on.ModernWrite(group="orders", records=(*records, *bump)), Source.OFFSETS)
+
+    def reconcile(self) -> None:
+        """Every member reaches the target."""
+        for name in self.names:
+            self.stage.wait(50)
+            current = record(CURRENT, self.current(self.epoch), name)
+            self.stage.see(on.ModernWrite(group="orders", records=(current,)), Source.OFFSETS)
+
+    def current(self, epoch: int) -> Current:
+        """Where a member stands."""
+        return Current(epoch=epoch, previous_epoch=0, state=MemberState.STABLE, assigned={})
+
+    def join(self, name: str, client: str, host: str = "/10.0.0.1", instance: str | None = None) -> None:
+        """A member comes, and all get there."""
+        self.names.append(name)
+        metadata = MemberMetadata(client_id=client, client_host=host, topics=("t",), instance_id=instance)
+        self.write(
+            record(MEMBER, metadata, name),
+            record(MEMBERS_TARGET, Target(assigned={}), name),
+            record(CURRENT, self.current(self.epoch + 1), name),
+        )
+        self.reconcile()
+
+    def go(self, name: str, how: CauseKind) -> None:
+        """A member goes, which the log explains first."""
+        self.names.remove(name)
+        gone = on.ModernMemberGone(group="orders", member_id=name, kind=str(how), text="gone")
+        self.stage.log(gone)
+        self.write(*(record(kind, None, name) for kind in (CURRENT, MEMBERS_TARGET, MEMBER)))
+        self.reconcile()
+
+    def away(self, name: str) -> None:
+        """A static member goes for a while."""
+        self.write(record(CURRENT, self.current(AWAY), name))
+
+    def replace(self, old: str, new: str, instance: str) -> None:
+        """And comes back under another id."""
+        self.names.remove(old)
+        self.names.append(new)
+        metadata = MemberMetadata(client_id=new, client_host="/10.0.0.1", topics=("t",), instance_id=instance)
+        gone = tuple(record(kind, None, old) for kind in (CURRENT, MEMBERS_TARGET, MEMBER))
+        self.write(
+            *gone,
+            record(MEMBER, metadata, new),
+            record(MEMBERS_TARGET, Target(assigned={}), new),
+            record(CURRENT, self.current(self.epoch + 1), new),
+        )
+        self.reconcile()
+
+
+@pytest.fixture
+def coordinator(new_stage: "NewStage") -> Coordinator:
+    made = Coordinator(new_stage())
+    for number in range(4):
+        made.join(f"m{number}", "app", f"/10.0.0.{number}")
+    made.stage.wait(60 * MINUTE)
+    return made
+
+
+def test_the_play_is_what_kafka_writes(coordinator: Coordinator) -> None:
+    """A group of four that is Stable at epoch four, and no alert for its first deployment."""
+    group = coordinator.stage.group
+
+    assert (group.group_type, group.state, group.generation) == ("consumer", GroupState.STABLE, 4)
+    assert coordinator.stage.alerts == []
+
+
+def test_a_crash_loop_is_a_storm(coordinator: Coordinator) -> None:
+    """With the client that dies and returns, and how long nobody was where it should be."""
+    for turn in range(3):
+        coordinator.join(f"bad-{turn}", "bad", "/10.0.0.66")
+        coordinator.stage.wait(20_000)
+        coordinator.go(f"bad-{turn}", CauseKind.SESSION_TIMEOUT)
+        coordinator.stage.wait(5_000)
+    fired = coordinator.stage.told(STORM)[-1]
+
+    assert fired.cause.startswith("Crash loop: bad on 10.0.0.66 went 2 times by session timeout")
+    assert [(one.client_id, one.share) for one in fired.culprits] == [("bad", 1.0)]
+    assert "not Stable for 800 ms in total" in fired.cost
+
+
+def test_a_rolling_restart_is_no_storm(coordinator: Coordinator) -> None:
+    """Each member leaves and another comes, once."""
+    for number in range(4):
+        coordinator.go(f"m{number}", CauseKind.MEMBER_LEFT)
+        coordinator.stage.wait(4_000)
+        coordinator.join(f"n{number}", "app", f"/10.0.9.{number}")
+        coordinator.stage.wait(2_000)
+
+    assert coordinator.stage.alerts == []
+
+
+def test_restarts_of_static_members_are_no_storm(new_stage: "NewStage") -> None:
+    """Away and back again costs two epochs each, which are explained once each."""
+    coordinator = Coordinator(new_stage())
+    for number in range(6):
+        coordinator.join(f"s{number}", f"app-{number}", instance=f"i{number}")
+    coordinator.stage.wait(60 * MINUTE)
+    for number in range(6):
+        coordinator.away(f"s{number}")
+        coordinator.stage.wait(3_000)
+        coordinator.replace(f"s{number}", f"t{number}", f"i{number}")
+        coordinator.stage.wait(2_000)
+
+    assert coordinator.stage.told(STORM) == []
+
+
+def test_a_static_member_that_goes_and_comes_for_ever_is_a_storm(new_stage: "NewStage") -> None:
+    """Only its first absence and its first return are explained."""
+    coordinator = Coordinator(new_stage({"static_member_fenced": {"enabled": False}}))
+    for number in range(3):
+        coordinator.join(f"s{number}", f"app-{number}", instance=f"i{number}")
+    coordinator.stage.wait(60 * MINUTE)
+    old = "s0"
+    for turn in range(6):
+        coordinator.away(old)
+        coordinator.stage.wait(3_000)
+        coordinator.replace(old, f"t{turn}", "i0")
+        old = f"t{turn}"
+        coordinator.stage.wait(2_000)
+
+    assert len({one.id for one in coordinator.stage.told(STORM)}) == 1
+
+
+def test_one_rebalance_in_three_steps_is_one(coordinator: Coordinator) -> None:
+    """Assigning and Reconciling carry on what began."""
+    coordinator.stage.judge.configure(b'{"rules":{"rebalance_storm":{"rebalances":2}}}')
+    coordinator.go("m3", CauseKind.SESSION_TIMEOUT)
+    coordinator.stage.wait(MINUTE)
+
+    assert coordinator.stage.told(STORM) == []

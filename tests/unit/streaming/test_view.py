@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from alerts.alert import AlertStatus, Severity
+from alerts.quiet import Match, Quiet, Silence
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.modern.progress import GroupProgress, HoldUp, Why
 from coordinator_model.reconciling import KINDS
@@ -319,3 +320,15 @@ def test_the_asking_thread_sees_types_states_and_members(view: View, rows: "Rows
     assert (picture.group("g"), picture.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
     assert (picture.group("nobody"), picture.members("nobody")) == (None, frozenset())
     assert ClusterPicture(view, "us").groups() == {}
+
+
+def test_silenced_alerts_are_shown_and_marked(rows: "Rows") -> None:
+    """Nothing is hidden: until when receivers are not told stands beside it."""
+    until_ms = NOW_MS + 60_000
+    quiet = Quiet([Silence(match=Match(groups=("night-.*",)), until_ms=until_ms)])
+    view = View(["eu"], clock_ms=lambda: NOW_MS, quiet=quiet)
+    view.apply("eu", [rows.alert("night-1", id="n", cluster="eu"), rows.alert("day", id="d", cluster="eu")])
+    found = view.alerts()
+
+    assert {alert.id for alert in found.alerts} == {"n", "d"}
+    assert found.silenced == {"n": until_ms}

@@ -19,8 +19,9 @@ _OTHER = {
     CauseKind.SUBSCRIPTION_CHANGED,
     CauseKind.PARTITIONS_CHANGED,
     CauseKind.STATIC_MEMBER_REPLACED,
+    CauseKind.UNKNOWN,
 }
-"""Causes that have nothing to do with who coordinates."""
+"""Causes that have nothing to do with who coordinates; one that nobody has told may be any of them."""
 _FRESH = {GroupState.EMPTY, GroupState.DEAD}
 
 

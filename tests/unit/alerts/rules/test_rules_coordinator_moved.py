@@ -149,6 +149,7 @@ def test_two_groups_are_not_many() -> None:
     ("kind", "at_ms"),
     [
         pytest.param(CauseKind.MEMBER_LEFT, 2 * MINUTE, id="a-deployment-at-the-same-time"),
+        pytest.param(CauseKind.UNKNOWN, 2 * MINUTE, id="nobody-told-why"),
         pytest.param(CauseKind.LEADER_REJOINED, 3 * MINUTE, id="long-after"),
         pytest.param(CauseKind.LEADER_REJOINED, MINUTE - 5_000, id="before"),
     ],

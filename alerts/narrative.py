@@ -18,6 +18,8 @@ from coordinator_model.states import GroupState
 
 ENTRIES_MAX = 500
 _MEMBERS_NAMED = 5
+_POLL_TIMEOUT = "PollIntervalExceeded"
+_LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.ALL_MEMBERS_LEFT, CauseKind.UNKNOWN})
 _SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 
 
@@ -104,9 +106,10 @@ def explain(
         present: what is known of it now.
         notes: what the reader of the sources has to say.
     """
-    moves = _moves(transitions, group)
+    alerts = [one for one in alerts if one.group == group]
+    moves = _refined(_moves(transitions, group), alerts)
     episodes = [one for one in _episodes(moves) if not one.is_over or one.last.at_ms >= since_ms]
-    told = _told(alerts, group, since_ms)
+    told = _told(alerts, since_ms)
     entries = [_episode_entry(one, until_ms) for one in episodes]
     for first, newest in told:
         entries += _alert_entries(first, newest, since_ms)
@@ -133,6 +136,25 @@ def _moves(transitions: Iterable[Transition], group: str) -> list[Transition]:
     return sorted((one for one in found.values() if one.id not in wrong), key=lambda one: one.at_ms)
 
 
+def _refined(moves: list[Transition], alerts: list[Alert]) -> list[Transition]:
+    """Return the moves with what was found out later: hosts, and who left as it had not polled in time.
+
+    A member id is that of one life, so it tells which leave an alert is about.
+    """
+    slow = {c.member_id: c.basis for one in alerts if one.name == _POLL_TIMEOUT for c in one.culprits}
+    hosts = {move.cause.member_id: move.cause.client_host for move in moves if move.cause.client_host}
+    found = []
+    for move in moves:
+        cause, basis = move.cause, move.basis
+        if cause.member_id and not cause.client_host:
+            cause = msgspec.structs.replace(cause, client_host=hosts.get(cause.member_id, ""))
+        if cause.kind in _LEAVES and cause.member_id in slow:
+            cause = msgspec.structs.replace(cause, kind=CauseKind.POLL_TIMEOUT)
+            basis = slow[cause.member_id]
+        found.append(msgspec.structs.replace(move, cause=cause, basis=basis))
+    return found
+
+
 def _episodes(moves: list[Transition]) -> list[_Episode]:
     found: list[_Episode] = []
     for move in moves:
@@ -143,11 +165,11 @@ def _episodes(moves: list[Transition]) -> list[_Episode]:
     return found
 
 
-def _told(alerts: Iterable[Alert], group: str, since_ms: int) -> list[tuple[Alert, Alert]]:
-    """Return the first and the newest revision of each alert of the group that was open since then."""
+def _told(alerts: Iterable[Alert], since_ms: int) -> list[tuple[Alert, Alert]]:
+    """Return the first and the newest revision of each alert that was open since then."""
     first: dict[str, Alert] = {}
     newest: dict[str, Alert] = {}
-    for alert in sorted((one for one in alerts if one.group == group), key=lambda one: one.revision):
+    for alert in sorted(alerts, key=lambda one: one.revision):
         if alert.status is AlertStatus.FIRING:
             first[alert.id] = alert
         newest[alert.id] = alert
@@ -300,21 +322,18 @@ def _is_start(step: Transition) -> bool:
 
 
 def _mostly(starts: list[Transition]) -> str:
-    """Return who began most of them, where anybody stands out."""
-    named = Counter(_by(step) for step in starts if step.cause.kind is not CauseKind.UNKNOWN and _by(step))
-    if not named:
+    """Return who began most of them, where anybody stands out; a log does not tell the host of a newcomer."""
+    causes = [step.cause for step in starts if step.cause.client_id or step.cause.member_id]
+    named = Counter(cause.client_id or cause.member_id for cause in causes)
+    (name, count), *_ = [*named.most_common(1), ("", 0)]
+    if count < 2 or count * 2 < len(starts):
         return ""
-    (name, count), *_ = named.most_common(1)
+    mine = [cause for cause in causes if name in {cause.client_id, cause.member_id}]
+    hosts = {cause.client_host for cause in mine if cause.client_host}
+    host = hosts.pop() if len(hosts) == 1 else ""
     return (
-        f" Most often by {name} ({count} of {len(starts)})." if count > 1 and count * 2 >= len(starts) else ""
+        f" Most often by {who(member_id=name, client_id=name, client_host=host)} ({count} of {len(starts)})."
     )
-
-
-def _by(step: Transition) -> str:
-    cause = step.cause
-    if not (cause.client_id or cause.member_id):
-        return ""
-    return who(member_id=cause.member_id, client_id=cause.client_id, client_host=cause.client_host)
 
 
 def _alerts(alerts: list[Alert]) -> str:

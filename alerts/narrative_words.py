@@ -6,6 +6,7 @@ from coordinator_model.states import GroupState
 
 _LONG_MS = 5_000
 """A rebalance that ended within this time needs no second clock time."""
+_SHORT_MS = 1_000
 _REASON = "; client reason: "
 _NO_REASON = ("", "not provided")
 _SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
@@ -94,6 +95,8 @@ def how_it_went(steps: list[Transition], now_ms: int) -> str:
     if last.to_state not in _SETTLED:
         return f"{text}."
     total_ms = max(0, last.at_ms - steps[0].at_ms)
+    if last.to_state is GroupState.EMPTY and total_ms < _SHORT_MS:
+        return f"Nobody is left: Empty at generation {last.generation}."
     at = f" ({clock_time(last.at_ms)})" if total_ms >= _LONG_MS else ""
     return f"{text}: {_outcome(last)} after {span(total_ms)}{at}."
 

@@ -210,6 +210,33 @@ def test_who_began_most_is_named() -> None:
     assert "Most often" not in tell(moves[:6]).summary
 
 
+def test_a_leave_that_was_found_to_be_a_poll_timeout_is_told_as_one() -> None:
+    """Clients that give no reason are found out later; the alert names the member."""
+    left = move(0, STABLE, PREPARING, 3, CauseKind.MEMBER_LEFT, "app")
+    late = Culprit(member_id="app-id", client_id="app", basis=Basis.INFERRED)
+    told = tell([left], alert(name="PollIntervalExceeded", culprits=(late,)))
+
+    assert told.entries[0].text == "app on 10.0.0.7 left: no poll() within max.poll.interval.ms (inferred)."
+    assert told.summary.startswith("1 rebalance (1 x poll timeout)")
+
+
+def test_the_last_member_that_goes_leaves_nobody() -> None:
+    """Phases of no length are not worth a word."""
+    told = tell([move(0, STABLE, PREPARING, 3, CauseKind.MEMBER_LEFT, "app"), move(2, PREPARING, EMPTY, 4)])
+
+    assert told.entries[0].details == ["Nobody is left: Empty at generation 4."]
+
+
+def test_one_client_is_one_whether_or_not_its_host_is_known() -> None:
+    """A log tells the host of a member that goes, not of one that comes."""
+    came = rebalance(0, 2, CauseKind.MEMBER_JOINED, "app")
+    came[0] = msgspec.structs.replace(came[0], cause=msgspec.structs.replace(came[0].cause, client_host=""))
+    told = tell([*came, *rebalance(10_000, 3, CauseKind.MEMBER_LEFT, "app")])
+
+    assert told.entries[0].text == "app on 10.0.0.7 joined."
+    assert "Most often by app on 10.0.0.7 (2 of 2)." in told.summary
+
+
 def test_what_was_over_before_is_left_out() -> None:
     """But what began before and went on is not."""
     moves = [*rebalance(0, 2, CauseKind.MEMBER_JOINED), *rebalance(20_000, 3, CauseKind.MEMBER_LEFT)]

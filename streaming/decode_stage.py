@@ -240,8 +240,9 @@ def _merge(into: Decoded, other: Decoded) -> None:
 
 def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
     cells: dict[int, list[Seen]] = {}
-    for heap in heaps.values():
-        heap.into(cells)
+    with collector_paused():
+        for heap in heaps.values():
+            heap.into(cells)
     if not cells:
         return
     shards = pa.array(list(cells), pa.int32())

@@ -20,7 +20,6 @@ from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
-from streaming.collector import collector_paused
 from streaming.decoded import Decoded
 from streaming.heartbeat_columns import Beats
 from streaming.held_lines import LineReader, Lines, Piece
@@ -58,10 +57,9 @@ def decode_events(
 def decode_lines(lines: Lines, *, shard_count: int, timezone: str) -> Decoded:
     """Decode what one ``LineReader`` has read; see ``decode_events``."""
     decoding = _Decoding(shard_count, timezone)
-    with collector_paused():
-        for piece in lines.pieces:
-            decoding.read(piece)
-        return decoding.finish()
+    for piece in lines.pieces:
+        decoding.read(piece)
+    return decoding.finish()
 
 
 def decode_rows(
@@ -73,11 +71,10 @@ def decode_rows(
     def same(row: Row) -> tuple[int, bytes | None, bool]:
         return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
 
-    with collector_paused():
-        for (partition, key, backlog), neighbours in groupby(rows, same):
-            _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
-            decoding.read(Piece(partition, key, backlog, offsets, stamps, values))
-        return decoding.finish()
+    for (partition, key, backlog), neighbours in groupby(rows, same):
+        _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
+        decoding.read(Piece(partition, key, backlog, offsets, stamps, values))
+    return decoding.finish()
 
 
 def kind_of(what: on.Observation) -> str:

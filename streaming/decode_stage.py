@@ -5,19 +5,24 @@ only hands them their rows and sees to it that nothing in a row, and no bug in a
 query.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable, pack
+from streaming.collector import collector_paused
 from streaming.decoded import Decoded
 from streaming.decoding_control import decode_control
-from streaming.decoding_events import decode_events
+from streaming.decoding_events import decode_lines
 from streaming.decoding_offsets import decode_offsets
+from streaming.held_lines import LineReader, Lines, Piece
+from streaming.worker_memory import keep_memory
 
 SCHEMA = "shard int, payload binary"
 """What the stage yields."""
@@ -31,9 +36,16 @@ _SAMPLE_BYTES = 512
 _ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
 _BYTES_AT_ONCE = 128 * 2**20
-"""What is folded together: a member's heartbeats become one observation for each such heap of rows."""
+"""What is folded together: each member's heartbeats become one observation for each such heap of rows."""
 
-_Decode = Callable[[pa.Table], Decoded]
+
+class _Rows(Protocol):
+    """Rows of one feed as they are held."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def slice(self, offset: int, length: int) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -49,65 +61,173 @@ class DecodeStage:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield shards and their cells for raw rows (``sources.read``)."""
-        decoders = self._decoders()
-        for heap in _heaps(batches):
-            cells: dict[int, list[Seen]] = {}
-            for feed, rows in _by_feed(heap):
-                decoded = _decode_safely(decoders[feed], rows, _NAMES[feed])
-                for shard, seen in decoded.cells.items():
-                    cells.setdefault(shard, []).extend(seen)
-                cells.setdefault(CLUSTER_SHARD, []).extend(_account(decoded, rows, _SOURCES[feed]))
-            if cells:
-                yield _packed(cells)
+        keep_memory()
+        heaps = self._heaps()
+        for batch in batches:
+            for feed, rows in _by_feed(batch):
+                heaps[feed].take(rows)
+            if sum(heap.size for heap in heaps.values()) >= _BYTES_AT_ONCE:
+                yield from _packed(heaps)
+                heaps = self._heaps()
+        yield from _packed(heaps)
 
-    def _decoders(self) -> dict[int, _Decode]:
+    def _heaps(self) -> dict[int, "_Heap[Any]"]:
+        offsets = partial(decode_offsets, shard_count=self.shard_count, backlog_ends=self.offsets_ends)
+        lines = partial(decode_lines, shard_count=self.shard_count, timezone=self.timezone)
+        control = partial(decode_control, shard_count=self.shard_count, backlog_ends={}, run=self.run)
         return {
-            OFFSETS: partial(decode_offsets, shard_count=self.shard_count, backlog_ends=self.offsets_ends),
-            EVENTS: partial(
-                decode_events,
-                shard_count=self.shard_count,
-                backlog_ends=self.events_ends,
-                timezone=self.timezone,
-            ),
-            CONTROL: partial(decode_control, shard_count=self.shard_count, backlog_ends={}, run=self.run),
+            OFFSETS: _Tables("offsets", Source.OFFSETS, offsets),
+            EVENTS: _EventLines("events", Source.COORDINATOR_LOG, lines, LineReader(self.events_ends)),
+            CONTROL: _Tables("control", Source.CONTROL, control),
         }
 
 
-def _heaps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the rows of as many batches at once as memory allows."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= _BYTES_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+_RowsT = TypeVar("_RowsT", bound=_Rows)
 
 
-def _by_feed(heap: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+class _Heap(ABC, Generic[_RowsT]):
+    """Rows of one feed, gathered until there are enough or no more."""
+
+    def __init__(self, name: str, source: Source, decode: Callable[[_RowsT], Decoded]) -> None:
+        self.name = name
+        self._source = source
+        self._decode = decode
+        self._last = (-1, -1)
+        self._newest_ms = -1
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """What is held, in bytes."""
+
+    def take(self, rows: pa.Table) -> None:
+        """Hold some more rows."""
+        last = rows.num_rows - 1
+        self._last = rows.column("partition")[last].as_py(), rows.column("offset")[last].as_py()
+        self._newest_ms = max(self._newest_ms, pc.max(rows.column("timestamp_ms")).as_py())
+        with collector_paused():
+            self._hold(rows)
+
+    def into(self, cells: dict[int, list[Seen]]) -> None:
+        """Decode what is held."""
+        if not self.size:
+            return
+        decoded = self._decode_safely(self._held())
+        for shard, seen in decoded.cells.items():
+            cells.setdefault(shard, []).extend(seen)
+        cells.setdefault(CLUSTER_SHARD, []).extend(self._account(decoded))
+
+    @abstractmethod
+    def _hold(self, rows: pa.Table) -> None:
+        """Hold rows."""
+
+    @abstractmethod
+    def _held(self) -> _RowsT:
+        """Return what is held."""
+
+    @abstractmethod
+    def _sample(self, row: _RowsT) -> bytes:
+        """Return the value of one row."""
+
+    def _decode_safely(self, rows: _RowsT) -> Decoded:
+        """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
+        count = rows.num_rows
+        try:
+            return self._decode(rows)
+        except Exception as error:
+            if count == 1:
+                return Decoded(cells={}, counts={}, bad=[self._internal_error(rows, error)])
+        result = Decoded(cells={}, counts={}, bad=[])
+        middle = count // 2
+        for half in (rows.slice(0, middle), rows.slice(middle, count - middle)):
+            _merge(result, self._decode_safely(half))
+        return result
+
+    def _internal_error(self, row: _RowsT, error: Exception) -> Undecodable:
+        return Undecodable(
+            origin=self.name,
+            reason="internal_error",
+            count=1,
+            sample=self._sample(row)[:_SAMPLE_BYTES],
+            detail=f"{type(error).__name__}: {error}"[:200],
+        )
+
+    def _account(self, decoded: Decoded) -> Iterator[Seen]:
+        """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
+        notes: list[Counted | Undecodable] = list(decoded.bad)
+        if decoded.counts:
+            counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
+            notes.append(Counted(counts=counts))
+        for index, what in enumerate(notes):
+            yield Seen(
+                at_ms=self._newest_ms,
+                source=self._source,
+                partition=self._last[0],
+                offset=self._last[1],
+                index=index,
+                broker=-1,
+                recorded_at_ms=self._newest_ms,
+                backlog=False,
+                what=what,
+            )
+
+
+class _Tables(_Heap[pa.Table]):
+    """Rows held as they came."""
+
+    def __init__(self, name: str, source: Source, decode: Callable[[pa.Table], Decoded]) -> None:
+        super().__init__(name, source, decode)
+        self._tables: list[pa.Table] = []
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """What is held, in bytes."""
+        return self._size
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._tables.append(rows)
+        self._size += rows.nbytes
+
+    def _held(self) -> pa.Table:
+        return pa.concat_tables(self._tables)
+
+    def _sample(self, row: pa.Table) -> bytes:
+        return row.column("value")[0].as_py() or b""
+
+
+class _EventLines(_Heap[Lines]):
+    """Lines, of which heartbeats are read at once."""
+
+    def __init__(
+        self, name: str, source: Source, decode: Callable[[Lines], Decoded], reader: LineReader
+    ) -> None:
+        super().__init__(name, source, decode)
+        self._reader = reader
+        self._pieces: list[Piece] = []
+
+    @property
+    def size(self) -> int:
+        """What is held, in bytes."""
+        return self._reader.size
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._pieces += self._reader.lines(rows).pieces
+
+    def _held(self) -> Lines:
+        return Lines(self._pieces)
+
+    def _sample(self, row: Lines) -> bytes:
+        return row.sample
+
+
+def _by_feed(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
     """Yield the rows of each feed, in their order."""
-    feeds = heap.column("feed").to_numpy()
+    rows = pa.Table.from_batches([batch])
+    feeds = batch.column("feed").to_numpy()
     present = np.unique(feeds)
     for feed in present:
-        rows = heap if len(present) == 1 else heap.filter(pa.array(feeds == feed))
-        yield int(feed), rows
-
-
-def _decode_safely(decode: _Decode, rows: pa.Table, origin: str) -> Decoded:
-    """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
-    try:
-        return decode(rows)
-    except Exception as error:
-        if rows.num_rows == 1:
-            return Decoded(cells={}, counts={}, bad=[_internal_error(rows, origin, error)])
-    middle = rows.num_rows // 2
-    result = Decoded(cells={}, counts={}, bad=[])
-    for half in (rows.slice(0, middle), rows.slice(middle)):
-        _merge(result, _decode_safely(decode, half, origin))
-    return result
+        yield int(feed), rows if len(present) == 1 else rows.filter(pa.array(feeds == feed))
 
 
 def _merge(into: Decoded, other: Decoded) -> None:
@@ -118,42 +238,13 @@ def _merge(into: Decoded, other: Decoded) -> None:
     into.bad.extend(other.bad)
 
 
-def _internal_error(row: pa.Table, origin: str, error: Exception) -> Undecodable:
-    value = row.column("value")[0].as_py() or b""
-    return Undecodable(
-        origin=origin,
-        reason="internal_error",
-        count=1,
-        sample=value[:_SAMPLE_BYTES],
-        detail=f"{type(error).__name__}: {error}"[:200],
-    )
-
-
-def _account(decoded: Decoded, rows: pa.Table, source: Source) -> Iterator[Seen]:
-    """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
-    notes: list[Counted | Undecodable] = list(decoded.bad)
-    if decoded.counts:
-        counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
-        notes.append(Counted(counts=counts))
-    if not notes:
+def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
+    cells: dict[int, list[Seen]] = {}
+    with collector_paused():
+        for heap in heaps.values():
+            heap.into(cells)
+    if not cells:
         return
-    last = rows.num_rows - 1
-    newest_ms = pc.max(rows.column("timestamp_ms")).as_py()
-    for index, what in enumerate(notes):
-        yield Seen(
-            at_ms=newest_ms,
-            source=source,
-            partition=rows.column("partition")[last].as_py(),
-            offset=rows.column("offset")[last].as_py(),
-            index=index,
-            broker=-1,
-            recorded_at_ms=newest_ms,
-            backlog=False,
-            what=what,
-        )
-
-
-def _packed(cells: Mapping[int, list[Seen]]) -> pa.RecordBatch:
     shards = pa.array(list(cells), pa.int32())
     payloads = pa.array([pack(seen) for seen in cells.values()], pa.binary())
-    return pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)
+    yield pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)

@@ -6,11 +6,10 @@ across a copy of the clock: what stands before it must not seem to come after it
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,9 +20,9 @@ from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
-from streaming.collector import collector_paused
 from streaming.decoded import Decoded
 from streaming.heartbeat_columns import Beats
+from streaming.held_lines import LineReader, Lines, Piece
 from streaming.stretches import Place, Stretch, heard_in
 
 CLOCK_KEY = b"groupwatch-clock"
@@ -51,78 +50,31 @@ def decode_events(
 
     What a row holds never raises: it is counted in ``bad``.
     """
-    decoding = _Decoding(shard_count, backlog_ends, timezone)
-    with collector_paused():
-        for piece in _pieces(rows, backlog_ends):
-            decoding.read(piece)
-        return decoding.finish()
+    lines = LineReader(backlog_ends).lines(rows)
+    return decode_lines(lines, shard_count=shard_count, timezone=timezone)
+
+
+def decode_lines(lines: Lines, *, shard_count: int, timezone: str) -> Decoded:
+    """Decode what one ``LineReader`` has read; see ``decode_events``."""
+    decoding = _Decoding(shard_count, timezone)
+    for piece in lines.pieces:
+        decoding.read(piece)
+    return decoding.finish()
 
 
 def decode_rows(
     rows: Iterable[Row], *, shard_count: int, backlog_ends: Mapping[int, int], timezone: str
 ) -> Decoded:
     """Decode rows that are not in Arrow; see ``decode_events``."""
-    decoding = _Decoding(shard_count, backlog_ends, timezone)
+    decoding = _Decoding(shard_count, timezone)
 
     def same(row: Row) -> tuple[int, bytes | None, bool]:
         return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
 
-    with collector_paused():
-        for (partition, key, backlog), neighbours in groupby(rows, same):
-            _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
-            decoding.read(_Piece(partition, key, backlog, offsets, stamps, values))
-        return decoding.finish()
-
-
-class _Piece(NamedTuple):
-    """Neighbouring rows of one partition with one key, all in the backlog or all behind it."""
-
-    partition: int
-    key: bytes | None
-    backlog: bool
-    offsets: Sequence[int]
-    stamps: Sequence[int]
-    values: Sequence[bytes | None]
-    beats: Beats | None = None
-    """What of the piece's rows was read as columns; the other fields are about the other rows."""
-
-    def place(self, index: int) -> Place:
-        """Return where a row stands."""
-        return Place(self.partition, self.offsets[index], self.stamps[index], self.backlog)
-
-
-def _pieces(rows: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[_Piece]:
-    """Yield rows cut where what is the same for many of them changes."""
-    if not rows.num_rows:
-        return
-    partition, offset, stamp = (
-        rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
-    )
-    keys = rows.column("key").combine_chunks().dictionary_encode()
-    code = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    texts = [*keys.dictionary.to_pylist(), None]
-    backlog = np.zeros(rows.num_rows, np.bool_)
-    for one in np.unique(partition).tolist():
-        backlog |= (partition == one) & (offset < backlog_ends.get(one, 0))
-    differs = (np.diff(partition) != 0) | (np.diff(code) != 0) | (np.diff(backlog) != 0)
-    edges = [0, *(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
-    beats = heartbeat_columns.read(rows.column("value"), offset, stamp)
-    other = np.ones(rows.num_rows, np.bool_)
-    other[beats.row] = False
-    others = np.flatnonzero(other)
-    values = rows.column("value").filter(pa.array(other)).to_pylist()
-    for start, end in pairwise(edges):
-        first, last = np.searchsorted(others, (start, end))
-        mine = others[first:last]
-        yield _Piece(
-            partition=int(partition[start]),
-            key=texts[code[start]],
-            backlog=bool(backlog[start]),
-            offsets=offset[mine].tolist(),
-            stamps=stamp[mine].tolist(),
-            values=values[first:last],
-            beats=beats.between(start, end),
-        )
+    for (partition, key, backlog), neighbours in groupby(rows, same):
+        _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
+        decoding.read(Piece(partition, key, backlog, offsets, stamps, values))
+    return decoding.finish()
 
 
 def kind_of(what: on.Observation) -> str:
@@ -149,9 +101,8 @@ class _ClockCopy(msgspec.Struct):
 class _Decoding:
     """The work on one batch."""
 
-    def __init__(self, shard_count: int, backlog_ends: Mapping[int, int], timezone: str) -> None:
+    def __init__(self, shard_count: int, timezone: str) -> None:
         self._shard_count = shard_count
-        self._backlog_ends = backlog_ends
         self._timezone = timezone
         self._decoded = Decoded()
         self._stretches: dict[_StretchKey, Stretch] = {}
@@ -164,7 +115,7 @@ class _Decoding:
 
     # --- reading ---
 
-    def read(self, piece: _Piece) -> None:
+    def read(self, piece: Piece) -> None:
         """Read every row."""
         if piece.key != CLOCK_KEY:
             self._read_lines(piece)
@@ -172,9 +123,9 @@ class _Decoding:
         for index, value in enumerate(piece.values):
             self._clock(piece.place(index), value)
 
-    def _read_lines(self, piece: _Piece) -> None:
+    def _read_lines(self, piece: Piece) -> None:
         if piece.beats is not None and len(piece.beats.row):
-            self._take_beats(piece, piece.beats)
+            self._stretch(piece.partition, piece.backlog, _broker_of(piece.key)).columns.append(piece.beats)
         for index, value in enumerate(piece.values):
             found = heartbeat_lines.LINE.fullmatch(value) if value else None
             if found is None:
@@ -185,30 +136,15 @@ class _Decoding:
             at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
             stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
 
-    def _take_beats(self, piece: _Piece, beats: Beats) -> None:
-        """Take in heartbeats that were read as columns, sender by sender."""
-        stretch = self._stretch(piece.partition, piece.backlog, _broker_of(piece.key))
-        at_ms = self._times(beats)
-        stretch.request_seconds.update(np.unique(at_ms // 1000).tolist())
-        order = np.argsort(beats.sender, kind="stable")
-        sender = beats.sender[order]
-        ends = np.flatnonzero(np.diff(sender, append=-1)) + 1
-        times, last = at_ms[order].tolist(), order[ends - 1]
-        places = zip(beats.offset[last].tolist(), beats.stamp[last].tolist(), strict=True)
-        start = 0
-        for code, end, (offset, stamp) in zip(sender[ends - 1].tolist(), ends.tolist(), places, strict=True):
-            identity, client = beats.senders[code]
-            stretch.beat(identity, client, times[start:end], offset, stamp)
-            start = end
-
     def _times(self, beats: Beats) -> Ints:
         """Return when each heartbeat was logged, epoch ms."""
-        readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in beats.seconds]
+        seconds = beats.names.seconds.values
+        readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in seconds]
         base_ms, other_ms = np.array(readings, np.int64).T
         at_ms = base_ms[beats.second] + beats.millis
         # No such date, or an hour that comes twice.
         for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
-            text, stamp = beats.seconds[beats.second[index]], int(beats.stamp[index])
+            text, stamp = seconds[beats.second[index]], int(beats.stamp[index])
             at_ms[index] = self._line_ms(text, b"%d" % beats.millis[index], stamp)
         return np.where(at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, at_ms)
 
@@ -317,6 +253,7 @@ class _Decoding:
         """Return everything read, each cell in the order of its partitions."""
         everywhere = self._clocks
         for stretch in self._stretches.values():
+            self._finish_columns(stretch)
             self._finish_runs(stretch)
             self._finish_folds(stretch)
             everywhere.extend(heard_in(stretch))
@@ -330,6 +267,25 @@ class _Decoding:
             for reason, (count, sample, detail) in self._bad.items()
         )
         return self._decoded
+
+    def _finish_columns(self, stretch: Stretch) -> None:
+        """Take in heartbeats that were read as columns, sender by sender."""
+        if not stretch.columns:
+            return
+        beats = heartbeat_columns.joined(stretch.columns)
+        at_ms = self._times(beats)
+        stretch.request_seconds.update(np.unique(at_ms // 1000).tolist())
+        code = beats.sender
+        order = np.argsort(code, kind="stable")
+        sender = code[order]
+        ends = np.flatnonzero(np.diff(sender, append=-1)) + 1
+        times, last = at_ms[order].tolist(), order[ends - 1]
+        columns = (ends, last, beats.offset[last], beats.stamp[last])
+        start = 0
+        for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
+            identity, client = beats.sender_at(newest)
+            stretch.beat(identity, client, times[start:end], offset, stamp)
+            start = end
 
     def _finish_runs(self, stretch: Stretch) -> None:
         count, add, shard_count = 0, self._decoded.add, self._shard_count

@@ -6,9 +6,8 @@ measured times differ everywhere.  A row that is not found here may still be a h
 """
 
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +30,56 @@ _FROM = re.compile(lines.FROM)
 _TIMES = "^" + lines.TIMES.decode().replace("++", "+") + "$"
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _CORRELATION_DIGITS_MAX = 10
+_NEW = -2
+_NAME_BYTES = 400
 _DIGITS = "0123456789"
 _SECOND_SIZE = len("2026-11-21 06:28:53")
-_SLICE = 16_384
+_SLICE = 8_192
 """Rows split up at once: what is made of them stays in memory that is used again (of 130,000 at once: a third
 of the speed)."""
 
 
-class Sender(NamedTuple):
-    """Who sent a heartbeat, with its answer, as the line has it."""
+class Names:
+    """What the codes of beats stand for; the beats of one ``Reader`` share them."""
 
-    identity: bytes
-    client: lines.ClientTexts
+    def __init__(self) -> None:
+        self.seconds = Known(_second)
+        self.whos = Known(_who)
+        self.origins = Known(_origin)
+
+    @property
+    def bytes(self) -> int:
+        """What they cost, roughly."""
+        return self.seconds.bytes + self.whos.bytes + self.origins.bytes
+
+
+class Known(Generic[T]):
+    """Texts that were read, each once; its code is its place in ``values``."""
+
+    def __init__(self, read: Callable[[bytes], T | None]) -> None:
+        self.values: list[T] = []
+        self.bytes = 0
+        """What it all costs, roughly."""
+        self._read = read
+        self._codes: dict[bytes, int] = {}
+
+    def codes(self, texts: Sequence[bytes]) -> Ints:
+        """Return the code of each text; -1 where it cannot be read."""
+        known = self._codes.get
+        found = [known(text, _NEW) for text in texts]
+        if _NEW in found:
+            found = [
+                self._learn(text) if code == _NEW else code for text, code in zip(texts, found, strict=True)
+            ]
+        return np.array(found, np.int64)
+
+    def _learn(self, text: bytes) -> int:
+        value = self._read(text)
+        self.bytes += _NAME_BYTES + 2 * len(text)
+        code = -1 if value is None else len(self.values)
+        if value is not None:
+            self.values.append(value)
+        return self._codes.setdefault(text, code)
 
 
 class Beats(NamedTuple):
@@ -54,45 +91,73 @@ class Beats(NamedTuple):
     stamp: Ints
     """Timestamp of the record, epoch ms."""
     second: Ints
-    """Which of ``seconds``."""
+    """Which of the names' seconds."""
     millis: Ints
-    sender: Ints
-    """Which of ``senders``."""
-    seconds: list[bytes]
-    senders: list[Sender]
+    who: Ints
+    """Which of the names' clients."""
+    origin: Ints
+    """Which of the names' origins."""
+    names: Names
 
     def between(self, start: int, end: int) -> "Beats":
         """Return those of the rows ``start`` to ``end - 1``."""
         first, last = np.searchsorted(self.row, (start, end))
-        cut = slice(first, last)
-        return Beats(
-            self.row[cut],
-            self.offset[cut],
-            self.stamp[cut],
-            self.second[cut],
-            self.millis[cut],
-            self.sender[cut],
-            self.seconds,
-            self.senders,
-        )
+        return self.cut(int(first), int(last))
+
+    def cut(self, first: int, last: int) -> "Beats":
+        """Return some of the beats."""
+        row, offset, stamp, second, millis, who, origin = (column[first:last] for column in self.columns)
+        return Beats(row, offset, stamp, second, millis, who, origin, self.names)
+
+    @property
+    def columns(self) -> tuple[Ints, ...]:
+        """The numbers, column by column."""
+        return self[:7]
+
+    @property
+    def sender(self) -> Ints:
+        """Who sent each, with its answer: one code for each pair of client and origin."""
+        return self.who * max(1, len(self.names.origins.values)) + self.origin
+
+    def sender_at(self, index: int) -> tuple[bytes, lines.ClientTexts]:
+        """Return the identity and the client of one beat, as the line has them."""
+        client_id, identity, connection = self.names.whos.values[self.who[index]]
+        return identity, (client_id, connection, *self.names.origins.values[self.origin[index]])
 
 
-def read(values: pa.ChunkedArray, offset: Ints, stamp: Ints) -> Beats:
-    """Return the heartbeats among ``values`` (binary) that have a date before them.
+class Reader:
+    """Reads columns of lines one after another."""
 
-    Args:
-        values: log lines, at least one.
-        offset: of each in its partition.
-        stamp: each record's timestamp, epoch ms.
-    """
-    slices = [_split_up(part, start) for part, start in _slices(values)]
-    row, second, millis = (np.concatenate([getattr(one, name) for one in slices]) for name in _NUMBERS)
-    who_code, whos = _distinct(pa.chunked_array([one.who for one in slices]), _who)
-    origin_code, origins = _distinct(pa.chunked_array([one.origin for one in slices]), _origin)
-    seconds, dated = _seconds(second)
-    good = (who_code >= 0) & (origin_code >= 0) & (dated >= 0)
-    row, sender, senders = row[good], *_senders(who_code[good], origin_code[good], whos, origins)
-    return Beats(row, offset[row], stamp[row], dated[good], millis[good], sender, seconds, senders)
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self.names = Names()
+
+    def read(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints) -> Beats:
+        """Return the heartbeats among ``values`` (binary) that have a date before them.
+
+        Args:
+            values: log lines, at least one.
+            offset: of each in its partition.
+            stamp: each record's timestamp, epoch ms.
+        """
+        slices = [_split_up(part, start) for part, start in _slices(values)]
+        row, text, millis = (np.concatenate([getattr(one, name) for one in slices]) for name in _NUMBERS)
+        who = _codes(pa.chunked_array([one.who for one in slices]), self.names.whos)
+        origin = _codes(pa.chunked_array([one.origin for one in slices]), self.names.origins)
+        second = _seconds(text, self.names.seconds)
+        good = (who >= 0) & (origin >= 0) & (second >= 0)
+        if not good.all():
+            row, second, millis, who, origin = (one[good] for one in (row, second, millis, who, origin))
+        return Beats(row, offset[row], stamp[row], second, millis, who, origin, self.names)
+
+
+def joined(parts: Sequence[Beats]) -> Beats:
+    """Return the beats of several columns of one ``Reader`` as one; ``row`` is no row of them any more."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*(part.columns for part in parts), strict=True)
+    row, offset, stamp, second, millis, who, origin = map(np.concatenate, columns)
+    return Beats(row, offset, stamp, second, millis, who, origin, parts[0].names)
 
 
 def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
@@ -172,41 +237,38 @@ def _is_head(head: pa.Array, column: BinaryColumn) -> Bools:
     # A cast that does not look at the bytes: trimming works on any.
     texts = pc.cast(behind, options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
     trimmed = pc.ascii_rtrim(texts, characters=_DIGITS)
-    code, _ = _distinct(pa.chunked_array([pc.cast(trimmed, pa.binary())]), _head)
+    code = _codes(pa.chunked_array([pc.cast(trimmed, pa.binary())]), Known(_head))
     size = pc.binary_length(trimmed).to_numpy(zero_copy_only=False)
     digits = column.length - _DATE_SIZE - size
     return np.asarray((code >= 0) & (digits >= 1) & (digits <= _CORRELATION_DIGITS_MAX))
 
 
-def _seconds(text: npt.NDArray[np.bytes_]) -> tuple[list[bytes], Ints]:
-    """Return the seconds named, and for each row which of them it names (-1: something else)."""
+def _seconds(text: npt.NDArray[np.bytes_], known: "Known[bytes]") -> Ints:
+    """Return the code of each second; -1 where it is none."""
     # Lines of one second mostly follow one another.
     turns = np.flatnonzero(np.append(True, text[1:] != text[:-1])[: len(text)])
-    numbers: dict[bytes, int] = {}
-    names = [
-        numbers.setdefault(one, len(numbers)) if _SECOND.fullmatch(one) else -1
-        for one in text[turns].tolist()
-    ]
-    return list(numbers), np.repeat(np.array(names, np.int64), np.diff(np.append(turns, len(text))))
+    return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))
 
 
-def _distinct(column: pa.ChunkedArray, read: Callable[[bytes], T | None]) -> tuple[Ints, list[T]]:
-    """Return for each row which of the texts that ``read`` can read it has (-1: none), and those."""
+def _codes(column: pa.ChunkedArray, known: "Known[T]") -> Ints:
+    """Return the code of each text."""
     if not len(column):
-        return np.zeros(0, np.int64), []
+        return np.zeros(0, np.int64)
     encoded = column.dictionary_encode()
-    parts = [read(text) for text in encoded.chunk(0).dictionary.to_pylist()]
-    legible = np.array([part is not None for part in parts], np.bool_)
-    number = np.where(legible, np.cumsum(legible) - 1, -1)
-    code = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
-    return number[code].astype(np.int64), [part for part in parts if part is not None]
+    codes = known.codes(encoded.chunk(0).dictionary.to_pylist())
+    places = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    found: Ints = codes[np.concatenate(places)]
+    return found
 
 
 def _head(text: bytes) -> bool | None:
     return True if _HEAD.fullmatch(text) else None
 
 
-@lru_cache(maxsize=1 << 16)
+def _second(text: bytes) -> bytes | None:
+    return text if _SECOND.fullmatch(text) else None
+
+
 def _who(text: bytes) -> _Who | None:
     found = _WHO.fullmatch(text)
     return None if found is None else (found[1], found[2], found[3])
@@ -215,13 +277,3 @@ def _who(text: bytes) -> _Who | None:
 def _origin(text: bytes) -> _Origin | None:
     found = _FROM.fullmatch(text)
     return None if found is None else (found[1], found[2])
-
-
-def _senders(who: Ints, origin: Ints, whos: list[_Who], origins: list[_Origin]) -> tuple[Ints, list[Sender]]:
-    """Return for each row which sender it names, and the senders."""
-    pairs, sender = np.unique(who * max(len(origins), 1) + origin, return_inverse=True)
-    found: list[Sender] = []
-    for pair in pairs.tolist():
-        client_id, identity, connection = whos[pair // len(origins)]
-        found.append(Sender(identity, (client_id, connection, *origins[pair % len(origins)])))
-    return sender, found

@@ -34,8 +34,8 @@ DEFAULTS: Mapping[str, str] = {
     f"{_STORE}.minDeltasForSnapshot": "50",
     "spark.sql.streaming.minBatchesToRetain": "30",  # each batch leaves files for each store
     "spark.sql.streaming.numRecentProgressUpdates": "5",  # driver memory of a job that runs for months
-    # Folding works within one of these: 10,000 halves the rate at 10,000 groups, 50,000 gains little.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "40000",
+    # About 10 MB of log lines: larger ones get memory of their own each time, which the kernel clears anew.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16000",
     # Any other value than Int.MaxValue sums the size of every vector again for every row.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Above the number of partitions one executor reads, or consumers are closed and opened each batch.

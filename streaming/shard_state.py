@@ -18,6 +18,7 @@ from alerts.rules import RuleJudge
 from coordinator_model.observations import Clock, EventsClock, Seen, unpack
 from coordinator_model.shard import Judge, Outputs, Shard
 from streaming.collector import collector_paused
+from streaming.worker_memory import keep_memory
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"
 """Frozen in every checkpoint: change it and no checkpoint can be read."""
@@ -48,6 +49,7 @@ class ShardStage:
         self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
         """Apply one batch's cells to one shard; yields at most one frame of ``OUTPUT_SCHEMA``."""
+        keep_memory()
         # Nothing made here has cycles, and a shard's many small objects are looked through again and again.
         with collector_paused():
             seen = [one for frame in frames for cell in frame["payload"] for one in unpack(bytes(cell))]

@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from streaming import heartbeat_lines
+from streaming.heartbeat_columns import Beats
 from streaming.heartbeat_lines import ClientTexts
 
 Folded = on.Heartbeats | on.CommitsAnswered
@@ -64,12 +65,24 @@ class BeatRun(msgspec.Struct):
 class Stretch:
     """What one broker said in one partition between two copies of the clock."""
 
-    __slots__ = ("backlog", "broker", "folds", "heard", "partition", "places", "request_seconds", "runs")
+    __slots__ = (
+        "backlog",
+        "broker",
+        "columns",
+        "folds",
+        "heard",
+        "partition",
+        "places",
+        "request_seconds",
+        "runs",
+    )
 
     def __init__(self, partition: int, backlog: bool, broker: int) -> None:
         self.partition = partition
         self.backlog = backlog
         self.broker = broker
+        self.columns: list[Beats] = []
+        """Heartbeats read as columns."""
         self.runs: dict[bytes, BeatRun] = {}
         """Heartbeats by their identity (``heartbeat_lines``)."""
         self.folds: dict[FoldKey, Fold] = {}

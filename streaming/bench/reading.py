@@ -20,7 +20,7 @@ from streaming.plan import ClusterPlan
 COMMITS = 1_600_000
 COMMIT_ROUNDS = 20
 COMMIT_PARTITIONS = 8
-HEARTBEATS = 500_000
+HEARTBEATS = 1_000_000
 BROKERS = 4
 """As many partitions has the events topic, one for the lines of each."""
 INTERVAL_MS = 3_000

@@ -6,10 +6,12 @@ import pyarrow as pa
 import pytest
 
 from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
-from streaming import decode_stage
+from streaming import decode_stage, heartbeat_columns
+from streaming.bench.material import Population, heartbeat_line
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
 from streaming.decoded import Decoded
 from streaming.decoding_control import ClockRecord, encode_record
+from streaming.held_lines import Lines
 
 CLOCK = encode_record(ClockRecord(at_ms=1, sequence=1))
 
@@ -36,9 +38,16 @@ def _run(*batches: pa.RecordBatch) -> dict[int, list[Seen]]:
     return cells
 
 
+def _offsets(rows: pa.Table | Lines) -> list[int]:
+    if isinstance(rows, pa.Table):
+        return [int(offset) for offset in rows.column("offset").to_pylist()]
+    beats = [offset for piece in rows.pieces if piece.beats for offset in piece.beats.offset.tolist()]
+    return sorted([*beats, *(offset for piece in rows.pieces for offset in piece.offsets)])
+
+
 def _recording(seen: list[list[int]], fail_on: int | None = None) -> Callable[..., Decoded]:
-    def decode(rows: pa.RecordBatch, **_: object) -> Decoded:
-        offsets = rows.column("offset").to_pylist()
+    def decode(rows: pa.Table | Lines, **_: object) -> Decoded:
+        offsets = _offsets(rows)
         if fail_on in offsets:
             raise ZeroDivisionError("a bug")
         seen.append(offsets)
@@ -52,7 +61,7 @@ def test_rows_reach_the_decoder_of_their_feed_in_order(monkeypatch: pytest.Monke
     offsets: list[list[int]] = []
     events: list[list[int]] = []
     monkeypatch.setattr(decode_stage, "decode_offsets", _recording(offsets))
-    monkeypatch.setattr(decode_stage, "decode_events", _recording(events))
+    monkeypatch.setattr(decode_stage, "decode_lines", _recording(events))
     _run(_batch((EVENTS, 5, b"e"), (OFFSETS, 1, b"o"), (EVENTS, 6, b"e"), (OFFSETS, 2, b"o")))
     assert offsets == [[1, 2]]
     assert events == [[5, 6]]
@@ -80,6 +89,31 @@ def test_a_bug_in_a_decoder_costs_one_row(monkeypatch: pytest.MonkeyPatch) -> No
     assert sorted(offset for part in read for offset in part) == [0, 1, 2, 3, 5, 6]
     counts = [seen.what.counts for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Counted)]
     assert counts == [(("offsets", "row", 6),)]
+
+
+@pytest.mark.parametrize("fails", range(9))
+def test_a_bug_about_a_line_costs_one_row(monkeypatch: pytest.MonkeyPatch, fails: int) -> None:
+    """The same for lines, be it a heartbeat or not, whatever batch it came in."""
+    read: list[list[int]] = []
+    monkeypatch.setattr(decode_stage, "decode_lines", _recording(read, fail_on=fails))
+    beats = [heartbeat_line(Population(groups=2), 0, number % 5, 1_000, number) for number in range(9)]
+    rows = [(EVENTS, offset, b"else" if offset % 4 == 1 else beats[offset]) for offset in range(9)]
+    cells = _run(_batch(*rows[:5]), _batch(*rows[5:]))
+    bad = [seen.what for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Undecodable)]
+    assert [(one.origin, one.reason, one.count) for one in bad] == [("events", "internal_error", 1)]
+    assert sorted(offset for part in read for offset in part) == [n for n in range(9) if n != fails]
+
+
+def test_lines_that_cannot_be_read_as_a_column_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats are told all the same."""
+    rows = [(EVENTS, n, heartbeat_line(Population(groups=2), 0, n, 1_000, n)) for n in range(3)]
+    expected = _run(_batch(*rows))
+    monkeypatch.setattr(heartbeat_columns, "_split_up", _failing)
+    assert _run(_batch(*rows)) == expected
+
+
+def _failing(*_: object) -> None:
+    raise ZeroDivisionError("a bug")
 
 
 def test_garbage_in_every_feed_is_counted_and_stops_nothing() -> None:

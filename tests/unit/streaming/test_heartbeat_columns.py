@@ -32,13 +32,15 @@ def _read(
 ) -> list[tuple[int, bytes, int, bytes, tuple[bytes, ...]]]:
     chunks = [pa.array(values[start : start + chunk], pa.binary()) for start in range(0, len(values), chunk)]
     places = np.arange(len(values))
-    beats = heartbeat_columns.read(pa.chunked_array(chunks, pa.binary()), places + 1_000, places + 2_000)
+    beats = heartbeat_columns.Reader().read(
+        pa.chunked_array(chunks, pa.binary()), places + 1_000, places + 2_000
+    )
     assert beats.offset.tolist() == [row + 1_000 for row in beats.row.tolist()]
     assert beats.stamp.tolist() == [row + 2_000 for row in beats.row.tolist()]
-    columns = (beats.row.tolist(), beats.second.tolist(), beats.millis.tolist(), beats.sender.tolist())
+    columns = (beats.row.tolist(), beats.second.tolist(), beats.millis.tolist())
     return [
-        (row, beats.seconds[second], millis, *beats.senders[sender])
-        for row, second, millis, sender in zip(*columns, strict=True)
+        (row, beats.names.seconds.values[second], millis, *beats.sender_at(index))
+        for index, (row, second, millis) in enumerate(zip(*columns, strict=True))
     ]
 
 
@@ -81,6 +83,6 @@ def test_what_is_between() -> None:
     """A part of the rows is what was read of exactly those."""
     values: list[bytes | None] = [*_lines(9), b"else", *_lines(2)]
     places = np.arange(len(values))
-    beats = heartbeat_columns.read(pa.chunked_array([pa.array(values, pa.binary())]), places, places)
+    beats = heartbeat_columns.Reader().read(pa.chunked_array([pa.array(values, pa.binary())]), places, places)
     assert beats.between(4, 11).row.tolist() == [4, 5, 6, 7, 8, 10]
     assert beats.between(9, 10).row.tolist() == []

@@ -14,7 +14,7 @@ from alerts.alert import Alert, AlertStatus, Culprit, Severity
 
 RUNBOOK_FOLDER = "deploy/runbooks"
 
-_LOUDNESS = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
+LOUDNESS = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ def update(opened: OpenAlert, finding: Finding) -> Alert | None:
     trouble that was critical a minute ago is not over.
     """
     known, keys = set(opened.told), _keys(finding)
-    louder = _LOUDNESS[finding.severity] > _LOUDNESS[opened.alert.severity]
+    louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
     if not (louder or keys - known or finding.aspect != opened.aspect):
         return None
     opened.told = sorted(known | keys)

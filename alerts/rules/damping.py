@@ -7,8 +7,8 @@ is the same alert.
 
 import msgspec
 
-from alerts.alert import Alert
-from alerts.lifecycle import Closing, OpenAlert
+from alerts.alert import Alert, Culprit
+from alerts.lifecycle import LOUDNESS, Closing, Finding, OpenAlert
 from alerts.wording import clock, span, times
 
 WINDOW_MS = 30 * 60_000
@@ -47,7 +47,10 @@ def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> A
     opened.closing = (closing.summary, closing.cost)
     if _COMES_AND_GOES in opened.alert.summary:
         return None
-    stays = f"{_COMES_AND_GOES}, so this alert stays open until it has stayed away for {span(held_ms)}."
+    stays = (
+        f"{_COMES_AND_GOES}, so this alert stays open until it has stayed away for {span(HOLD_MS)} to "
+        f"{span(HOLD_MAX_MS)}."
+    )
     opened.alert = msgspec.structs.replace(
         opened.alert, revision=opened.alert.revision + 1, summary=f"{closing.summary} {stays}"
     )
@@ -59,6 +62,20 @@ def resume(opened: OpenAlert) -> None:
     if opened.ended_ms >= 0:
         opened.ended_ms = opened.kept_until_ms = -1
         opened.firings += 1
+
+
+def is_old_news(opened: OpenAlert, finding: Finding) -> bool:
+    """Say whether what flaps says nothing new: no other client, and no louder.
+
+    Each return has a member id of its own, which makes nobody another culprit here.
+    """
+    is_louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
+    known = {_client(culprit) for culprit in opened.alert.culprits}
+    return opened.firings > 1 and not is_louder and known.issuperset(map(_client, finding.culprits))
+
+
+def _client(culprit: Culprit) -> tuple[str, str]:
+    return culprit.client_id or culprit.member_id, culprit.client_host
 
 
 def closing_of(opened: OpenAlert) -> Closing:

@@ -223,7 +223,8 @@ class _Pages:
                 self._end(name, opened, verdict.closing)
         elif opened is not None:
             damping.resume(opened)
-            news = update(opened, verdict.finding)
+            is_old = damping.is_old_news(opened, verdict.finding)
+            news = None if is_old else update(opened, verdict.finding)
             if news is not None:
                 self.alerts.append(news)
         else:

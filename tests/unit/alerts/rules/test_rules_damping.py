@@ -74,6 +74,42 @@ def test_what_comes_and_goes_is_one_alert_with_a_history(stage: "Stage") -> None
     assert "It came 7 times since 2023-11-14 " in last.summary
 
 
+def test_one_client_that_comes_and_goes_is_told_of_once(new_stage: "NewStage") -> None:
+    """Under ever new member ids: after the third time nothing more until the end; another client is news."""
+    stage = new_stage(
+        {"rebalance_storm": {"enabled": False}, "session_timeout": {"enabled": False}}, requests=True
+    )
+    name = "SessionTimeoutImminent"
+    stage.start(2, session_ms=10_000)
+    for turn in range(7):
+        lapse(stage, f"bad-{turn}", "bad")
+    told_of_bad = len(stage.told(name))
+    assert told_of_bad == 6
+    assert stage.told(name)[-1].summary.endswith("until it has stayed away for 5 min to 15 min.")
+    lapse(stage, "other", "other")
+    news = stage.told(name)[told_of_bad:]
+
+    assert [culprit.client_id for culprit in news[0].culprits] == ["other"]
+    assert len({alert.id for alert in stage.told(name)}) == 3
+
+
+def lapse(stage: "Stage", member: str, client: str) -> None:
+    """A member comes, beats, falls silent and is removed, while the others go on."""
+    stage.join(member, client=client, host="/10.0.0.66", session_ms=10_000)
+    stage.rebalance()
+    for second in range(14):
+        for other in stage.members:
+            if other != member or second < 3:
+                stage.beat(other)
+        stage.wait(1_000)
+    stage.time_out(member)
+    stage.rebalance()
+    for _ in range(30):
+        for other in stage.members:
+            stage.beat(other)
+        stage.wait(1_000)
+
+
 def test_an_end_is_held_for_a_quarter_of_an_hour_at_most(stage: "Stage") -> None:
     """However often it came before."""
     flap(stage, 12)

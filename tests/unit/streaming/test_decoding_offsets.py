@@ -542,3 +542,16 @@ def _golden_rows() -> Iterator[Row]:
             for line in lines:
                 row = json.loads(line)
                 yield Row(bytes.fromhex(row["key"]), bytes.fromhex(row["value"]))
+
+
+def test_topic_ids_are_told_behind_the_backlog() -> None:
+    """Where a commit carries one; nobody asks for those of the backlog."""
+    ids = (b"\x01" * 16, b"\x02" * 16, None)
+    rows = [
+        Row(commit_key("g", f"t{index}", 0), commit_value(5, 9, topic_id=one)) for index, one in enumerate(ids)
+    ]
+    rows.append(Row(commit_key("g", "t3", 0), commit_value(5, 9, version=3)))
+    rows.append(Row(commit_key("g", "t4", 0), None))
+    for backlog, expected in ((0, [TOPIC_ID, 2 * TOPIC_ID, 0, 0, 0]), (ALL_BACKLOG, [0] * 5)):
+        told = [commit for what in _told(_decode(rows, backlog=backlog)) for commit in what.commits]
+        assert [commit.topic_id for commit in sorted(told, key=lambda one: one.topic)] == expected

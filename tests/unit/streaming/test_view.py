@@ -267,6 +267,15 @@ def test_topics_worth_asking_for(view: View, rows: "Rows") -> None:
     assert view.committed_topics("nowhere") == set()
 
 
+def test_who_commits_to_what(view: View, rows: "Rows") -> None:
+    """Groups without commits are not among them."""
+    commits = {"t": {0: (7, 1)}, "u": {3: (9, 2)}}
+    view.apply("eu", [rows.report("a", commits=commits), rows.report("b", commits={})])
+    assert view.readers("eu") == {"a": ("t", "u")}
+    assert view.commits("eu", "a") == commits
+    assert (view.readers("nowhere"), view.commits("eu", "x")) == ({}, {})
+
+
 def test_agreement_is_the_share_of_the_last_quarter_of_an_hour(rows: "Rows") -> None:
     """What is older counts in the totals only; without any answer there is no share."""
     now = [NOW_MS]

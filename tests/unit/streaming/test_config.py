@@ -516,7 +516,10 @@ def test_silences_and_maintenance_are_read() -> None:
         ("maintenance: [{from: 25:00, to: 3:00}]", "maintenance[0].from: 1500 is no time of day"),
         ("maintenance: [{from: 3:00, to: 3:00}]", "maintenance[0]: from and to are the same time"),
         ("maintenance: [{from: 3:00}]", "maintenance[0].to: is required"),
-        ("maintenance: [{days: [funday], from: 3:00, to: 4:00}]", "maintenance[0].days[0]: 'funday' is no day"),
+        (
+            "maintenance: [{days: [funday], from: 3:00, to: 4:00}]",
+            "maintenance[0].days[0]: 'funday' is no day",
+        ),
         (
             "maintenance: [{from: 3:00, to: 4:00, timezone: Mars}]",
             "maintenance[0].timezone: 'Mars' is no time",

@@ -36,6 +36,18 @@ class CostState(msgspec.Struct, array_like=True, kw_only=True):
     recent: Mark | None = None
     """A moment of the last minutes, and one before that: throughput before a rebalance is counted from it."""
     older: Mark | None = None
+    last: "LastCost | None" = None
+    """Of the rebalance that made ``generation``."""
+
+
+class LastCost(msgspec.Struct, array_like=True, kw_only=True):
+    """What the last rebalance cost, for people; -1: no source tells."""
+
+    partitions: int = -1
+    partition_ms: int = -1
+    moved: int = -1
+    least: int = -1
+    reread: int = 0
 
 
 class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber, kept
-from coordinator_model.cost_parts import CostState, Mark, Owned, RebalanceCost, StepCost
+from coordinator_model.cost_parts import CostState, LastCost, Mark, Owned, RebalanceCost, StepCost
 from coordinator_model.group import Group, Member, Rebalance
 from coordinator_model.observations import Commit
 from coordinator_model.states import GroupState
@@ -122,16 +122,20 @@ def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
     _roll(group, state, turn.at_ms)
     if state.stable is None or turn.at_ms - state.stable.at_ms > ROLL_MS:
         return
-    since_ms, again = state.stable.at_ms, 0
-    for commit in commits:
-        last = group.commits.get(commit.topic, {}).get(commit.partition)
-        if last is None or commit.offset is None or commit.offset >= last[0]:
-            continue
-        if last[1] <= since_ms < commit.committed_at_ms:
-            again += last[0] - commit.offset
+    again = sum(_went_back(group, commit, state.stable.at_ms) for commit in commits)
     if again:
         turn.step.cost = turn.step.cost or StepCost()
         turn.step.cost.reread += again
+        if state.last is not None:
+            state.last.reread += again
+
+
+def _went_back(group: Group, commit: Commit, since_ms: int) -> int:
+    """Return by how many records the first commit of a partition after ``since_ms`` lies before the last."""
+    last = group.commits.get(commit.topic, {}).get(commit.partition)
+    if last is None or commit.offset is None or commit.offset >= last[0]:
+        return 0
+    return last[0] - commit.offset if last[1] <= since_ms < commit.committed_at_ms else 0
 
 
 def _roll(group: Group, state: CostState, at_ms: int) -> None:
@@ -191,6 +195,12 @@ def note_epochs(turn: "Turn", wanted: int, owned: int) -> None:
 def _tell(turn: "Turn", cost: RebalanceCost) -> None:
     turn.step.cost = turn.step.cost or StepCost()
     turn.step.cost.finished = cost
+    if turn.group.costs is not None:
+        told = (cost.partitions, cost.partition_ms, cost.moved, cost.least)
+        partitions, partition_ms, moved, least = (-1 if number is None else number for number in told)
+        turn.group.costs.last = LastCost(
+            partitions=partitions, partition_ms=partition_ms, moved=moved, least=least
+        )
 
 
 def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceCost:

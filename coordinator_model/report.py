@@ -41,7 +41,8 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     rebalances: dict[str, int]
     last_rebalance: dict[str, int | str] | None
-    """started_at_ms, joined_at_ms, ended_at_ms (-1: not yet) and cause."""
+    """started_at_ms, joined_at_ms, ended_at_ms (-1: not yet) and cause; once it has ended, partitions,
+    partition_ms (time without an owner), moved, least (moves that were needed) and reread (-1: unknown)."""
     commits: dict[str, dict[int, tuple[int, int]]]
     last_commit_ms: int
     last_seen_ms: int
@@ -97,6 +98,7 @@ def report_of(
             "joined_at_ms": last.joined_at_ms,
             "ended_at_ms": last.ended_at_ms,
             "cause": str(last.cause.kind),
+            **_cost(group),
         },
         commits=group.commits,
         last_commit_ms=group.last_commit_ms,
@@ -116,3 +118,13 @@ def _progress(group: Group, member: Member) -> MemberProgress | None:
     if modern is None or known is None:
         return None
     return member_progress(modern, known, group.group_type)
+
+
+def _cost(group: Group) -> dict[str, int]:
+    """Return what the last rebalance cost, once it has ended and as far as it is known."""
+    costs, last = group.costs, group.rebalance
+    if costs is None or costs.last is None or last is None or last.ended_at_ms < 0:
+        return {}
+    if costs.generation != group.generation:
+        return {}
+    return {name: int(getattr(costs.last, name)) for name in costs.last.__struct_fields__}

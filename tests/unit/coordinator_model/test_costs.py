@@ -19,6 +19,7 @@ from coordinator_model.modern.parts import (
     TargetEpoch,
 )
 from coordinator_model.observations import Source
+from coordinator_model.report import report_of
 
 G = "orders"
 Assigned = Mapping[str, tuple[int, ...] | None]
@@ -381,3 +382,19 @@ def test_the_throughput_before_is_that_of_the_last_minutes() -> None:
     cost = play.rebalance(3_601_000, {"a": (0,)})
 
     assert cost.rate_before == 100.0
+
+
+def test_the_report_tells_what_the_last_rebalance_cost() -> None:
+    """For the API: from the stored assignment until the next generation; -1 where no source tells."""
+    play = Play()
+    play.commit(500, {0: 1_000})
+    play.rebalance(1_000, {"a": (0, 1, 2), "b": (3, 4, 5)})
+    play.rebalance(60_000, {"a": (0, 1), "b": (2, 3), "c": (4, 5)})
+    play.commit(64_000, {0: 900})
+    told = report_of(play.group, at_ms=65_000).last_rebalance or {}
+    play.prepare(70_000)
+    running = report_of(play.group, at_ms=72_000).last_rebalance or {}
+
+    numbers = {name: told[name] for name in ("partitions", "partition_ms", "moved", "least", "reread")}
+    assert numbers == {"partitions": 6, "partition_ms": 15_000, "moved": 3, "least": 2, "reread": 100}
+    assert "partitions" not in running

@@ -10,6 +10,7 @@ from coordinator_model import classic, coordinator_log, request_log
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.group import Group, Member
+from coordinator_model.modern.model import Modern
 from coordinator_model.notes import IdUnused, Refused, Replaced
 from coordinator_model.observations import Seen, Source
 from coordinator_model.states import GroupState
@@ -137,6 +138,51 @@ def test_a_join_that_waited_is_marked() -> None:
 
     assert [one.parked for one in refused] == [True, False]
     assert refused[0].protocols == ("consumer", "range")
+
+
+def modern_group() -> Group:
+    """A consumer group of KIP-848 with one static member."""
+    group = group_of(Member(member_id=B, instance_id="i"))
+    group.group_type, group.modern = "consumer", Modern(epoch=3, assignment_epoch=3)
+    return group
+
+
+@pytest.mark.parametrize(
+    ("asked", "error_code", "operation"), [(0, 111, "join"), (0, 69, "join"), (3, 82, "heartbeat")]
+)
+def test_a_consumer_group_notes_who_is_refused(asked: int, error_code: int, operation: str) -> None:
+    """An instance id that is not released, another type of group, a member that was replaced."""
+    answered = on.EpochAnswered(
+        group="g",
+        protocol="consumer",
+        member_id=A,
+        asked=asked,
+        epoch=-1,
+        error_code=error_code,
+        arrived_at_ms=1_000,
+        instance_id="i",
+    )
+
+    (noted,) = apply(modern_group(), 1_000, answered)
+
+    assert (noted.operation, noted.error_code, noted.holder_id) == (operation, error_code, B)
+
+
+def test_a_consumer_group_notes_refused_commits() -> None:
+    """A stale epoch, and a member that was fenced."""
+    group = modern_group()
+
+    assert [apply(group, 1_000, commit(1_000, code))[0].error_code for code in (113, 25)] == [113, 25]
+    assert apply(group, 1_000, commit(1_000, 27)) == []
+
+
+def test_other_errors_of_heartbeats_are_not_noted() -> None:
+    """An epoch that is behind is how members learn of a change."""
+    answered = on.EpochAnswered(
+        group="g", protocol="consumer", member_id=B, asked=2, epoch=3, error_code=110, arrived_at_ms=1
+    )
+
+    assert apply(modern_group(), 1_000, answered) == []
 
 
 def test_an_id_that_expired_is_noted() -> None:

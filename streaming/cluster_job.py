@@ -243,8 +243,8 @@ class ClusterJob:
             clock.stop()
 
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
-        """Take a batch's rows, of which there may be many: once."""
-        kept = list(rows)
+        """Take a batch's rows; evidence wants its alerts, where it is configured."""
+        kept = rows if self.plan.evidence is None else list(rows)
         self._apply(cluster, kept)
         self._evidence.take(kept)
 

@@ -331,4 +331,4 @@ def _end_at(track: Track, earlier: tuple[int, int], at: int) -> tuple[int, int] 
     if told < 0 or at > track.told:
         return None
     more = track.end - end
-    return end + more * (at - told) // (track.told - told), more // 4
+    return end + more * (at - told) // (track.told - told), more // 2

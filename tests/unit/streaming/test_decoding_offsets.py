@@ -548,7 +548,8 @@ def test_topic_ids_are_told_behind_the_backlog() -> None:
     """Where a commit carries one; nobody asks for those of the backlog."""
     ids = (b"\x01" * 16, b"\x02" * 16, None)
     rows = [
-        Row(commit_key("g", f"t{index}", 0), commit_value(5, 9, topic_id=one)) for index, one in enumerate(ids)
+        Row(commit_key("g", f"t{index}", 0), commit_value(5, 9, topic_id=one))
+        for index, one in enumerate(ids)
     ]
     rows.append(Row(commit_key("g", "t3", 0), commit_value(5, 9, version=3)))
     rows.append(Row(commit_key("g", "t4", 0), None))

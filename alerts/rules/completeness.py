@@ -10,6 +10,7 @@ from alerts.lifecycle import Finding
 from alerts.rules import stuck_completing_rebalance, stuck_preparing_rebalance
 from alerts.rules.situation import Situation, Verdict
 from alerts.wording import clock, span
+from coordinator_model.group import Group
 
 WATCHED_MS = 60_000
 """Of what began before groupwatch did, this much must have been watched."""
@@ -50,7 +51,13 @@ def _gaps(name: str, finding: Finding, situation: Situation) -> tuple[list[str],
             f"Incomplete: groupwatch has watched this cluster for {watched} only; how this began, at "
             f"{clock(finding.starts_at_ms)}, it has only read."
         )
-    is_blind = not (evidence.info_live or evidence.requests_live) and situation.group.coordinator >= 0
-    if is_blind and name in _BY_LOG:
+    is_heard = evidence.info_live or evidence.requests_live
+    if name in _BY_LOG and not is_heard and _was_observed(situation.group):
         gaps.append("Incomplete: the coordinator's log has lost lines, so that this may have ended unseen.")
     return gaps, again_ms
+
+
+def _was_observed(group: Group) -> bool:
+    """Say whether a log told the phase; where only requests are read, it is inferred from the first."""
+    guessed = any(to is group.state and at_ms == group.state_since_ms for _, to, _, at_ms in group.guesses)
+    return group.coordinator >= 0 and not guessed

@@ -285,6 +285,21 @@ def test_a_phase_whose_log_was_lost_is_told_more_quietly(
     assert "has lost lines" in told(stage)[0].evidence[-1]
 
 
+def test_a_phase_that_only_requests_told_of_is_as_loud_as_ever(new_stage: "NewStage") -> None:
+    """No log was lost where none is read, though the only group is silent as it waits."""
+    stage = new_stage({"rebalance_storm": {"enabled": False}}, requests=True, info=False)
+    stage.start(3, session_ms=600_000)
+    for name in stage.members:
+        stage.beat(name)
+    stage.wait(MINUTE)
+    for name in stage.members:
+        stage.beat(name, error_code=27)
+    stage.requests = False
+    stage.wait(61_000)
+
+    assert [one.severity for one in told(stage)] == [Severity.WARNING]
+
+
 def test_the_hold_grows_with_the_ends_of_the_last_half_hour() -> None:
     """Two are free."""
     assert damping.hold_ms([], T0) == 0

@@ -37,6 +37,7 @@ READ_S = 20.0
 READ_HTTP_S = 5.0
 """… and over HTTP, where one search at a time is made."""
 _HTTP_TIMEOUT_S = 15.0
+_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _ALERTS_MAX = 1_000
 _EPOCH_DIGITS = re.compile(r"\d{10,16}")
 
@@ -229,9 +230,7 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
     """
     path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}/explain"
     try:
-        answer = httpx.get(
-            f"{url.rstrip('/')}{path}", params={"since": str(since_ms)}, timeout=_HTTP_TIMEOUT_S
-        )
+        answer = _get(f"{url.rstrip('/')}{path}?since={since_ms}", _HTTP_TIMEOUT_S)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ExplainError(f"no groupwatch answers at {url}: {error or type(error).__name__}") from error
     try:
@@ -241,6 +240,17 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
     except msgspec.MsgspecError:
         raise ExplainError(f"what answers at {url} is no groupwatch (HTTP {answer.status_code})") from None
     raise ExplainError(problem)
+
+
+def _get(url: str, timeout_s: float) -> httpx.Response:
+    """Return an answer; no proxy stands between us and this machine, whatever the environment says.
+
+    Raises:
+        httpx.HTTPError: there is none.
+        httpx.InvalidURL: that is no address.
+    """
+    is_here = httpx.URL(url).host in _HERE
+    return httpx.get(url, timeout=timeout_s, trust_env=not is_here)
 
 
 def explain_by_config(
@@ -281,9 +291,7 @@ def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail |
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.http.host, config.http.host)  # noqa: S104
     base = config.http.external_url.rstrip("/") or f"http://{host}:{config.http.port}"
     try:
-        answer = httpx.get(
-            f"{base}/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}", timeout=3.0
-        )
+        answer = _get(f"{base}/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}", 3.0)
         if answer.status_code == 404:
             return None, ""
         return msgspec.json.decode(answer.content, type=GroupDetail), ""

@@ -243,14 +243,21 @@ def _came_late(situation: Situation, lost: Sighting, member: Member) -> bool:
     away_ms, session_ms = situation.now_ms - lost.last_ms, lost.number
     if away_ms > 2 * SOON * session_ms + 60_000:
         return False  # it was stopped, not restarted
-    took_ms = away_ms + session_ms
+    took_ms, before = away_ms + session_ms, lost.culprits[0]
+    who = Culprit(
+        member_id=member.member_id,
+        # The coordinator's line about a join names neither.
+        client_id=member.client_id or before.client_id,
+        client_host=member.client_host or before.client_host,
+        instance_id=member.instance_id,
+    )
     late = Sighting(
         kind=LATE,
         key=str(member.instance_id),
         first_ms=situation.now_ms,
         last_ms=situation.now_ms,
-        culprits=[culprit(member, share=1, basis=Basis.OBSERVED)],
-        sentence=f"{clock(situation.now_ms)}: {who_is(member)} came back {span(away_ms)} after its session "
+        culprits=[who],
+        sentence=f"{clock(situation.now_ms)}: {name_of(who)} came back {span(away_ms)} after its session "
         f"of {span(session_ms)} had ended: the restart took about {span(took_ms)}.",
         number=session_ms,
         measured=took_ms,

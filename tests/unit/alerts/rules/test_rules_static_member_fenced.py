@@ -220,6 +220,7 @@ def test_a_restart_that_outlasts_the_session_is_told_quietly_once(new_stage: New
         "the session of i0 ends before a restart is done (10 s against 22 s)" in stage.told(NAME)[-1].summary
     )
     assert "(22 s here)" in stage.told(NAME)[-1].advice
+    assert "app-0 (instance i0) on 10.0.0.0 came back 12 s after its session" in stage.told(NAME)[0].cause
 
 
 def test_a_restart_within_the_session_is_silent(new_stage: NewStage) -> None:

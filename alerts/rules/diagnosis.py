@@ -155,6 +155,18 @@ def diagnose(
     )
 
 
+def is_one_host(lost: list[Loss], hosts: frozenset[str]) -> bool:
+    """Say whether several members fell silent on one host at once, and none elsewhere, where others are.
+
+    Args:
+        lost: members whose session timed out, oldest first.
+        hosts: where the group's members are now.
+    """
+    silent = {loss.client_host for loss in lost}
+    at_once = any(b.at_ms - a.at_ms <= _IN_TURN_MS and a.member != b.member for a, b in pairwise(lost))
+    return len(silent) == 1 and at_once and all(silent) and bool(hosts - silent - {""})
+
+
 def _weight(trigger: Trigger) -> float:
     return _WEIGHTS.get(trigger.kind, 1)
 
@@ -274,12 +286,9 @@ class _Labels:
         return Pattern.DEPLOY if are_replaced and min(in_turn) > _IN_TURN_MS else Pattern.SILENCE
 
     def _is_one_host(self) -> bool:
-        """Say whether several members fell silent on one host, and none elsewhere, where others are."""
         since_ms = self._counted[0].at_ms
         lost = [loss for loss in self._memory.losses if loss.at_ms >= since_ms]
-        silent = {loss.client_host for loss in lost}
-        at_once = any(b.at_ms - a.at_ms <= _IN_TURN_MS and a.member != b.member for a, b in pairwise(lost))
-        return len(silent) == 1 and at_once and all(silent) and bool(self._hosts - silent)
+        return is_one_host(lost, self._hosts)
 
     def _of_moves(self) -> Pattern:
         """Return what members are that come and go by themselves, none of them over and over."""

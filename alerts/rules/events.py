@@ -20,6 +20,13 @@ from coordinator_model.group import CauseKind, Departure
 QUIET_MS = 10 * 60_000
 """An event alert is resolved so long after the last occurrence."""
 
+Behind = Callable[[Situation, EventMemory], tuple[str, str]]
+"""Returns a key, "" if there is nothing to tell, and a sentence."""
+
+
+def _nothing(_: Situation, __: EventMemory) -> tuple[str, str]:
+    return "", ""
+
 
 class EventRule:
     """An alert about members that went in one way; ``sentence`` tells one departure in full."""
@@ -35,8 +42,12 @@ class EventRule:
         noun: str,
         cost: str,
         advice: str,
+        behind: Behind = _nothing,
     ) -> None:
-        """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …"."""
+        """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …".
+
+        ``behind`` tells what several occurrences have in common, or what is learned after one.
+        """
         self.name = name
         self._how = how
         self._severity = severity
@@ -45,6 +56,7 @@ class EventRule:
         self._noun = noun
         self._cost = cost
         self._advice = advice
+        self._behind = behind
 
     def evaluate(self, situation: Situation) -> Verdict:
         """Return what is to be said of the group now."""
@@ -59,9 +71,14 @@ class EventRule:
         if situation.now_ms >= ends_at_ms and not news:
             situation.memory.events.pop(self.name, None)
             return Verdict(closing=self._closing(situation, memory, ends_at_ms))
-        if not news or memory is None:
+        if memory is None or not (news or self._has_learned(situation, memory, opened)):
             return Verdict(due_ms=ends_at_ms)
         return Verdict(finding=self._finding(situation, memory), due_ms=max(ends_at_ms, situation.now_ms))
+
+    def _has_learned(self, situation: Situation, memory: EventMemory, opened: OpenAlert | None) -> bool:
+        """Say whether more is known of what is behind it than was told."""
+        key = self._behind(situation, memory)[0]
+        return bool(key) and opened is not None and opened.aspect.partition("/")[2] != key
 
     def _note(self, situation: Situation, news: list[Departure]) -> EventMemory:
         first_ms = news[0].at_ms
@@ -86,17 +103,18 @@ class EventRule:
             summary = f"Group {group} lost {newest.sentence.split(': ', 1)[1]}"
         else:
             summary = f"{memory.count} members of group {group} {self._happened}: {some(_names(memory))}."
+        key, behind = self._behind(situation, memory)
         return Finding(
             starts_at_ms=memory.first_ms,
             severity=self._severity(situation),
             summary=summary,
-            cause=newest.sentence,
+            cause=f"{newest.sentence} {behind}".rstrip(),
             culprits=_culprits(memory),
             evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
             cost=self._cost,
             advice=self._advice,
             # Beyond what the alert can list, only the number is news, and not at each member.
-            aspect=str(memory.count // CULPRITS_MAX),
+            aspect=f"{memory.count // CULPRITS_MAX}/{key}" if key else str(memory.count // CULPRITS_MAX),
         )
 
     def _closing(self, situation: Situation, memory: EventMemory | None, ends_at_ms: int) -> Closing:

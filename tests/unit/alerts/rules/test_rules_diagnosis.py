@@ -295,6 +295,46 @@ def test_words_do_not_swing_between_two_patterns(new_stage: "NewStage") -> None:
     assert len(stage.told(STORM)) <= 3
 
 
+def test_a_session_timeout_says_that_its_process_was_only_paused(new_stage: "NewStage") -> None:
+    """When it comes back over its connection, in a revision; a restart says nothing of the kind."""
+    stage = new_stage({"session_timeout_imminent": {"enabled": False}}, requests=True)
+    settled(stage)
+    for client, connections in (("paused", ("c-1", "c-1")), ("killed", ("c-2", "c-3"))):
+        name = "SessionTimeout"
+        stage.join(f"{client}-0", client=client, host="/10.0.0.7")
+        stage.rebalance()
+        beat_over(stage, f"{client}-0", connections[0])
+        before = len(stage.told(name))
+        lose(stage, f"{client}-0")
+        stage.join(f"{client}-1", client=client, host="/10.0.0.7")
+        beat_over(stage, f"{client}-1", connections[1])
+        stage.rebalance()
+        told = stage.told(name)[before:]
+
+        assert "same connection" not in told[0].cause
+        assert [
+            one.cause.endswith(
+                "It came back over the same connection: paused (GC, CPU limit) or cut off by "
+                "the network, not restarted."
+            )
+            for one in told[1:]
+        ] == [True] * (client == "paused")
+        stage.wait(60 * MINUTE)
+
+
+def test_session_timeouts_of_one_host_say_so(new_stage: "NewStage") -> None:
+    """As soon as the second is lost, where the group has members elsewhere."""
+    stage = new_stage()
+    settled(stage)
+    for index in range(2):
+        stage.join(f"h{index}", client=f"h{index}", host="/10.0.0.50")
+    stage.rebalance()
+    stage.wait(60 * MINUTE)
+    lose(stage, "h0", "h1")
+
+    assert "10.0.0.50 and none elsewhere" in stage.told("SessionTimeout")[-1].cause
+
+
 def test_every_pattern_has_advice() -> None:
     """None is told without what to do."""
     assert ADVICE.keys() == set(Pattern)

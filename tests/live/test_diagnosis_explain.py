@@ -132,6 +132,19 @@ def test_a_crash_loop_and_a_pause_are_told_apart(story: Story) -> None:
     assert [one["client_id"] for one in pause["culprits"]] == ["pause-1"]
 
 
+def test_a_session_timeout_says_that_the_process_was_only_paused(story: Story) -> None:
+    """Once it is back; of the one that was killed nothing of the kind is said."""
+    causes = {
+        group: [
+            one["cause"] for one in story.alerts if (one["name"], one["group"]) == ("SessionTimeout", group)
+        ]
+        for group in (LOOP, PAUSE)
+    }
+
+    assert any("came back over the same connection" in cause for cause in causes[PAUSE])
+    assert not any("came back over the same connection" in cause for cause in causes[LOOP])
+
+
 def test_the_story_is_told_over_http_and_on_the_command_line(story: Story) -> None:
     """Each loss with its cause and phases, the storm with what to do, and the present."""
     assert story.by_url is not None

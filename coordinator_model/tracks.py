@@ -24,6 +24,8 @@ HABIT_MS: Final = 86_400_000
 GROWTH_PERCENT: Final = 2
 """Lag grows if at least so much less is read than written.  While the load rises, the lag of a group that
 keeps up grows as well, by less than that."""
+OUTLIER: Final = 3
+"""A gap between commits counts as so many usual ones at most: a night without data makes nobody slow."""
 FLAT_MAX: Final = 6
 """Lags in a row that may not grow before growth has come to an end: a jump is no growth."""
 UNKNOWN: Final = -1
@@ -125,7 +127,7 @@ class Tracks(msgspec.Struct, array_like=True):
     ids: dict[str, int] = {}
     """Topic -> first half of its id, where commits tell it."""
     asked: int = UNKNOWN
-    """Since when the brokers have been asked without a pause; -1: nobody asks, the ends stand in a capture."""
+    """Since when the brokers have been asked without a pause; -1: the ends stand in a capture."""
 
     def since_base(self, at_ms: int) -> int:
         """Return a time as tracks hold it."""
@@ -226,13 +228,14 @@ def _measure(
 ) -> None:
     """Note how long the group took from one commit to the next, and from one offset to the next."""
     offset, at = commit
-    gap, moved = max(0, at - before[1]), max(0, offset - before[0])
+    gap, moved = max(0, at - max(before[1], steady)), max(0, offset - before[0])
     if 0 < track.commits < WINDOW:
         track.span += gap
         track.records += moved
     elif track.commits:
         # Forgets one of the window's gaps, which is not known one by one, for each new one.
-        track.span += gap - track.span // (WINDOW - 1)
+        usual = track.span // (WINDOW - 1)
+        track.span += min(gap, OUTLIER * max(usual, 1_000)) - usual
         track.records += moved - track.records // (WINDOW - 1)
     if track.behind < 0:
         return

@@ -132,6 +132,34 @@ def test_a_rebalance_is_no_stop_and_silence_counts_from_its_end(new_stage: "NewS
     assert not PROGRESS & stage.names()
 
 
+def test_a_wait_in_a_rebalance_becomes_no_habit(new_stage: "NewStage") -> None:
+    """Four minutes in the join phase, and then as attentive as before."""
+    stage = stable(new_stage, rules={"stuck_preparing_rebalance": {"enabled": False}})
+    tell(stage, 99_999)
+    stage.leave("m1")
+    stage.wait(4 * MINUTE)
+    stage.end_join_phase()
+    stage.assign()
+    stage.wait(5_000)
+    commit(stage, 5_000)
+    tell(stage, 99_999)
+    wait(stage, 91_000)
+    assert stage.names() == {STOPPED}
+
+
+def test_a_night_without_data_makes_nobody_slow(new_stage: "NewStage") -> None:
+    """In the morning a hang is told as soon as ever."""
+    stage = stable(new_stage)
+    offset = read(stage, lag=0, times=3)
+    stage.wait(8 * 60 * MINUTE)
+    tell(stage, offset + 10)
+    stage.wait(1_000)
+    commit(stage, offset + 10)
+    read(stage, lag=50, times=2)
+    wait(stage, 91_000)
+    assert stage.names() == {STOPPED}
+
+
 def test_an_effect_is_held_back_while_its_cause_fires(new_stage: "NewStage") -> None:
     """A leader that never assigns is told, not that nobody commits."""
     stage = stable(new_stage)
@@ -325,6 +353,19 @@ def test_no_news_of_an_end_is_proof_as_well(new_stage: "NewStage") -> None:
     assert stage.alerts == []
     stage.wait(1)
     assert stage.names() == {REWIND}
+
+
+def test_a_rewind_that_is_never_made_good_is_told_once(new_stage: "NewStage") -> None:
+    """A slow group, whose alert is over long before it is where it was."""
+    stage = stable(new_stage)
+    read(stage, lag=50, times=12, every=5 * MINUTE)
+    commit(stage, 0)
+    tell(stage, 5_000)
+    for offset in range(1, 9):
+        stage.wait(5 * MINUTE)
+        commit(stage, offset)
+        tell(stage, 5_000)
+    assert [alert.status for alert in stage.told(REWIND)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
 
 
 def test_a_late_commit_that_is_made_good_is_none(new_stage: "NewStage") -> None:

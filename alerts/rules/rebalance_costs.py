@@ -16,6 +16,7 @@ def note(situation: Situation) -> None:
     """Take in what a step tells of costs, before any rule asks."""
     told, memory = situation.step.cost, situation.memory
     if told is None:
+        _forget(memory, situation.now_ms)
         return
     memory.costs = memory.costs or CostMemory()
     entries = memory.costs.entries

@@ -14,6 +14,7 @@ from alerts.rules.progress_scene import (
 )
 from alerts.rules.situation import NOTHING, Situation, Verdict
 from alerts.wording import some, span, times
+from coordinator_model.group import Group
 from coordinator_model.tracks import Tracks
 
 NAME = "CommitsStopped"
@@ -22,6 +23,8 @@ NAME = "CommitsStopped"
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
+    if opened is not None and opened.adopted and not _has_committed(situation.group):
+        return NOTHING  # an earlier job saw it, and nothing has happened since
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=_closing(situation))
     scene = scene_of(situation, tracks)
@@ -39,6 +42,13 @@ def evaluate(situation: Situation) -> Verdict:
     if is_excused(situation):
         return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
     return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+
+
+def _has_committed(group: Group) -> bool:
+    """Say whether any commit was seen since the backlog, or the group has none left."""
+    tracks = group.tracks
+    known = [] if tracks is None else [one for known in tracks.partitions.values() for one in known.values()]
+    return not group.commits or any(track.commits for track in known)
 
 
 def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:

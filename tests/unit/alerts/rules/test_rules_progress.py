@@ -420,8 +420,8 @@ def test_a_recreated_topic_is_no_rewind(new_stage: "NewStage", how: str) -> None
     assert stage.alerts == []
 
 
-def test_a_restarted_job_adopts_what_is_open(new_stage: "NewStage") -> None:
-    """A stop that is over by then is resolved; its history is not known."""
+def test_a_job_without_checkpoint_adopts_what_is_open(new_stage: "NewStage") -> None:
+    """Nothing is known of what was usual; the next commit ends it all the same."""
     stage = stable(new_stage)
     tell(stage, 99_999)
     wait(stage, 2 * MINUTE)
@@ -429,6 +429,9 @@ def test_a_restarted_job_adopts_what_is_open(new_stage: "NewStage") -> None:
     stage.memory = stage.judge.adopt(alert=msgspec.json.encode(fired), memory=None)
     stage.group.tracks = None
     stage.ask(Step(met=True))
+    tell(stage, 99_999)
+    assert stage.told(STOPPED) == [fired]
+    commit(stage, 5_000)
     assert stage.told(STOPPED)[-1].status is AlertStatus.RESOLVED
 
 

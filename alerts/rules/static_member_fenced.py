@@ -19,6 +19,7 @@ from alerts.rules.hygiene import (
 )
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit
+from alerts.rules.static_member_words import FENCED, LATE, RENAMED, REPLACED, UNRELEASED, WORDS
 from alerts.wording import clock, some, span, who_is
 from coordinator_model.group import Basis, CauseKind, Departure, Member
 from coordinator_model.members import departure_of, member_of_instance
@@ -32,14 +33,7 @@ from coordinator_model.notes import (
 
 NAME = "StaticMemberFenced"
 
-FENCED, UNRELEASED, REPLACED, LATE, RENAMED, LOST = (
-    "fenced",
-    "unreleased",
-    "replaced",
-    "late",
-    "renamed",
-    "lost",
-)
+LOST = "lost"
 DAY_MS = 24 * 3_600_000
 SESSION_MS = 45_000
 """Where no source tells the session timeout: the default of Java's client, and of KIP-848."""
@@ -117,7 +111,7 @@ def _replaced(situation: Situation, note: Replaced) -> bool:
     ]
     new = situation.group.members.get(note.new_id)
     if new is not None:
-        culprits.insert(0, culprit(new, share=1, basis=Basis.INFERRED))
+        culprits.insert(0, _successor(new, culprits[0]))
     seen = Sighting(
         kind=REPLACED,
         key=f"{note.instance_id}\0{old}",
@@ -141,10 +135,10 @@ def _refused(situation: Situation, note: Refused) -> bool:
     holder = situation.group.members.get(note.holder_id) or member_of_instance(
         situation.group, note.instance_id
     )
-    holds = f"; {who_is(holder)} holds it" if holder and holder.member_id != note.member_id else ""
     culprits = [sender(_known(situation, note))]
-    if holds and holder is not None:
-        culprits.append(culprit(holder, share=1, basis=Basis.OBSERVED))
+    if holder is not None and holder.member_id != note.member_id:
+        culprits.append(_successor(holder, culprits[0]))
+    holds = f"; {name_of(culprits[1])} holds it" if len(culprits) > 1 else ""
     seen = Sighting(
         kind=kind,
         key=str(note.instance_id),
@@ -158,6 +152,23 @@ def _refused(situation: Situation, note: Refused) -> bool:
     )
     memory_of(situation).note(NAME, seen)
     return kind == FENCED
+
+
+def _successor(member: Member, before: Culprit) -> Culprit:
+    """Return who holds an instance id after another.
+
+    Kafka: replaceStaticMember keeps client and host of the one before in the record, so only requests tell
+    the new one's.
+    """
+    is_told = (member.client_id, member.client_host) != (before.client_id, before.client_host)
+    known = is_told or member.last_heartbeat_ms >= 0
+    return Culprit(
+        member_id=member.member_id,
+        client_id=member.client_id if known else "",
+        client_host=member.client_host if known else "",
+        instance_id=member.instance_id,
+        basis=before.basis,
+    )
 
 
 def _known(situation: Situation, note: Refused) -> Refused:
@@ -330,7 +341,7 @@ def _severity(situation: Situation, told: list[Sighting]) -> Severity:
 
 
 def _finding(situation: Situation, told: list[Sighting]) -> Finding:
-    kind = next(kind for kind in _WORDS if any(one.kind == kind for one in told))
+    kind = next(kind for kind in WORDS if any(one.kind == kind for one in told))
     mine = [one for one in told if one.kind == kind]
     newest = max(mine, key=lambda one: one.last_ms)
     ids = sorted({one.key.partition("\0")[0] for one in mine})
@@ -341,7 +352,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         "session": span(min((one.number for one in mine if kind == LATE), default=0)),
         "took": span(max((one.measured for one in mine), default=0)),
     }
-    summary, cost, advice = (text.format_map(values) for text in _WORDS[kind])
+    summary, cost, advice = (text.format_map(values) for text in WORDS[kind])
     recent = sorted(told, key=lambda one: one.last_ms)[-EVIDENCE_MAX:]
     culprits = culprits_of(mine)
     return Finding(
@@ -357,40 +368,3 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         culprit_keys=frozenset(f"{one.instance_id}/{one.client_id}/{one.client_host}" for one in culprits),
         aspect=kind,
     )
-
-
-_FIGHT_COST = (
-    "Only one of them consumes; each time one is thrown out, what it had not committed is read again."
-)
-_FIGHT_ADVICE = (
-    "Give each process a group.instance.id of its own (the pod name of a StatefulSet, or host and number). "
-    "Look for two deployments with one configuration, and for replicas of a Deployment that share an id."
-)
-_WORDS: dict[str, tuple[str, str, str]] = {
-    FENCED: ("two processes use one group.instance.id: {ids}.", _FIGHT_COST, _FIGHT_ADVICE),
-    UNRELEASED: (
-        "a second process asks for a group.instance.id whose holder lives: {ids}.",
-        "The second process cannot join, so its capacity is missing.",
-        _FIGHT_ADVICE,
-    ),
-    REPLACED: (
-        "instance {ids} was replaced {times} times in {span}: two processes with one id, or one that "
-        "restarts again and again.",
-        _FIGHT_COST,
-        _FIGHT_ADVICE + " If there is only one, it crash-loops: see its log.",
-    ),
-    LATE: (
-        "the session of {ids} ends before a restart is done ({session} against {took}), so that static "
-        "membership saves nothing.",
-        "Each restart costs two rebalances and lets its partitions stand still for a session timeout.",
-        "Raise session.timeout.ms above the time that a restart takes ({took} here), within the broker's "
-        "group.max.session.timeout.ms; or make restarts quicker.",
-    ),
-    RENAMED: (
-        "group.instance.id changes at each restart ({times} times now; last gone: {ids}).",
-        "A restart then costs more than without the id: the old one stands still until its session ends.",
-        "Take the id from something that survives a restart (the name of a StatefulSet's pod, the host), "
-        "not from a random or new name; or drop it.",
-    ),
-}
-"""Kind -> summary, cost, advice; the first kind that was seen is the one told."""

@@ -64,6 +64,20 @@ def test_two_processes_fence_each_other(new_stage: NewStage) -> None:
     assert "copy (instance i0) on 10.0.0.9 holds it" in alert.cause
 
 
+def test_a_process_that_no_request_told_of_is_not_confused_with_the_old_one(new_stage: NewStage) -> None:
+    """The coordinator writes the old client and host into the record of the new member."""
+    stage = new_stage()
+    static(stage)
+    replace(stage, "i0-a", "i0-b")
+    stage.wait(900)
+    fence(stage, "i0-a", "i0-b")
+
+    (alert,) = stage.told(NAME)
+
+    assert [(one.member_id, one.client_id) for one in alert.culprits] == [("i0-a", "app-0"), ("i0-b", "")]
+    assert alert.cause.endswith("; i0-b (instance i0) holds it.")
+
+
 def test_the_fight_is_one_alert_and_ends(new_stage: NewStage) -> None:
     """Turn after turn adds nothing; ten minutes after the last it is over."""
     stage = new_stage()

@@ -139,7 +139,6 @@ class UpsetRecord(_Record, tag="upset", kw_only=True):
     went_to: int = -1
 
 
-
 class GroupEnds(msgspec.Struct, kw_only=True):
     """Where partitions that a group commits to ended: topic -> partition -> end offset."""
 

@@ -50,9 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=0, help="SIGKILL the job that many times on the way")
-    parser.add_argument(
-        "--failovers", type=int, default=0, help="take one of three brokers away so often"
-    )
+    parser.add_argument("--failovers", type=int, default=0, help="take one of three brokers away so often")
     parser.add_argument("--require", type=float, default=0.999, help="least agreement")
     parser.add_argument("--folder", type=Path, default=None, help="where the material stays")
     return parser

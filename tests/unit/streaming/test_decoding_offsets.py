@@ -554,5 +554,6 @@ def test_topic_ids_are_told_behind_the_backlog() -> None:
     rows.append(Row(commit_key("g", "t3", 0), commit_value(5, 9, version=3)))
     rows.append(Row(commit_key("g", "t4", 0), None))
     for backlog, expected in ((0, [TOPIC_ID, 2 * TOPIC_ID, 0, 0, 0]), (ALL_BACKLOG, [0] * 5)):
-        told = [commit for what in _told(_decode(rows, backlog=backlog)) for commit in what.commits]
+        runs = [what for what in _told(_decode(rows, backlog=backlog)) if isinstance(what, OffsetsCommitted)]
+        told = [commit for what in runs for commit in what.commits]
         assert [commit.topic_id for commit in sorted(told, key=lambda one: one.topic)] == expected

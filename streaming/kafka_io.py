@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 CLIENT_ID = "groupwatch"
@@ -111,8 +112,40 @@ def admin_client(address: KafkaAddress) -> KafkaAdminClient:
     return _Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
 
 
+def _end(failed: Any) -> None:
+    """End a client whose constructor failed.
+
+    kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more for each
+    attempt during an outage.
+    """
+    failed._closed = True
+    if hasattr(failed, "_net"):  # else it was refused before it had any
+        failed._client.close()
+        failed._net.stop()
+
+
+class _Consumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's own, which outlives its own failure."""
+
+    def __init__(self, **options: Any) -> None:
+        """Connect; a client that cannot is ended."""
+        try:
+            super().__init__(**options)
+        except KafkaError:
+            _end(self)
+            raise
+
+
 class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which fails on brokers before Kafka 3.7."""
+    """kafka-python's own, which fails on brokers before Kafka 3.7 and outlives its own failure."""
+
+    def __init__(self, **options: Any) -> None:
+        """Connect; a client that cannot is ended."""
+        try:
+            super().__init__(**options)
+        except KafkaError:
+            _end(self)
+            raise
 
     def describe_cluster(self) -> dict[str, Any]:
         """Return what is known of the brokers.
@@ -156,7 +189,7 @@ def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
         "exclude_internal_topics": False,
         "metrics_enabled": False,
     }
-    return KafkaConsumer(**options | more)
+    return _Consumer(**options | more)
 
 
 # --- who we are ------------------------------------------------------------------------------------

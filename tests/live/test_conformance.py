@@ -22,17 +22,17 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Schedule], Outco
 
 @pytest.fixture(scope="module")
 def full(play: Callable[[Schedule], Outcome]) -> Outcome:
-    return play(Schedule("full", seed=3, seconds=40, groups=3, kills=1))
+    return play(Schedule("full", seed=3, seconds=32, groups=3, kills=1))
 
 
 @pytest.fixture(scope="module")
 def quiet(play: Callable[[Schedule], Outcome]) -> Outcome:
-    return play(Schedule("quiet", seed=5, seconds=25, groups=3))
+    return play(Schedule("quiet", seed=5, seconds=20, groups=3))
 
 
 @pytest.fixture(scope="module")
 def requests(play: Callable[[Schedule], Outcome]) -> Outcome:
-    return play(Schedule("requests", seed=8, seconds=25, groups=3))
+    return play(Schedule("requests", seed=8, seconds=20, groups=3))
 
 
 def agrees(outcome: Outcome) -> None:

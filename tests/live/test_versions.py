@@ -30,8 +30,8 @@ def _fetch(version: str, config: pytest.Config) -> None:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(Schedule("full", seed=4, seconds=20, groups=3, version="3.4.1"), id="3.4.1-full"),
-        pytest.param(Schedule("quiet", seed=6, seconds=20, groups=3, version="3.9.2"), id="3.9.2-quiet"),
+        pytest.param(Schedule("full", seed=4, seconds=16, groups=3, version="3.4.1"), id="3.4.1-full"),
+        pytest.param(Schedule("quiet", seed=6, seconds=16, groups=3, version="3.9.2"), id="3.9.2-quiet"),
     ],
 )
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:

@@ -2,11 +2,15 @@
 
 import ssl
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaError
 
+from streaming import kafka_io
 from streaming.kafka_io import (
     ClientPropertyError,
     KafkaAddress,
@@ -138,3 +142,22 @@ def test_keys_written_into_the_configuration_are_loaded(pem: Path) -> None:
     assert isinstance(python_options(KafkaAddress(("a:1",), client))["ssl_context"], ssl.SSLContext)
     with pytest.raises(ssl.SSLError):
         python_options(KafkaAddress(("a:1",), client | {"ssl.keystore.key": "no key"}))
+
+
+@pytest.mark.parametrize(
+    "connect",
+    [
+        kafka_io.admin_client,
+        lambda address: kafka_io.consumer(address, group_id="g", bootstrap_timeout_ms=200),
+    ],
+    ids=["admin", "consumer"],
+)
+def test_who_finds_no_broker_leaves_nothing_running(
+    monkeypatch: pytest.MonkeyPatch, connect: Callable[[KafkaAddress], object]
+) -> None:
+    """An outage of an hour must not leave a thread for each attempt."""
+    monkeypatch.setattr(kafka_io, "_REQUEST_TIMEOUT_MS", 1_000)
+    before = set(threading.enumerate())
+    with pytest.raises(KafkaError):
+        connect(KafkaAddress(("127.0.0.1:1",)))
+    assert set(threading.enumerate()) <= before

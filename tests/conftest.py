@@ -1,5 +1,6 @@
 """Settings of every test: no verdict depends on how fast the machine is."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # On top of what hypothesis chose by itself, for on a build server that is a profile of its own.
@@ -9,3 +10,16 @@ settings.register_profile(
 # make test TESTS=tests/properties ARGS=--hypothesis-profile=long
 settings.register_profile("long", settings.get_profile("groupwatch"), max_examples=5_000)
 settings.load_profile("groupwatch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests that need a cluster or Spark behind all others.
+
+    What is quick fails first.  And clients of Kafka have threads that draw random numbers, some beyond the
+    end of their test, which hypothesis takes for randomness of the test that it runs.
+    """
+    items.sort(key=_needs_a_cluster)
+
+
+def _needs_a_cluster(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("kafka", "spark"))

@@ -11,7 +11,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus
 from alerts.narrative_words import began, ended, how_it_went, noun
-from alerts.wording import some, span, times, who, who_culprit
+from alerts.wording import some, span, times, who, who_is
 from coordinator_model.group import CauseKind, Transition
 from coordinator_model.report import GroupReport
 from coordinator_model.states import GroupState
@@ -233,7 +233,7 @@ def _alert_details(alert: Alert, summary: str) -> list[str]:
     rows = [
         # Events tell one sentence as both.
         ("Cause", "" if alert.cause.split(" UTC: ", 1)[-1] in summary else alert.cause),
-        ("By", some([who_culprit(one) for one in alert.culprits], at_most=_MEMBERS_NAMED)),
+        ("By", some([who_is(one) for one in alert.culprits], at_most=_MEMBERS_NAMED)),
         ("Cost", alert.cost),
         ("Do", alert.advice),
     ]
@@ -263,15 +263,7 @@ def _now_by_moves(group: str, moves: list[Transition], until_ms: int) -> str:
 
 
 def _members(report: GroupReport) -> str:
-    names = [
-        who(
-            member_id=one.member_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            instance_id=one.instance_id,
-        )
-        for one in report.members
-    ]
+    names = [who_is(one) for one in report.members]
     if not names:
         return "It has no members."
     leader = [

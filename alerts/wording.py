@@ -1,9 +1,29 @@
 """How alerts spell times, spans and members, the same in every rule."""
 
 from datetime import UTC, datetime
+from typing import Protocol
 
-from alerts.alert import Culprit
-from coordinator_model.group import CauseKind, Departure, Member
+from coordinator_model.group import CauseKind
+
+
+class Named(Protocol):
+    """Whoever can be told in words: a member that is here, has gone, is blamed or is remembered."""
+
+    @property
+    def member_id(self) -> str:
+        """Its id; "" where no source tells it."""
+
+    @property
+    def client_id(self) -> str:
+        """The name its client gave itself."""
+
+    @property
+    def client_host(self) -> str:
+        """Where its client runs."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """``group.instance.id`` of a static member."""
 
 
 def span(duration_ms: float) -> str:
@@ -44,18 +64,8 @@ def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | 
     return f"{name} on {client_host.lstrip('/')}" if client_host else name
 
 
-def who_is(member: Member | Departure) -> str:
-    """Return ``who`` of a member that is here or has gone."""
-    return who(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-    )
-
-
-def who_culprit(one: Culprit) -> str:
-    """Return ``who`` of a culprit."""
+def who_is(one: Named) -> str:
+    """Return ``who`` of whoever has all four parts."""
     return who(
         member_id=one.member_id,
         client_id=one.client_id,

@@ -14,7 +14,7 @@ from alerts.rules.situation import (
     Verdict,
     culprit,
 )
-from alerts.wording import clock, some, span, who
+from alerts.wording import clock, some, span, who_is
 from coordinator_model.group import CauseKind, Departure
 
 QUIET_MS = 10 * 60_000
@@ -133,15 +133,7 @@ def _ends_at_ms(memory: EventMemory | None, opened: OpenAlert | None) -> int:
 
 
 def _names(memory: EventMemory) -> list[str]:
-    return [
-        who(
-            member_id=one.culprit.member_id,
-            client_id=one.culprit.client_id,
-            client_host=one.culprit.client_host,
-            instance_id=one.culprit.instance_id,
-        )
-        for one in reversed(memory.occurrences)
-    ]
+    return [who_is(one.culprit) for one in reversed(memory.occurrences)]
 
 
 def _culprits(memory: EventMemory) -> tuple[Culprit, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, name_of, sender
+from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import (
     CULPRITS_MAX,
@@ -124,7 +124,7 @@ def _manual(situation: Situation, note: Refused) -> bool:
         first_ms=note.at_ms,
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[client],
-        sentence=f"{clock(note.at_ms)}: commit of {name_of(client)} without membership"
+        sentence=f"{clock(note.at_ms)}: commit of {who_is(client)} without membership"
         f"{f' ({some(claims)})' if claims else ''} refused with {ERROR_NAMES[note.error_code]}, since the "
         f"group has {times(len(situation.group.members), 'member')}.",
     )
@@ -145,7 +145,7 @@ def _does_not_fit(situation: Situation, note: Refused) -> bool:
         first_ms=note.at_ms,
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[client],
-        sentence=f"{clock(note.at_ms)}: join of {name_of(client)} ({offers}) refused with "
+        sentence=f"{clock(note.at_ms)}: join of {who_is(client)} ({offers}) refused with "
         f"{ERROR_NAMES[note.error_code]}; the group runs {uses}.",
     )
     memory_of(situation).note(NAME, seen)
@@ -159,7 +159,7 @@ def _counts(one: Sighting) -> bool:
 def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     newest = max(told, key=lambda one: one.last_ms)
     culprits = culprits_of(told)
-    names = some([name_of(one) for one in culprits])
+    names = some([who_is(one) for one in culprits])
     summary, cost, advice = _WORDS[newest.kind]
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),

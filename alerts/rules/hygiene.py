@@ -8,7 +8,6 @@ from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.sightings import HygieneMemory, Sighting
 from alerts.rules.situation import CULPRITS_MAX, Situation, Verdict
-from alerts.wording import who
 from coordinator_model.group import Basis
 from coordinator_model.notes import Refused
 
@@ -93,16 +92,6 @@ def sender(refused: Refused, basis: Basis = Basis.OBSERVED) -> Culprit:
         client_host=refused.client_host,
         instance_id=refused.instance_id,
         basis=basis,
-    )
-
-
-def name_of(culprit: Culprit) -> str:
-    """Return a culprit in words."""
-    return who(
-        member_id=culprit.member_id,
-        client_id=culprit.client_id,
-        client_host=culprit.client_host,
-        instance_id=culprit.instance_id,
     )
 
 

@@ -12,7 +12,7 @@ from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules import rebalance_costs, storm_history, storm_words, stuck
 from alerts.rules.diagnosis import diagnose, dominant_kind, same_client
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
-from alerts.wording import clock, some, span, times, who, why
+from alerts.wording import clock, some, span, times, who, who_is, why
 from coordinator_model.group import Basis
 
 NAME = "RebalanceStorm"
@@ -150,17 +150,8 @@ def _blame(culprits: tuple[Culprit, ...]) -> str:
     if not culprits:
         return ""
     if culprits[0].share >= _MOSTLY:
-        return f", mostly by {_name(culprits[0])}"
-    return f", by {some([_name(one) for one in culprits], at_most=2)}"
-
-
-def _name(one: Culprit) -> str:
-    return who(
-        member_id=one.member_id,
-        client_id=one.client_id,
-        client_host=one.client_host,
-        instance_id=one.instance_id,
-    )
+        return f", mostly by {who_is(culprits[0])}"
+    return f", by {some([who_is(one) for one in culprits], at_most=2)}"
 
 
 def _cause(counted: list[Trigger], culprits: tuple[Culprit, ...]) -> str:
@@ -168,7 +159,7 @@ def _cause(counted: list[Trigger], culprits: tuple[Culprit, ...]) -> str:
     told = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     if not culprits:
         return f"{told}. No source tells which members."
-    shares = some([f"{_name(one)} ({one.share:.0%})" for one in culprits])
+    shares = some([f"{who_is(one)} ({one.share:.0%})" for one in culprits])
     return f"{told}. By: {shares}."
 
 

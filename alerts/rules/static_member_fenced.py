@@ -14,7 +14,6 @@ from alerts.rules.hygiene import (
     forget,
     has_anything,
     memory_of,
-    name_of,
     sender,
 )
 from alerts.rules.sightings import Sighting
@@ -138,14 +137,14 @@ def _refused(situation: Situation, note: Refused) -> bool:
     culprits = [sender(_known(situation, note))]
     if holder is not None and holder.member_id != note.member_id:
         culprits.append(_successor(holder, culprits[0]))
-    holds = f"; {name_of(culprits[1])} holds it" if len(culprits) > 1 else ""
+    holds = f"; {who_is(culprits[1])} holds it" if len(culprits) > 1 else ""
     seen = Sighting(
         kind=kind,
         key=str(note.instance_id),
         first_ms=note.at_ms,
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=culprits,
-        sentence=f"{clock(note.at_ms)}: {note.operation} of {name_of(culprits[0])} refused with "
+        sentence=f"{clock(note.at_ms)}: {note.operation} of {who_is(culprits[0])} refused with "
         f"{ERROR_NAMES[note.error_code]}{holds}.",
         number=checksum(holder.member_id) if holder else 0,
         measured=0,
@@ -268,7 +267,7 @@ def _came_late(situation: Situation, lost: Sighting, member: Member) -> bool:
         first_ms=situation.now_ms,
         last_ms=situation.now_ms,
         culprits=[who],
-        sentence=f"{clock(situation.now_ms)}: {name_of(who)} came back {span(away_ms)} after its session "
+        sentence=f"{clock(situation.now_ms)}: {who_is(who)} came back {span(away_ms)} after its session "
         f"of {span(session_ms)} had ended: the restart took about {span(took_ms)}.",
         number=session_ms,
         measured=took_ms,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from alerts.rules.diagnosis import Diagnosis, Pattern
 from alerts.rules.situation import StormMemory
-from alerts.wording import some, times, who
+from alerts.wording import some, times, who_is
 from coordinator_model.group import CauseKind
 
 _Sentence = Callable[[StormMemory, Diagnosis], str]
@@ -27,16 +27,7 @@ def sentence(memory: StormMemory, found: Diagnosis) -> str:
 
 
 def _names(memory: StormMemory, found: Diagnosis) -> list[str]:
-    actors = [memory.actors[index] for index in found.clients]
-    return [
-        who(
-            member_id=one.member_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            instance_id=one.instance_id,
-        )
-        for one in actors
-    ]
+    return [who_is(memory.actors[index]) for index in found.clients]
 
 
 def _kinds(found: Diagnosis) -> Counter[CauseKind]:

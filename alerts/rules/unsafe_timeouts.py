@@ -7,7 +7,7 @@ until the value is changed, or for a day after the last sign of it.  Kafka's def
 from collections.abc import Callable
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules.hygiene import culprits_of, forget, has_anything, memory_of, name_of, sender
+from alerts.rules.hygiene import culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit, rebalance_timeout_ms
 from alerts.wording import clock, some, span, times, who_is
@@ -163,7 +163,7 @@ def _refused(situation: Situation, note: Refused) -> None:
         first_ms=note.at_ms,
         last_ms=situation.now_ms,
         culprits=[who],
-        sentence=f"{clock(note.at_ms)}: join of {name_of(who)} with session.timeout.ms "
+        sentence=f"{clock(note.at_ms)}: join of {who_is(who)} with session.timeout.ms "
         f"{note.session_timeout_ms} refused with INVALID_SESSION_TIMEOUT.",
         number=note.session_timeout_ms,
     )
@@ -313,7 +313,7 @@ def _said(one: Sighting) -> tuple[str, str, str]:
         "set": str(one.number),
         "measured": span(one.measured),
         "count": str(one.count),
-        "names": some([name_of(culprit) for culprit in one.culprits]),
+        "names": some([who_is(culprit) for culprit in one.culprits]),
         "three": str(_round_up(3 * one.measured)),
         "double": str(_round_up(2 * one.measured)),
         "third": str(one.number // 3),

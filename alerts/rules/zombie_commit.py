@@ -8,11 +8,11 @@ they go on.
 from alerts.alert import Culprit
 from alerts.lifecycle import Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, name_of, sender
+from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict
 from alerts.rules.static_member_fenced import NAME as STATIC_MEMBER_FENCED
-from alerts.wording import clock, some, span, times
+from alerts.wording import clock, some, span, times, who_is
 from coordinator_model.group import CauseKind, Departure
 from coordinator_model.members import departure_of
 from coordinator_model.notes import COMMIT, ERROR_NAMES, FENCED_INSTANCE_ID, Refused
@@ -70,7 +70,7 @@ def _note(situation: Situation, note: Refused) -> bool:
         first_ms=note.at_ms,
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[who],
-        sentence=f"{clock(note.at_ms)}: commit of {name_of(who)} (member {note.member_id}) with generation "
+        sentence=f"{clock(note.at_ms)}: commit of {who_is(who)} (member {note.member_id}) with generation "
         f"{note.generation}{_claims(note)} refused with {ERROR_NAMES[note.error_code]}; "
         f"{_why(situation, note, gone)}.",
         number=note.generation,
@@ -110,7 +110,7 @@ def _counts(one: Sighting) -> bool:
 def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     newest = max(told, key=lambda one: one.last_ms)
     count, culprits = sum(one.count for one in told), culprits_of(told)
-    names = some([name_of(one) for one in culprits])
+    names = some([who_is(one) for one in culprits])
     generations = some(sorted({str(one.number) for one in told}))
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),

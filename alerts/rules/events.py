@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.situation import (
@@ -138,14 +140,4 @@ def _names(memory: EventMemory) -> list[str]:
 
 def _culprits(memory: EventMemory) -> tuple[Culprit, ...]:
     share = round(1 / len(memory.occurrences), 4)
-    return tuple(
-        Culprit(
-            member_id=one.culprit.member_id,
-            client_id=one.culprit.client_id,
-            client_host=one.culprit.client_host,
-            instance_id=one.culprit.instance_id,
-            share=share,
-            basis=one.culprit.basis,
-        )
-        for one in memory.occurrences
-    )
+    return tuple(msgspec.structs.replace(one.culprit, share=share) for one in memory.occurrences)

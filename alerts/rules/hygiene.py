@@ -3,6 +3,8 @@
 import zlib
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
@@ -71,17 +73,7 @@ def culprits_of(told: Iterable[Sighting]) -> tuple[Culprit, ...]:
             found.setdefault(key, culprit)
     chosen = list(found.values())[:CULPRITS_MAX]
     share = round(1 / len(chosen), 4) if chosen else 0
-    return tuple(
-        Culprit(
-            member_id=one.member_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            instance_id=one.instance_id,
-            share=share,
-            basis=one.basis,
-        )
-        for one in chosen
-    )
+    return tuple(msgspec.structs.replace(one, share=share) for one in chosen)
 
 
 def sender(refused: Refused, basis: Basis = Basis.OBSERVED) -> Culprit:

@@ -4,6 +4,8 @@ Two processes hold one (each throws the other out); the ids change at each resta
 ends before a restart is done.  One replacement is a restart, and healthy.
 """
 
+import msgspec
+
 from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Finding
 from alerts.rules.events import QUIET_MS
@@ -178,20 +180,12 @@ def _known(situation: Situation, note: Refused) -> Refused:
     seen = [one for one in memory_of(situation).of(NAME) if one.kind == REPLACED]
     for one in (other for sighting in seen for other in sighting.culprits):
         if one.member_id == note.member_id:
-            return _with_client(note, one.client_id, one.client_host)
-    return _with_client(note, gone.client_id, gone.client_host) if gone else note
+            return _with_client(note, one)
+    return _with_client(note, gone) if gone else note
 
 
-def _with_client(note: Refused, client_id: str, client_host: str) -> Refused:
-    return Refused(
-        at_ms=note.at_ms,
-        operation=note.operation,
-        error_code=note.error_code,
-        member_id=note.member_id,
-        instance_id=note.instance_id,
-        client_id=client_id,
-        client_host=client_host,
-    )
+def _with_client(note: Refused, of: Culprit | Departure) -> Refused:
+    return msgspec.structs.replace(note, client_id=of.client_id, client_host=of.client_host)
 
 
 def _prove_holders(situation: Situation) -> int | None:

@@ -112,40 +112,34 @@ def admin_client(address: KafkaAddress) -> KafkaAdminClient:
     return _Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
 
 
-def _end(failed: Any) -> None:
-    """End a client whose constructor failed.
+class _EndsWhenItFails:
+    """To stand before a client of kafka-python: one whose constructor fails is ended.
 
     kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more for each
     attempt during an outage.
     """
-    failed._closed = True
-    if hasattr(failed, "_net"):  # else it was refused before it had any
-        failed._client.close()
-        failed._net.stop()
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except KafkaError:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        failed: Any = self  # what it has is the client's own
+        failed._closed = True
+        if hasattr(failed, "_net"):  # else it was refused before it had any
+            failed._client.close()
+            failed._net.stop()
 
 
-class _Consumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+class _Consumer(_EndsWhenItFails, KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
     """kafka-python's own, which outlives its own failure."""
 
-    def __init__(self, **options: Any) -> None:
-        """Connect; a client that cannot is ended."""
-        try:
-            super().__init__(**options)
-        except KafkaError:
-            _end(self)
-            raise
 
-
-class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+class _Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
     """kafka-python's own, which fails on brokers before Kafka 3.7 and outlives its own failure."""
-
-    def __init__(self, **options: Any) -> None:
-        """Connect; a client that cannot is ended."""
-        try:
-            super().__init__(**options)
-        except KafkaError:
-            _end(self)
-            raise
 
     def describe_cluster(self) -> dict[str, Any]:
         """Return what is known of the brokers.

@@ -6,11 +6,11 @@ not because time passes.  Every field comes from the input, so a repeat after a 
 """
 
 import hashlib
-import zlib
 
 import msgspec
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.checksum import checksum
 
 RUNBOOK_FOLDER = "deploy/runbooks"
 
@@ -143,16 +143,11 @@ def resolve(alert: Alert, closing: Closing) -> Alert:
 
 def adopt(alert: Alert) -> OpenAlert:
     """Return an alert from the alerts topic as open here, to go on at its revision + 1."""
-    keys = {_checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in alert.culprits}
+    keys = {checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in alert.culprits}
     return OpenAlert(alert=alert, told=sorted(keys), adopted=True)
 
 
 def _keys(finding: Finding) -> set[int]:
     if finding.culprit_keys:
-        return {_checksum(key) for key in finding.culprit_keys}
-    return {_checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in finding.culprits}
-
-
-def _checksum(text: str) -> int:
-    # Not hash(): it differs between processes, and these are saved.
-    return zlib.crc32(text.encode())
+        return {checksum(key) for key in finding.culprit_keys}
+    return {checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in finding.culprits}

@@ -1,6 +1,5 @@
 """What the rules about membership share: they gather sightings, tell those that count, and end by quiet."""
 
-import zlib
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -85,8 +84,3 @@ def sender(refused: Refused, basis: Basis = Basis.OBSERVED) -> Culprit:
         instance_id=refused.instance_id,
         basis=basis,
     )
-
-
-def checksum(text: str) -> int:
-    """Return a text as a small number."""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))

@@ -7,17 +7,10 @@ ends before a restart is done.  One replacement is a restart, and healthy.
 import msgspec
 
 from alerts.alert import Culprit, Severity
+from alerts.checksum import checksum
 from alerts.lifecycle import Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.hygiene import (
-    checksum,
-    conclude,
-    culprits_of,
-    forget,
-    has_anything,
-    memory_of,
-    sender,
-)
+from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit
 from alerts.rules.static_member_words import FENCED, LATE, RENAMED, REPLACED, UNRELEASED, WORDS

@@ -14,10 +14,10 @@ Departures by a timeout always count, and so does who comes and goes within the 
 """
 
 import re
-import zlib
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
+from alerts.checksum import checksum
 from alerts.rules import rebalance_starts
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
@@ -122,11 +122,6 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
         if not explained:
             found.append(trigger)
     return found
-
-
-def checksum(member_id: str) -> int:
-    """Return a member id as a small number; 0 stands for unknown."""
-    return zlib.crc32(member_id.encode("utf-8", "surrogatepass")) if member_id else 0
 
 
 def _was_there(memory: StormMemory, leave: Leave, opened_ms: int, window_ms: int) -> bool:

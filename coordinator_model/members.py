@@ -14,8 +14,6 @@ MEMBERS_MAX = 5_000
 """More members than any group that Kafka's protocol can still rebalance; the oldest are let go."""
 PENDING_MAX = 5_000
 """A client that never comes back with its id (KAFKA-7610) leaks one per attempt; the oldest go first."""
-PENDING_MS = 60_000
-"""A pending id lives for its client's session timeout, which nobody has told yet; clients default to 45 s."""
 DEPARTURES_MAX = 32
 REASON_MAX = 255
 """KIP-800 cuts a client's reason to this many characters; a broker need not."""
@@ -67,11 +65,6 @@ def wait_for(group: Group, member_id: str, at_ms: int) -> None:
     group.pending.setdefault(member_id, at_ms)
     if len(group.pending) > PENDING_MAX:
         del group.pending[next(iter(group.pending))]
-
-
-def forget_pending(group: Group, now_ms: int) -> None:
-    """Drop ids so old that the coordinator's timer for them has run out, seen or not."""
-    group.pending = {name: at_ms for name, at_ms in group.pending.items() if now_ms - at_ms < PENDING_MS}
 
 
 def add(

@@ -1,13 +1,14 @@
 """CommitsStalled: records wait, and the group commits the same offset again and again."""
 
-from alerts.lifecycle import Closing, Finding
+from alerts.lifecycle import Finding
 from alerts.rules.progress import Part, Scene, stalls_at
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
-from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import some, span, times
 from coordinator_model.tracks import WINDOW, Tracks
 
 NAME = "CommitsStalled"
+_OVER = "it reads on, or nothing waits"
 
 RECHECK_MS = 10_000
 """Between two commits that say the same nothing else may come that asks the rules."""
@@ -17,7 +18,7 @@ def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
-        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     scene = scene_of(situation, tracks)
     repeating = [part for part in parts_of(situation.group, tracks) if part.track.repeats]
 
@@ -27,7 +28,7 @@ def evaluate(situation: Situation) -> Verdict:
     parts, _ = split(iter(repeating), at, scene.now)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
     if not parts:
-        return Verdict(closing=_closing(situation) if opened else None, due_ms=due_ms)
+        return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)
     return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
@@ -53,8 +54,3 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
         "processed, set it aside and commit the next offset.",
         aspect=str(len(str(len(parts)))),
     )
-
-
-def _closing(situation: Situation) -> Closing:
-    group = situation.group.group
-    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: it reads on, or nothing waits.")

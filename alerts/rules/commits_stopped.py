@@ -1,6 +1,6 @@
 """CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
 
-from alerts.lifecycle import Closing, Finding
+from alerts.lifecycle import Finding
 from alerts.rules.progress import Part, Scene, is_young, stops_at
 from alerts.rules.progress_scene import (
     is_excused,
@@ -12,12 +12,13 @@ from alerts.rules.progress_scene import (
     sentences,
     split,
 )
-from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import some, span, times
 from coordinator_model.group import Group
 from coordinator_model.tracks import Tracks
 
 NAME = "CommitsStopped"
+_OVER = "commits go on, or nothing waits"
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -26,7 +27,7 @@ def evaluate(situation: Situation) -> Verdict:
     if opened is not None and opened.adopted and not _has_committed(situation.group):
         return NOTHING  # an earlier job saw it, and nothing has happened since
     if tracks is None:
-        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     scene = scene_of(situation, tracks)
 
     def at(part: Part) -> int | None:
@@ -38,7 +39,7 @@ def evaluate(situation: Situation) -> Verdict:
         due = scene.now + situation.thresholds.commits_stopped.after_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
-        return Verdict(closing=_closing(situation) if opened else None, due_ms=due_ms)
+        return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
     return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
@@ -93,8 +94,3 @@ def _advice(situation: Situation) -> str:
         "Take a thread dump of the owner: does it hang in processing one record? Look for failed commits in "
         "its log. A restart gives its partitions to others."
     )
-
-
-def _closing(situation: Situation) -> Closing:
-    group = situation.group.group
-    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: commits go on, or nothing waits.")

@@ -4,14 +4,15 @@ Often that is a standby by design, so it is information.  A group of which nobod
 for its topic; members of Kafka Streams without an active task may keep standby copies of state.
 """
 
-from alerts.lifecycle import Closing, Finding
+from alerts.lifecycle import Finding
 from alerts.rules.hygiene import memory_of
-from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally
+from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally, over
 from alerts.wording import some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
 
 NAME = "IdleMembers"
+_OVER = "every member has a partition"
 
 IDLE = "idle"
 _STREAMS = "stream"
@@ -31,7 +32,7 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING if since_ms is None else Verdict(due_ms=_next_ms(situation, since_ms))
     if not idle:
         memory_of(situation).ends(IDLE)
-        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     began_ms = situation.now_ms if opened is None else opened.alert.starts_at_ms
     since_ms = memory_of(situation).holds(IDLE, began_ms)
     fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
@@ -80,8 +81,3 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
         # Who is idle may change at each rebalance, and is no news.
         culprit_keys=frozenset({IDLE}),
     )
-
-
-def _closing(situation: Situation) -> Closing:
-    group = situation.group
-    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group.group}: every member has a partition.")

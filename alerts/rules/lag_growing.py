@@ -5,21 +5,22 @@ between two commits.  While the offsets move and the load is steady, the share t
 much faster the lag grows in time than time goes by.
 """
 
-from alerts.lifecycle import Closing, Finding
+from alerts.lifecycle import Finding
 from alerts.rules.progress import Part, is_at_rest, is_growing
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences
-from alerts.rules.situation import NOTHING, Situation, Verdict
+from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times
 from coordinator_model.tracks import Growth, Tracks
 
 NAME = "LagGrowing"
+_OVER = "the lag does not grow any more"
 
 
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now; it is asked whenever end offsets are told."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
-        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     scene = scene_of(situation, tracks)
     if opened is not None:
         scene = scene._replace(steady=0)  # a rebalance in between does not end it
@@ -27,7 +28,7 @@ def evaluate(situation: Situation) -> Verdict:
     # Of what does not move at all, CommitsStopped and CommitsStalled tell.
     parts = [part for part in growing if not is_at_rest(part, scene)]
     if not parts:
-        return NOTHING if opened is None else Verdict(closing=_closing(situation))
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     if is_excused(situation):
         return NOTHING
     return Verdict(finding=_finding(situation, tracks, parts))
@@ -67,8 +68,3 @@ def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
         f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag} behind, "
         f"at {clock(tracks.base_ms + worst.until)} {worst.peak}.",
     )
-
-
-def _closing(situation: Situation) -> Closing:
-    group = situation.group.group
-    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group}: the lag does not grow any more.")

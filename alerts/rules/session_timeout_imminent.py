@@ -7,7 +7,7 @@ the broker's request log gave other lines while this member should have spoken a
 from collections.abc import Iterator
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally
+from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally, over
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
@@ -158,4 +158,4 @@ def _closing(situation: Situation) -> Closing:
         what = "heartbeats are back"
     else:
         what = "the silent member is gone"
-    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {group.group}: {what}.")
+    return over(situation, what)

@@ -216,3 +216,8 @@ def culprits_equally(members: list[Member], basis: Basis) -> tuple[Culprit, ...]
 def rebalance_timeout_ms(group: Group) -> int:
     """Return the group's rebalance timeout, the largest of its members'; -1 where no source told it."""
     return max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
+
+
+def over(situation: Situation, why: str) -> Closing:
+    """Return the end, now, of an alert about the group; ``why`` finishes "Group g: …"."""
+    return Closing(ends_at_ms=situation.now_ms, summary=f"Group {situation.group.group}: {why}.")

@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.narrative import ENTRIES_MAX, Explanation, Present, explain
 from alerts.narrative_text import WIDTH, as_text
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.report import GroupReport, MemberReport
 from coordinator_model.states import GroupState
+from tests.unit.made_alerts import an_alert
 
 T0 = 1_700_000_000_000
 """2023-11-14 22:13:20 UTC."""
@@ -63,24 +64,14 @@ def rebalance(at_ms: int, generation: int, kind: CauseKind, client: str = "app")
 
 def alert(**changes: Any) -> Alert:
     """An alert that fires ten seconds after T0."""
-    base = Alert(
-        id="a1",
-        revision=0,
-        name="SessionTimeout",
-        cluster="eu",
-        group="orders",
-        status=AlertStatus.FIRING,
-        severity=Severity.WARNING,
-        starts_at_ms=T0 + 5_000,
-        ends_at_ms=None,
-        detected_at_ms=T0 + 10_000,
-        summary="Group orders lost app on 10.0.0.7.",
-        cause="It was silent.",
-        culprits=(Culprit(member_id="m", client_id="app", client_host="/10.0.0.7"),),
-        cost="45 s.",
-        advice="Look at it.",
-    )
-    return msgspec.structs.replace(base, **changes)
+    made = {
+        "starts_at_ms": T0 + 5_000,
+        "detected_at_ms": T0 + 10_000,
+        "summary": "Group orders lost app on 10.0.0.7.",
+        "culprits": (Culprit(member_id="m", client_id="app", client_host="/10.0.0.7"),),
+        "cost": "45 s.",
+    }
+    return an_alert(**made | changes)
 
 
 def tell(

@@ -2,25 +2,13 @@
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert import Alert, Severity
 from alerts.routing import Route, matches, receivers_for, routes_or_everything
+from tests.unit.made_alerts import an_alert
 
 
 def alert(severity: Severity = Severity.WARNING, group: str = "payments") -> Alert:
-    return Alert(
-        id="a1",
-        revision=0,
-        name="RebalanceStorm",
-        cluster="eu",
-        group=group,
-        status=AlertStatus.FIRING,
-        severity=severity,
-        starts_at_ms=1,
-        ends_at_ms=None,
-        detected_at_ms=2,
-        summary="s",
-        cause="c",
-    )
+    return an_alert(name="RebalanceStorm", severity=severity, group=group)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert import Alert
 from coordinator_model.report import GroupReport, MemberReport
 from coordinator_model.states import GroupState
+from tests.unit.made_alerts import an_alert
 
 NOW_MS = 1_700_000_100_000
 Row = tuple[str, str, bytes]
@@ -56,21 +57,8 @@ class Rows:
 
     def make_alert(self, **changes: Any) -> Alert:
         """An alert as a value."""
-        base = Alert(
-            id="a1",
-            revision=0,
-            name="RebalanceStorm",
-            cluster="eu",
-            group="payments",
-            status=AlertStatus.FIRING,
-            severity=Severity.WARNING,
-            starts_at_ms=NOW_MS - 10_000,
-            ends_at_ms=None,
-            detected_at_ms=NOW_MS - 1_500,
-            summary="s",
-            cause="c",
-        )
-        return msgspec.structs.replace(base, **changes)
+        began = {"starts_at_ms": NOW_MS - 10_000, "detected_at_ms": NOW_MS - 1_500}
+        return an_alert(**{"name": "RebalanceStorm", "group": "payments"} | began | changes)
 
 
 @pytest.fixture

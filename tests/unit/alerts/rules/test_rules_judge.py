@@ -13,6 +13,7 @@ from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
 from alerts.thresholds import RULE_KEYS
 from coordinator_model.group import Basis
 from coordinator_model.judging import Judge
+from tests.unit.made_alerts import an_alert
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -34,22 +35,9 @@ def stuck(stage: "Stage") -> None:
 
 def left_open(name: str, **changes: object) -> Alert:
     """Return an alert as a job of the past left it."""
-    alert = Alert(
-        id="0" * 32,
-        revision=4,
-        name=name,
-        cluster="eu",
-        group="orders",
-        status=AlertStatus.FIRING,
-        severity=Severity.WARNING,
-        starts_at_ms=T0 - 5 * MINUTE,
-        ends_at_ms=None,
-        detected_at_ms=T0 - 4 * MINUTE,
-        summary="…",
-        cause="…",
-        culprits=(Culprit(member_id="m1"),),
-    )
-    return msgspec.structs.replace(alert, **changes)
+    past = {"starts_at_ms": T0 - 5 * MINUTE, "detected_at_ms": T0 - 4 * MINUTE}
+    made = an_alert(id="0" * 32, revision=4, name=name, culprits=(Culprit(member_id="m1"),), **past)
+    return msgspec.structs.replace(made, **changes)
 
 
 def adopt(stage: "Stage", alert: Alert) -> None:

@@ -7,40 +7,21 @@ any rule gets.  Here are those that no stage makes, and the check itself.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.receivers import Notification
 from alerts.receivers.webhook import webhook_body
 from alerts.rules import cluster_unreachable, monitor_stalled
 from alerts.thresholds import RULE_KEYS
 from alerts.wording import NOBODY
 from tests.unit.alerts.rules.conftest import unanswered
+from tests.unit.made_alerts import an_alert
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage
 
 T0 = 1_700_000_000_000
 HERE = Path(__file__).parent
-
-GOOD = Alert(
-    id="a",
-    revision=0,
-    name="SessionTimeout",
-    cluster="eu",
-    group="orders",
-    status=AlertStatus.FIRING,
-    severity=Severity.WARNING,
-    starts_at_ms=T0,
-    ends_at_ms=None,
-    detected_at_ms=T0,
-    summary="Group orders lost a member.",
-    cause="It was silent.",
-    culprits=(Culprit(member_id="m"),),
-    cost="A rebalance.",
-    advice="Look at it.",
-)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +37,7 @@ GOOD = Alert(
 )
 def test_what_is_left_open_is_found(change: dict[str, str], open_questions: list[str]) -> None:
     """The check that all rules' tests make can fail."""
-    assert unanswered(msgspec.structs.replace(GOOD, **change)) == open_questions
+    assert unanswered(an_alert(**change)) == open_questions
 
 
 def test_a_stage_looks_at_every_alert(new_stage: "NewStage") -> None:
@@ -79,7 +60,7 @@ def test_alerts_of_the_supervisor_answer_all() -> None:
 @pytest.mark.parametrize("name", sorted(RULE_KEYS))
 def test_who_is_answered_where_nobody_is_named(name: str) -> None:
     """Never an empty line that looks like a fault of the receiver's."""
-    alert = msgspec.structs.replace(GOOD, name=name, culprits=())
+    alert = an_alert(name=name, culprits=())
     body = webhook_body(Notification(id="a", revision=0, alerts=(alert,)), receiver="oncall")
 
     assert body["alerts"][0]["annotations"]["culprit"] == NOBODY.get(

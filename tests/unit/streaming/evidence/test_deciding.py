@@ -21,6 +21,7 @@ from streaming.evidence.deciding import (
     resumed,
 )
 from streaming.evidence.journal import newest
+from tests.unit.made_alerts import an_alert
 
 MINUTE = 60_000
 NOW = 1_700_000_000_000
@@ -29,21 +30,7 @@ TERMS = Terms(frozenset({"StuckPreparingRebalance"}), for_ms=2 * MINUTE, every_m
 
 
 def alert(**changes: Any) -> Alert:
-    made = Alert(
-        id="a1",
-        revision=0,
-        name="StuckPreparingRebalance",
-        cluster="eu",
-        group="g",
-        status=AlertStatus.FIRING,
-        severity=Severity.WARNING,
-        starts_at_ms=NOW,
-        ends_at_ms=None,
-        detected_at_ms=NOW,
-        summary="",
-        cause="",
-    )
-    return msgspec.structs.replace(made, **changes)
+    return an_alert(**{"name": "StuckPreparingRebalance", "group": "g", "starts_at_ms": NOW} | changes)
 
 
 def trouble(group: str, *, rank: int = 1, since_ms: int = NOW) -> Trouble:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert import AlertStatus
 from streaming.evidence.deciding import Entry, Terms, parent_level
 from streaming.evidence.keeping import FAILED_MS, GONE_MS, REFUSED_MS, RETRY_MS, EvidenceKeeper
 from streaming.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS
@@ -17,6 +17,7 @@ from streaming.kafka_io import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.probing.brokers import NotAllowedError
 from streaming.progress import Progress
+from tests.unit.made_alerts import an_alert
 
 LOGGER = "kafka.request.logger"
 MINUTE = 60_000
@@ -150,21 +151,17 @@ class Life:
 
     def alert(self, group: str = "g", revision: int = 0, **changes: Any) -> None:
         """Let a batch bring an alert."""
-        made = Alert(
+        began_ms = self.world.now_ms
+        made = an_alert(
             id=f"a-{group}",
             revision=revision,
             name=NAME,
-            cluster="eu",
             group=group,
-            status=AlertStatus.FIRING,
-            severity=Severity.WARNING,
-            starts_at_ms=self.world.now_ms,
-            ends_at_ms=None,
-            detected_at_ms=self.world.now_ms,
-            summary="",
-            cause="",
+            starts_at_ms=began_ms,
+            detected_at_ms=began_ms,
+            **changes,
         )
-        value = msgspec.json.encode(msgspec.structs.replace(made, **changes))
+        value = msgspec.json.encode(made)
         self.keeper.take([("report", group, b"{}"), ("alert", f"a-{group}", value)])
 
     def look(self, after_ms: int = 0) -> None:

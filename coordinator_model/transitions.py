@@ -197,14 +197,22 @@ def restate(turn: Turn, came_from: GroupState, target: Target, replaces: str) ->
 def restate_guess(turn: Turn, target: Target) -> None:
     """Replace the guess of this place by a better one, if it is still a guess.
 
-    One of the very same time would have the same id, which must not get a second content.
+    One of the very same time would have the same id, which must not get a second content: it is dated
+    a millisecond earlier, if it names somebody or something else.
     """
     if any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses):
-        return
+        target = msgspec.structs.replace(target, at_ms=target.at_ms - 1)
+        last = turn.group.rebalance
+        if last is None or target.at_ms < last.not_before_ms or _blames_the_same(last.cause, target.cause):
+            return
     replaces = forget_guesses(turn.group, target.to, target.generation)
     if replaces is not None:
         restate(turn, _before(turn.group, target), target, replaces)
         _correct(turn.group, target)
+
+
+def _blames_the_same(one: Cause, other: Cause) -> bool:
+    return (one.kind, one.member_id) == (other.kind, other.member_id)
 
 
 def transition_id_of(turn: Turn, target: Target) -> str:

@@ -13,14 +13,13 @@ import msgspec
 
 from alerts.alert import Alert
 from alerts.inhibition import EFFECTS, FIRING, held_back_until_ms
-from alerts.lifecycle import Closing, OpenAlert, adopt, fire, resolve, update
+from alerts.lifecycle import adopt
 from alerts.rules import (
     assignment_churn,
     commits_stalled,
     commits_stopped,
     completeness,
     coordinator_moved,
-    damping,
     group_deleted,
     group_id_collision,
     idle_members,
@@ -41,6 +40,7 @@ from alerts.rules import (
 from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
 from alerts.rules.order import RULES, GroupRule
+from alerts.rules.pages import NEVER, Pages
 from alerts.rules.situation import GroupMemory, Situation, Verdict
 from alerts.rules.source_silent import ClusterMemory
 from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds, ThresholdsError
@@ -56,7 +56,6 @@ MEMORY_VERSION: Final = 1
 
 _HEADER = Layout("<BBqq")
 """Version, flags, when the memory itself wants a judgement, and a bound for large groups (0: none)."""
-_NEVER: Final = 2**62
 _LARGE: Final = 16
 """Members above which the deadlines of all are not computed anew at each heartbeat."""
 _WATCH: Final = 1
@@ -151,7 +150,7 @@ class RuleJudge:
             thresholds=thresholds,
             memory=_load_group(memory),
         )
-        pages = _Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
+        pages = Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
         if removed:
             return Judgement(memory=None, alerts=pages.close_all(_removal(group)), due_ms=None)
         pages.resolve_surplus()
@@ -159,7 +158,7 @@ class RuleJudge:
         held_ms = pages.end_held()
         due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
         saved = _save_group(situation.memory, memory_due_ms)
-        return Judgement(memory=saved, alerts=pages.alerts, due_ms=None if due_ms == _NEVER else due_ms)
+        return Judgement(memory=saved, alerts=pages.alerts, due_ms=None if due_ms == NEVER else due_ms)
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert that an earlier job left open.
@@ -184,9 +183,9 @@ class RuleJudge:
     ) -> Judgement:
         """Return what the rules about the whole cluster say at ``now_ms``."""
         thresholds, known = self._settings.defaults, _load_cluster(memory)
-        pages = _Pages(cluster, "", known, now_ms, self._settings.runbook_base)
+        pages = Pages(cluster, "", known, now_ms, self._settings.runbook_base)
         pages.resolve_surplus()
-        due_ms = _NEVER
+        due_ms = NEVER
         for name, evaluate in _CLUSTER_RULES.items():
             configured: Rule = getattr(thresholds, RULE_KEYS[name])
             if not configured.enabled:
@@ -194,113 +193,15 @@ class RuleJudge:
                 continue
             verdict = evaluate(state, known, thresholds, now_ms)
             pages.turn(name, verdict)
-            due_ms = min(due_ms, _NEVER if verdict.due_ms is None else verdict.due_ms)
+            due_ms = min(due_ms, NEVER if verdict.due_ms is None else verdict.due_ms)
         due_ms = min(due_ms, pages.end_held())
-        due = None if due_ms == _NEVER else due_ms
+        due = None if due_ms == NEVER else due_ms
         return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due)
-
-
-class _Pages:
-    """The alerts of one judgement: turns verdicts into revisions, within one memory."""
-
-    def __init__(
-        self, cluster: str, group: str, memory: GroupMemory | ClusterMemory, now_ms: int, runbook_base: str
-    ) -> None:
-        self.alerts: list[Alert] = []
-        self._cluster = cluster
-        self._group = group
-        self._memory = memory
-        self._now_ms = now_ms
-        self._runbook_base = runbook_base
-        for opened in memory.open.values():
-            if opened.adopted and opened.touched_ms < 0:
-                opened.touched_ms = now_ms
-
-    def turn(self, name: str, verdict: Verdict) -> None:
-        opened = self._memory.open.get(name)
-        if verdict.finding is None:
-            if verdict.closing is not None and opened is not None and opened.ended_ms < 0:
-                self._end(name, opened, verdict.closing)
-        elif opened is not None:
-            damping.resume(opened)
-            is_old = damping.is_old_news(opened, verdict.finding)
-            news = None if is_old else update(opened, verdict.finding)
-            if news is not None:
-                self.alerts.append(news)
-        else:
-            self._fire(name, verdict)
-
-    def disabled(self, name: str) -> None:
-        opened = self._memory.open.get(name)
-        if opened is not None:
-            of_group = f" for group {self._group}" if self._group else ""
-            summary = f"{name} was switched off{of_group} in the configuration."
-            self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=summary))
-
-    def resolve_surplus(self) -> None:
-        for alert in self._memory.surplus:
-            summary = f"Taken over by a newer {alert.name} alert, or its rule is gone."
-            self.alerts.append(resolve(alert, Closing(ends_at_ms=self._now_ms, summary=summary)))
-        self._memory.surplus = []
-
-    def close_all(self, why: str) -> list[Alert]:
-        self.resolve_surplus()
-        for name, opened in list(self._memory.open.items()):
-            self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
-        return self.alerts
-
-    def close_others(self, kept: str, why: str) -> None:
-        for name, opened in list(self._memory.open.items()):
-            if name != kept:
-                self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
-
-    def _fire(self, name: str, verdict: Verdict) -> None:
-        finding = verdict.finding
-        if finding is None:
-            return
-        if finding.starts_at_ms <= self._memory.used.get(name, -1):
-            # The same trouble again, after its alert was resolved: the old id is spent.
-            starts_at_ms = max(self._now_ms, self._memory.used[name] + 1)
-            finding = msgspec.structs.replace(finding, starts_at_ms=starts_at_ms)
-        opened = fire(
-            finding,
-            cluster=self._cluster,
-            group=self._group,
-            name=name,
-            detected_at_ms=self._now_ms,
-            runbook_base=self._runbook_base,
-        )
-        self._memory.open[name] = opened
-        self.alerts.append(opened.alert)
-
-    def _end(self, name: str, opened: OpenAlert, closing: Closing) -> None:
-        """Resolve an alert whose condition ended, or keep it open for a while if it flaps."""
-        held_ms = damping.note_end(self._memory.ends, name, self._now_ms)
-        if not held_ms:
-            self._close(name, opened, closing)
-            return
-        news = damping.hold(opened, closing, now_ms=self._now_ms, held_ms=held_ms)
-        if news is not None:
-            self.alerts.append(news)
-
-    def end_held(self) -> int:
-        """Resolve what was kept open and has stayed away; return when to look at the others."""
-        damping.forget(self._memory.ends, self._now_ms)
-        held = [(name, one) for name, one in self._memory.open.items() if one.ended_ms >= 0]
-        for name, opened in held:
-            if self._now_ms >= opened.kept_until_ms:
-                self._close(name, opened, damping.closing_of(opened))
-        return min((one.kept_until_ms for name, one in held if name in self._memory.open), default=_NEVER)
-
-    def _close(self, name: str, opened: OpenAlert, closing: Closing) -> None:
-        del self._memory.open[name]
-        self._memory.used[name] = max(self._memory.used.get(name, -1), opened.alert.starts_at_ms)
-        self.alerts.append(resolve(opened.alert, closing))
 
 
 def _quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> Judgement | None:
     """Return the answer if nothing needs judging now, None if something does."""
-    due_ms, bound_ms = _NEVER, 0
+    due_ms, bound_ms = NEVER, 0
     if memory is not None:
         version, flags, due_ms, bound_ms = _HEADER.unpack_from(memory)
         if version != MEMORY_VERSION or flags & _WATCH or due_ms <= now_ms:
@@ -312,7 +213,7 @@ def _quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: i
     else:
         found, memory = _silence_due_ms(group, thresholds, memory, now_ms)
     if found is None:
-        return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == _NEVER else due_ms)
+        return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == NEVER else due_ms)
     if found <= now_ms:
         return None
     return Judgement(memory=memory, alerts=[], due_ms=found if found < due_ms else due_ms)
@@ -333,7 +234,7 @@ def _silence_due_ms(
         return found, memory
     bound_ms = min(found, now_ms + session_timeout_imminent.shortest_silence_ms(group, thresholds))
     if memory is None:
-        return bound_ms, _HEADER.pack(MEMORY_VERSION, 0, _NEVER, bound_ms) + _NO_GROUP_MEMORY
+        return bound_ms, _HEADER.pack(MEMORY_VERSION, 0, NEVER, bound_ms) + _NO_GROUP_MEMORY
     version, flags, due_ms, _ = _HEADER.unpack_from(memory)
     return bound_ms, _HEADER.pack(version, flags, due_ms, bound_ms) + memory[_HEADER.size :]
 
@@ -347,9 +248,9 @@ def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | No
     return min((due for due in dues if due is not None), default=None)
 
 
-def _run(situation: Situation, pages: _Pages) -> tuple[int, int]:
+def _run(situation: Situation, pages: Pages) -> tuple[int, int]:
     """Run all rules; return when to judge again, and when because of what is in the memory."""
-    due_ms = memory_due_ms = _NEVER
+    due_ms = memory_due_ms = NEVER
     rebalance_costs.note(situation)
     for rule in RULES:
         verdict = _verdict(rule, situation, pages)
@@ -362,18 +263,18 @@ def _run(situation: Situation, pages: _Pages) -> tuple[int, int]:
     return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
 
 
-def _bury(situation: Situation, pages: _Pages) -> int:
+def _bury(situation: Situation, pages: Pages) -> int:
     """Resolve what is told of a dead group that is kept for the sake of GroupDeleted; return when."""
     if situation.memory.ending is None or situation.memory.open.keys() <= {group_deleted.NAME}:
-        return _NEVER
+        return NEVER
     gone_ms = situation.memory.ending.at_ms + DEAD_KEPT_MS
     if situation.group.state is not GroupState.DEAD or situation.now_ms < gone_ms:
-        return gone_ms if situation.now_ms < gone_ms else _NEVER
+        return gone_ms if situation.now_ms < gone_ms else NEVER
     pages.close_others(group_deleted.NAME, _removal(situation.group))
-    return _NEVER
+    return NEVER
 
 
-def _verdict(rule: GroupRule, situation: Situation, pages: _Pages) -> Verdict | None:
+def _verdict(rule: GroupRule, situation: Situation, pages: Pages) -> Verdict | None:
     configured: Rule = getattr(situation.thresholds, RULE_KEYS[rule.name])
     if not configured.enabled:
         pages.disabled(rule.name)
@@ -426,7 +327,7 @@ def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
         memory.hygiene = None
     has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events or memory.rewound
     has_costs = memory.costs is not None or memory.ending is not None
-    if not (has_any or has_costs or memory.hygiene or due_ms != _NEVER):
+    if not (has_any or has_costs or memory.hygiene or due_ms != NEVER):
         return None
     flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
     return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)
@@ -441,4 +342,4 @@ def _load_cluster(memory: bytes | None) -> ClusterMemory:
 def _save_cluster(memory: ClusterMemory) -> bytes | None:
     if not (memory.open or memory.used or memory.surplus or memory.watches):
         return None
-    return _HEADER.pack(MEMORY_VERSION, 0, _NEVER, 0) + _ENCODER.encode(memory)
+    return _HEADER.pack(MEMORY_VERSION, 0, NEVER, 0) + _ENCODER.encode(memory)

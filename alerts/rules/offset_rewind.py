@@ -3,7 +3,7 @@
 from alerts.alert import Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.progress import Part, rewinds_at
+from alerts.rules.progress import ENDS_LATE_MS, Part, rewinds_at
 from alerts.rules.progress_scene import has_lived, owners, parts_of
 from alerts.rules.situation import (
     CULPRITS_MAX,
@@ -18,7 +18,7 @@ from alerts.rules.situation import (
 from alerts.wording import clock, some, span, times
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
-from coordinator_model.tracks import Rewind, Tracks
+from coordinator_model.tracks import WINDOW, Rewind, Tracks
 
 NAME = "OffsetRewind"
 
@@ -30,6 +30,10 @@ _BY_HAND = (
 _BY_CONSUMER = (
     "A consumer committed an offset below the one committed before, of the same topic: it sought back, "
     "lost its position (auto.offset.reset), or commits late what it read before a rebalance."
+)
+_BY_STRANGER = (
+    "An offset below the one before was committed, of the same topic, by somebody who is no member of the "
+    "group: a consumer that takes its partitions by itself (assign) and went back, or an admin tool."
 )
 
 
@@ -64,11 +68,23 @@ def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind
         at, rewind = rewinds_at(part), part.track.rewind
         if at is None or rewind is None or told.get(part.name) == tracks.base_ms + rewind.at:
             continue
+        at = max(at, _ends_heard_at(part))
         if at <= now:
             news.append((part, rewind))
         else:
             dues.append(tracks.base_ms + at)
     return news, min(dues, default=None)
+
+
+def _ends_heard_at(part: Part) -> int:
+    """Return when its end would have been told if anybody asks: a partition new to us has none yet.
+
+    Offsets beyond the end, which only tools commit, repeat nothing.
+    """
+    track = part.track
+    if track.end >= 0 or track.commits >= WINDOW:
+        return 0
+    return part.last - track.span + ENDS_LATE_MS
 
 
 def _still(situation: Situation) -> dict[str, int]:
@@ -109,6 +125,12 @@ def _is_by_hand(group: Group) -> bool:
     return group.state is GroupState.EMPTY and has_lived(group)
 
 
+def _cause(group: Group) -> str:
+    if group.state is not GroupState.EMPTY:
+        return _BY_CONSUMER
+    return _BY_HAND if has_lived(group) else _BY_STRANGER
+
+
 def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, Rewind]]) -> Finding:
     group, by_hand = situation.group, _is_by_hand(situation.group)
     records = sum(rewind.before - rewind.offset for _, rewind in news)
@@ -119,7 +141,7 @@ def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, R
         starts_at_ms=memory.first_ms,
         severity=Severity.INFO if by_hand else severity,
         summary=f"Group {group.group}: {where} set back by {times(records, 'record')}; they are read again.",
-        cause=_BY_HAND if by_hand else _BY_CONSUMER,
+        cause=_cause(group),
         culprits=tuple(named.values()),
         evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
         cost=f"{times(records, 'record')} are processed again.",

@@ -9,7 +9,7 @@ from collections import Counter
 
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
-from alerts.rules import rebalance_costs, storm_history, storm_words, stuck
+from alerts.rules import rebalance_costs, storm_history, storm_runs, storm_words, stuck
 from alerts.rules.diagnosis import diagnose, dominant_kind, same_client
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
 from alerts.wording import clock, some, span, times, who, who_is, why
@@ -55,6 +55,8 @@ def _note(situation: Situation) -> bool:
             window_ms=rule.window_ms,
             limit=storm_history.history_max(rule.rebalances),
         )
+    if memory.storm is not None:
+        storm_runs.note(memory.storm, situation.group)
     is_idle = memory.storm is not None and storm_history.forget(
         memory.storm, now_ms=situation.now_ms, window_ms=rule.window_ms
     )

@@ -57,6 +57,8 @@ class Leave(msgspec.Struct, array_like=True, kw_only=True):
     joined_at_ms: int
     member: int
     """CRC-32 of the member id."""
+    done: bool = False
+    """It ended a run that had read all there was (``storm_runs``)."""
 
 
 class Loss(msgspec.Struct, array_like=True, kw_only=True):

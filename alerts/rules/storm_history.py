@@ -7,6 +7,7 @@ A rebalance is counted unless one of these explains it:
 - an arrival that takes the place of such a departure, for as long as the member stays;
 - an arrival, still there, into a group that was empty or unknown when the window opened;
 - the first replacement of a static member in the window;
+- the coming and going of a batch job that has read all there was (``storm_runs``);
 - the second step of a cooperative rebalance, or a leader that joins again right after an assignment,
   at most one for each first step.
 
@@ -111,10 +112,13 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
         if trigger.at_ms <= opened_ms or trigger.role == Role.SECOND_STEP:
             continue
         if trigger.role == Role.DEPARTURE:
-            explained = _is_first_departure(memory, by_member.get(trigger.member), opened_ms)
+            leave = by_member.get(trigger.member)
+            explained = _is_first_departure(memory, leave, opened_ms) or _ends_run(leave)
         elif trigger.role == Role.ARRIVAL:
-            explained = _is_deployment(memory, trigger, by_member) or (
-                not trigger.gone and _takes_place(places, trigger.at_ms - window_ms)
+            explained = (
+                _is_deployment(memory, trigger, by_member)
+                or _ends_run(by_member.get(trigger.member))
+                or (not trigger.gone and _takes_place(places, trigger.at_ms - window_ms))
             )
         else:
             explained = trigger.role == Role.REPLACEMENT and trigger.member not in replaced
@@ -132,6 +136,10 @@ def _was_there(memory: StormMemory, leave: Leave, opened_ms: int, window_ms: int
 
 def _is_first_departure(memory: StormMemory, leave: Leave | None, opened_ms: int) -> bool:
     return leave is not None and leave.joined_at_ms <= max(opened_ms, memory.settled_ms)
+
+
+def _ends_run(leave: Leave | None) -> bool:
+    return leave is not None and leave.done
 
 
 def _is_deployment(memory: StormMemory, trigger: Trigger, by_member: Mapping[int, Leave]) -> bool:

@@ -406,6 +406,43 @@ def test_a_reset_while_nobody_is_there_is_quieter(new_stage: "NewStage") -> None
     assert stage.names() == {REWIND}
 
 
+def simple(new_stage: "NewStage") -> "Stage":
+    """Return a group without members, in which somebody went from 9 back to 2."""
+    stage = new_stage()
+    for offset in (5, 9, 2):
+        stage.wait(2_000)
+        commit(stage, offset)
+    return stage
+
+
+def test_offsets_beyond_the_end_repeat_nothing(new_stage: "NewStage") -> None:
+    """An admin tool sets offsets of an empty topic, before the brokers have told its end."""
+    stage = simple(new_stage)
+    stage.wait(20_000)
+    tell(stage, 0)
+    stage.wait(60 * MINUTE)
+    assert stage.alerts == []
+
+
+def test_a_partition_new_to_us_is_asked_about_first(new_stage: "NewStage") -> None:
+    """Its end shows that records are read again, and nobody is accused of being a member."""
+    stage = simple(new_stage)
+    stage.wait(20_000)
+    assert stage.alerts == []
+    tell(stage, 500)
+    (fired,) = stage.told(REWIND)
+    assert "no member of the group" in fired.cause
+
+
+def test_where_nobody_tells_ends_a_new_partition_goes_back_all_the_same(new_stage: "NewStage") -> None:
+    """A minute after its first commit, its end would have been told."""
+    stage = simple(new_stage)
+    stage.wait(55_999)
+    assert stage.alerts == []
+    stage.wait(1)
+    assert stage.names() == {REWIND}
+
+
 @pytest.mark.parametrize("how", ["deleted", "other id", "end fell"])
 def test_a_recreated_topic_is_no_rewind(new_stage: "NewStage", how: str) -> None:
     """However it shows."""

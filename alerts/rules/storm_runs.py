@@ -1,0 +1,40 @@
+"""Runs of a batch job: who comes, reads all there is, and goes, is no crash loop, however often.
+
+A run lasts from the first who joins an empty group to the last who leaves it.  It is work that was done if
+everybody left by themselves and nothing that the group is known to read was waiting then.  A client that
+crashes politely, closing its consumer, leaves records behind; nobody else is in the group to be disturbed.
+"""
+
+from alerts.rules.situation import StormMemory
+from coordinator_model.group import Group
+from coordinator_model.states import GroupState
+from coordinator_model.tracks import Track
+
+
+def note(memory: StormMemory, group: Group) -> None:
+    """Mark the departures of the run that has just ended, if its work was done."""
+    if group.state is not GroupState.EMPTY or not memory.leaves or memory.leaves[-1].done:
+        return
+    began_ms = next((one.at_ms for one in reversed(memory.triggers) if one.initial), None)
+    ended_ms = max(one.at_ms for one in memory.leaves)
+    if began_ms is None or any(one.at_ms >= began_ms for one in memory.losses):
+        return
+    if not _is_done(group, ended_ms):
+        return
+    for one in memory.leaves:
+        one.done = one.done or one.at_ms >= began_ms
+
+
+def _is_done(group: Group, ended_ms: int) -> bool:
+    """Say whether the group has ever got on, and had read all of what was known when the run ended."""
+    tracks = group.tracks
+    if tracks is None:
+        return False
+    known = [track for partitions in tracks.partitions.values() for track in partitions.values()]
+    ended = tracks.since_base(ended_ms)
+    return any(one.records > 0 for one in known) and all(_is_read(one, ended) for one in known)
+
+
+def _is_read(track: Track, ended: int) -> bool:
+    """Say whether nothing waited at that time: what was written later is the next run's."""
+    return track.end >= 0 and (track.behind < 0 or track.behind >= ended)

@@ -180,13 +180,14 @@ def replay(
         raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
     from streaming import replay as module
+    from streaming import replay_files, replay_output
 
-    skipped = module.Skipped()
+    skipped = replay_files.Skipped()
     happened = module.replay(files, config_rules=settings, timezone=zone, skipped=skipped)
     if explain:
         _explain_replay(list(happened), group, skipped.last_ms, as_json=as_json)
     else:
-        module.print_replay(happened, as_json=as_json, alerts=alerts)
+        replay_output.print_replay(happened, as_json=as_json, alerts=alerts)
     if skipped.counts:
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(skipped.counts.items()))
         print(f"groupwatch: not used: {told}", file=sys.stderr)  # noqa: T201 - a command's own words

@@ -9,7 +9,9 @@ import pytest
 from alerts.alert import Alert
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
-from streaming.replay import ReplayError, Skipped, print_replay, replay
+from streaming.replay import replay
+from streaming.replay_files import ReplayError, Skipped
+from streaming.replay_output import print_replay
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 
 CONTEXT = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"

@@ -9,14 +9,13 @@ or configuration; ``--debug`` adds the traceback.
 
 import functools
 import importlib
-import json
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -259,47 +258,10 @@ def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes |
 
 def decode() -> int:
     """Decode records of __consumer_offsets: JSON Lines {"key": hex, "value": hex or null} on stdin."""
-    decode_lines(sys.stdin.buffer, sys.stdout)
+    from streaming.described_records import describe_lines
+
+    describe_lines(sys.stdin.buffer, sys.stdout)
     return 0
-
-
-def decode_lines(lines: BinaryIO, out: TextIO) -> None:
-    """Write one JSON object for each line; what cannot be read is an ``error``, and the next follows."""
-    from coordinator_model.schemas import describe
-
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            key, value = _captured(line)
-        except ValueError as error:
-            told: Any = {"error": str(error)}
-        else:
-            told = describe(key, value)
-        out.write(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
-        out.flush()  # whoever pipes a running source into us waits for the answers
-
-
-def _captured(line: bytes) -> tuple[bytes | None, bytes | None]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(row, dict) or "key" not in row:
-        raise ValueError('expected {"key": hex, "value": hex or null}')
-    return _bytes_of(row, "key"), _bytes_of(row, "value")
-
-
-def _bytes_of(row: dict[str, Any], name: str) -> bytes | None:
-    text = row.get(name)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise ValueError(f"{name} is neither hex nor null")
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise ValueError(f"{name} is not hex") from None
 
 
 def check_config(

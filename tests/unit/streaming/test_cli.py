@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from streaming import cli
 from streaming.config import Config
+from streaming.described_records import describe_lines
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
 GROUP_KEY = "0002000161"
@@ -169,7 +170,7 @@ def test_decode_answers_each_line(invoke: Invoke) -> None:
 def test_decode_takes_bytes_that_are_no_text() -> None:
     """A line in no encoding at all is an error like others."""
     out = io.StringIO()
-    cli.decode_lines(io.BytesIO(b"\xff\xfe\n" + json.dumps({"key": GROUP_KEY}).encode()), out)
+    describe_lines(io.BytesIO(b"\xff\xfe\n" + json.dumps({"key": GROUP_KEY}).encode()), out)
     first, second = out.getvalue().splitlines()
     assert "error" in json.loads(first)
     assert json.loads(second)["type"] == 2

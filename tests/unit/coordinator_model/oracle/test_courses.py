@@ -23,8 +23,8 @@ DELAY_MS = 50
 SESSION_MS = 500
 REBALANCE_MS = 500
 NEW_MEMBER_MS = 300_000
-TIMES = {"session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": REBALANCE_MS}
-BOTH = {**TIMES, "protocols": offers("range", "roundrobin")}
+TIMES: dict[str, Any] = {"session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": REBALANCE_MS}
+BOTH: dict[str, Any] = {**TIMES, "protocols": offers("range", "roundrobin")}
 
 
 def _stage(**options: Any) -> Stage:
@@ -112,7 +112,10 @@ def test_a_join_repeated_in_the_join_phase_keeps_its_place() -> None:
 def test_a_new_member_that_waits_too_long_is_sent_away_and_the_rest_stays() -> None:
     """The rebalance goes on without it: whoever holds it up still has a session."""
     stage = _stage()
-    long = {"session_timeout_ms": NEW_MEMBER_MS + 5_000, "rebalance_timeout_ms": 2 * NEW_MEMBER_MS}
+    long: dict[str, Any] = {
+        "session_timeout_ms": NEW_MEMBER_MS + 5_000,
+        "rebalance_timeout_ms": 2 * NEW_MEMBER_MS,
+    }
     first = _one(stage, **long)
     new = stage.join(api_version=3, **long)
 
@@ -308,7 +311,11 @@ def test_a_leader_whose_place_is_taken_cannot_assign() -> None:
 def test_a_follower_that_offers_one_strategy_only_makes_it_the_groups(*, knows_its_id: bool) -> None:
     """The leader is silent: at the join phase's end the follower leads, and the leader still is in."""
     stage, leader, follower = _pair(session_timeout_ms=2 * SESSION_MS)
-    fields = {**TIMES, "protocols": offers("roundrobin"), "group_instance_id": _instance(stage, follower)}
+    fields: dict[str, Any] = {
+        **TIMES,
+        "protocols": offers("roundrobin"),
+        "group_instance_id": _instance(stage, follower),
+    }
 
     ticket = stage.join(follower if knows_its_id else "", **fields)
     stage.wait(REBALANCE_MS)
@@ -340,7 +347,11 @@ def test_a_rejoin_with_other_strategies_in_the_sync_phase_rebalances_again() -> 
 def test_timeouts_of_comebacks_are_in_the_record() -> None:
     """Both members return with other ones; neither makes the group rebalance."""
     stage, leader, follower = _pair()
-    changed = {**BOTH, "session_timeout_ms": 2 * SESSION_MS, "rebalance_timeout_ms": 2 * REBALANCE_MS}
+    changed: dict[str, Any] = {
+        **BOTH,
+        "session_timeout_ms": 2 * SESSION_MS,
+        "rebalance_timeout_ms": 2 * REBALANCE_MS,
+    }
 
     for member in (follower, leader):
         assert joined(stage.join(group_instance_id=_instance(stage, member), **changed)).generation_id == 1

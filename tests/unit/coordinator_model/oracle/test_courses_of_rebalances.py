@@ -13,7 +13,7 @@ from tests.unit.coordinator_model.oracle.stage import STATES, G, Stage, error_of
 DELAY_MS = 50
 SESSION_MS = 500
 REBALANCE_MS = 500
-TIMES = {"session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": REBALANCE_MS}
+TIMES: dict[str, Any] = {"session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": REBALANCE_MS}
 
 
 def _stage() -> Stage:

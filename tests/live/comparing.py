@@ -130,6 +130,12 @@ def missing_and_extra(
     return missing, extra
 
 
+def recall_and_precision(expected: int, missing: int, extra: int) -> tuple[float, float]:
+    """Return which share of the coordinator's transitions is ours too, and which share of ours is its own."""
+    both = expected - missing
+    return (both / expected if expected else 1.0), (both / (both + extra) if both + extra else 1.0)
+
+
 def _is_resumed(transition: dict[str, Any]) -> bool:
     return bool(transition.get("cause", {}).get("kind") == "coordinator_moved")
 

@@ -1,9 +1,9 @@
 """Random schedules of joins, crashes, freezes, leaves and restarts, judged by the brokers themselves.
 
 ``python -m tests.live.conformance --mode full --seconds 120 --seed 7`` starts a cluster, the job and
-real consumers, asks DescribeGroups five times a second, and prints agreement, missing and extra
-transitions, alerts, and how long they took to the webhook.  Exit code 0 if the agreement reaches
-``--require`` and nothing is missing, extra or told in two ways.
+real consumers, asks DescribeGroups five times a second, and prints agreement, recall and precision of
+transitions, accuracy of causes, alerts, and how long they took to the webhook.  Exit code 0 if the
+agreement reaches ``--require`` and nothing is missing, extra or told in two ways.
 """
 
 import argparse
@@ -79,9 +79,12 @@ def judge(outcome: Outcome, *, require: float, lenient: bool) -> bool:
     for poll, claimed in result.wrong[:TOLD_MAX]:
         say(f"  {poll.asked_at_ms} {poll.group}: broker {poll.state}, we {claimed}")
     told = len(comparing.effective(outcome.transitions))
-    say(f"transitions {told}, missing {missing[:TOLD_MAX]}, extra {extra[:TOLD_MAX]}")
+    recall, precision = outcome.recall_and_precision()
+    say(f"transitions {told}, recall {recall:.5f}, precision {precision:.5f}")
+    say(f"missing {missing[:TOLD_MAX]}, extra {extra[:TOLD_MAX]}")
     compared, wrong = outcome.wrong_causes()
-    say(f"causes: {len(wrong)} of {compared} wrong")
+    accuracy = 1 - len(wrong) / max(compared, 1)
+    say(f"accuracy of causes {accuracy:.5f}; {len(wrong)} of {compared} wrong")
     for group, generation, kind, reason in wrong[:TOLD_MAX]:
         say(f"  {group} generation {generation}: we {kind}, broker: {reason[:150]}")
     say(f"told in two ways: {outcome.twofold}")

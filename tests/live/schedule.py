@@ -69,6 +69,12 @@ class Outcome:
         """Compare each answer of the brokers with the state we claim for that moment."""
         return comparing.compare(self.polls, self.transitions, {})
 
+    def recall_and_precision(self) -> tuple[float, float]:
+        """Count the same as two shares."""
+        missing, extra = self.missing_and_extra()
+        expected = comparing.logged(self.lines, self.until_ms)
+        return comparing.recall_and_precision(len(expected), len(missing), len(extra))
+
     def missing_and_extra(
         self,
     ) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:

@@ -141,6 +141,17 @@ def test_missing_and_extra_are_told_apart() -> None:
     assert extra == [("g", "Stable", 2)]
 
 
+@pytest.mark.parametrize(
+    ("counted", "shares"),
+    [((4, 1, 0), (0.75, 1.0)), ((4, 0, 1), (1.0, 0.8)), ((2, 2, 3), (0.0, 0.0)), ((0, 0, 0), (1.0, 1.0))],
+)
+def test_what_is_missing_costs_recall_and_what_is_extra_precision(
+    counted: tuple[int, int, int], shares: tuple[float, float]
+) -> None:
+    """Of nothing, all is right."""
+    assert comparing.recall_and_precision(*counted) == shares
+
+
 def test_a_wrong_cause_is_found() -> None:
     """A rebalance that began by a timeout did not begin because somebody left."""
     logged = [("g", "PreparingRebalance", 4, "removing member m on heartbeat expiration")]

@@ -292,8 +292,7 @@ def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
     prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, turn.at_ms, cause(CauseKind.JOIN_COMPLETED))
     member = _present(turn, what.member_id, what.generation, what)
-    if member is not None:
-        member.session_base_ms = max(member.session_base_ms, turn.at_ms)
+    if member is not None:  # no coordinator takes it for a sign of life: its session goes on running out
         member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
 
 

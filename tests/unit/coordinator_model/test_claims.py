@@ -159,3 +159,20 @@ def test_a_claim_does_not_prove_the_group_stable() -> None:
     see(group, 10, claimed, requests)
 
     assert (group.state, group.generation) == ("CompletingRebalance", 3)
+
+
+def test_a_transactional_commit_is_progress_and_no_sign_of_life() -> None:
+    """The coordinator restarts the session timer for plain commits only, in Kafka 3 and 4."""
+    group = classic.new_group("g")
+    requests = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
+    beat = on.Heartbeats(group="g", member_id="a", generation=3, error_code=0, times=(10,))
+    claimed = on.OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
+    committed = on.CommitsAnswered(group="g", member_id="a", generation=3, error_code=0, times=(6_000,))
+
+    see(group, 10, beat, requests)
+    see(group, 5_000, claimed, requests)
+    member = group.members["a"]
+    assert (member.session_base_ms, member.progressed_at_ms) == (10, 5_000)
+
+    see(group, 6_000, committed, requests)
+    assert (member.session_base_ms, member.progressed_at_ms) == (6_000, 6_000)

@@ -8,6 +8,7 @@ agreement reaches ``--require`` and nothing is missing, extra or told in two way
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -92,6 +93,7 @@ def judge(outcome: Outcome, *, require: float, lenient: bool) -> bool:
     if not final:
         say(f"final states: brokers {outcome.brokers_states}, we {outcome.states}")
     _print_alerts(outcome)
+    _print_reconciliation(outcome.metrics)
     say(f"job exit code {outcome.exit_code}")
     exact = lenient or not (missing or extra or wrong)
     good = result.share >= require and exact and final
@@ -109,6 +111,12 @@ def _print_alerts(outcome: Outcome) -> None:
     if delays:
         at = {share: delays[min(int(len(delays) * share), len(delays) - 1)] for share in (0.5, 0.99)}
         say(f"detected to webhook: median {at[0.5]} ms, p99 {at[0.99]} ms, n {len(delays)}")
+
+
+def _print_reconciliation(metrics: str) -> None:
+    """Say what the job itself found when it asked the brokers; what it had wrong, it counted and healed."""
+    found = re.findall(r'^groupwatch_(?:answers|divergence)_total{.*="(\w+)"} (\S+)$', metrics, re.MULTILINE)
+    say("reconciliation: " + ", ".join(f"{what} {float(count):.0f}" for what, count in found if float(count)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from typing import Any
 
 from kafka import KafkaProducer
@@ -185,16 +186,15 @@ class ClusterJob:
     def _run_once(self) -> None:
         topics.ensure(self.plan)
         began, has_run = beginning.load_or_capture(self._spark, self.plan)
-        admin = admin_client(self.plan.kafka)
-        out = producer(self.plan.output)
-        events_out = producer(self.plan.kafka) if self.plan.has_own_output else out
-        try:
+        with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
+            admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
+            out = events_out = producer(self.plan.output)
+            clients.callback(out.close, timeout=5)
+            if self.plan.has_own_output:
+                events_out = producer(self.plan.kafka)
+                clients.callback(events_out.close, timeout=5)
             self.progress.refused = ""
             self._run_query(began, has_run, admin, out, events_out)
-        finally:
-            admin.close()
-            for one in {out, events_out}:
-                one.close(timeout=5)
 
     def _run_query(
         self,

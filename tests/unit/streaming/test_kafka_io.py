@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaError
+from kafka.structs import TopicPartition
 
 from streaming import kafka_io
 from streaming.kafka_io import (
@@ -160,4 +161,14 @@ def test_who_finds_no_broker_leaves_nothing_running(
     before = set(threading.enumerate())
     with pytest.raises(KafkaError):
         connect(KafkaAddress(("127.0.0.1:1",)))
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_producer_that_cannot_deliver_ends_all_the_same() -> None:
+    """A job that is started again during an outage must not leave its producer's thread behind."""
+    before = set(threading.enumerate())
+    out = kafka_io.producer(KafkaAddress(("127.0.0.1:1",)), api_version=(3, 0))
+    waiting, *_ = out._accumulator.append(TopicPartition("t", 0), None, None, b"never acknowledged", [])
+    out.close(timeout=0.1)
+    assert waiting.failed()
     assert set(threading.enumerate()) <= before

@@ -3,6 +3,7 @@
 from alerts.lifecycle import Finding
 from alerts.rules.progress import Part, Scene, stalls_at
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
+from alerts.rules.progress_whole import out_of_turn
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import some, span, times
 from coordinator_model.tracks import WINDOW, Tracks
@@ -20,12 +21,15 @@ def evaluate(situation: Situation) -> Verdict:
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     scene = scene_of(situation, tracks)
-    repeating = [part for part in parts_of(situation.group, tracks) if part.track.repeats]
+    known = list(parts_of(situation.group, tracks))
+    repeating = [part for part in known if part.track.repeats]
 
     def at(part: Part) -> int | None:
         return stalls_at(part, scene, is_open=opened is not None)
 
-    parts, _ = split(iter(repeating), at, scene.now)
+    resting, _ = split(iter(repeating), at, scene.now)
+    within_ms = situation.thresholds.commits_stalled.after_ms
+    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
     if not parts:
         return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)

@@ -12,6 +12,7 @@ from alerts.rules.progress_scene import (
     sentences,
     split,
 )
+from alerts.rules.progress_whole import out_of_turn
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import some, span, times
 from coordinator_model.group import Group
@@ -35,6 +36,10 @@ def evaluate(situation: Situation) -> Verdict:
 
     known = list(parts_of(situation.group, tracks))
     parts, due = split(iter(known), at, scene.now)
+    resting, within_ms = parts, situation.thresholds.commits_stopped.after_ms
+    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
+    if len(parts) < len(resting):
+        due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
     if due is None and any(is_young(part, scene) for part in known):
         due = scene.now + situation.thresholds.commits_stopped.after_ms
     due_ms = None if due is None else tracks.base_ms + due

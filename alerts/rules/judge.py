@@ -327,7 +327,7 @@ def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
         memory.hygiene = None
     has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events or memory.rewound
     has_costs = memory.costs is not None or memory.ending is not None
-    if not (has_any or has_costs or memory.hygiene or due_ms != NEVER):
+    if not (has_any or has_costs or memory.wholes or memory.hygiene or due_ms != NEVER):
         return None
     flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
     return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)

@@ -6,7 +6,8 @@ much faster the lag grows in time than time goes by.
 """
 
 from alerts.lifecycle import Finding
-from alerts.rules.progress import Part, is_at_rest, is_growing
+from alerts.rules import progress_whole
+from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times
@@ -24,19 +25,36 @@ def evaluate(situation: Situation) -> Verdict:
     scene = scene_of(situation, tracks)
     if opened is not None:
         scene = scene._replace(steady=0)  # a rebalance in between does not end it
-    growing = [part for part in parts_of(situation.group, tracks) if is_growing(part, scene)]
-    # Of what does not move at all, CommitsStopped and CommitsStalled tell.
-    parts = [part for part in growing if not is_at_rest(part, scene)]
+    known = list(parts_of(situation.group, tracks))
+    progress_whole.note(situation, tracks, known)
+    parts, series = _growing(situation, known, scene)
     if not parts:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     if is_excused(situation):
         return NOTHING
-    return Verdict(finding=_finding(situation, tracks, parts))
+    return Verdict(finding=_finding(situation, tracks, parts, series))
 
 
-def _finding(situation: Situation, tracks: Tracks, parts: list[Part]) -> Finding:
+def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[list[Part], list[Growth]]:
+    """Return the partitions on which the group falls behind, and how, topic by topic or one by one."""
+    # Of what does not move at all, CommitsStopped and CommitsStalled tell.
+    growing = [part for part in known if is_growing(part, scene) and not is_at_rest(part, scene)]
+    alone = progress_whole.without_turns(situation.group, known, growing)
+    parts: list[Part] = []
+    series: list[Growth] = []
+    for growth, members in progress_whole.growing(situation, known, scene):
+        parts += members
+        series.append(growth)
+    told = {part.topic for part in parts}
+    for part in alone:
+        if part.topic not in told and part.track.growth is not None:
+            parts.append(part)
+            series.append(part.track.growth)
+    return parts, series
+
+
+def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: list[Growth]) -> Finding:
     group = situation.group
-    series = [part.track.growth for part in parts if part.track.growth is not None]
     began, until = min(one.at for one in series), max(one.until for one in series)
     before, now = sum(one.lag for one in series), sum(one.peak for one in series)
     written = sum(one.top - one.end for one in series)

@@ -8,6 +8,7 @@ from alerts.rules.sightings import HygieneMemory
 from alerts.thresholds import Thresholds
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Step
 from coordinator_model.judging import Evidence
+from coordinator_model.tracks import Track
 
 CULPRITS_MAX = 20
 """Culprits told in one alert; a group of a thousand members must not make a page of a thousand lines."""
@@ -147,6 +148,17 @@ class EndingMemory(msgspec.Struct, array_like=True, kw_only=True):
     """When nothing better can be told any more."""
 
 
+class Whole(msgspec.Struct, array_like=True, kw_only=True):
+    """All partitions of a topic that a group reads, as if they were one."""
+
+    base_ms: int
+    """Of the group's tracks, which its times are since."""
+    partitions: int
+    """How many; with another number it begins anew."""
+    track: Track = msgspec.field(default_factory=Track)
+    """Sums of ends and of commits."""
+
+
 class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     """What the rules remember of one group: bounded, and nothing at all for a group without news.
 
@@ -167,6 +179,8 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     ending: EndingMemory | None = None
     ends: dict[str, list[int]] = {}
     """Alert name -> when its condition ended lately, so that flapping is noticed; the last four."""
+    wholes: dict[str, Whole] = {}
+    """Topic -> how it is read as a whole, of topics on which the group is behind."""
 
 
 class Situation(msgspec.Struct, kw_only=True):

@@ -1,0 +1,130 @@
+"""Members that read several partitions: by turns, and all of them together.
+
+A consumer that is too slow takes its partitions one after the other, as they lie in its buffer: while it
+works on one, the others stand still, and the lag of the one it works on may even fall.  So a partition that
+waits for its turn neither stalls nor stops, and whether the group keeps up is seen on the whole topic.
+"""
+
+from typing import Final
+
+from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
+from alerts.rules.situation import Situation, Whole
+from coordinator_model import tracks as model
+from coordinator_model.group import Group
+from coordinator_model.tracks import WINDOW, Growth, Tracks
+
+PARTS_MIN: Final = 2
+"""Of a single partition its own track tells."""
+LATE_MS: Final = 15_000
+
+
+def out_of_turn(
+    group: Group, known: list[Part], at_rest: list[Part], scene: Scene, within_ms: int
+) -> list[Part]:
+    """Return those partitions at rest whose owner is not simply busy with others.
+
+    It is busy if it got on with another one just now, within ``within_ms``, and has been behind there for as
+    long as these rest.
+    """
+    if not at_rest:
+        return []
+    owner = _owners(group)
+    resting = {(part.topic, part.partition) for part in at_rest}
+    busy: dict[str, int] = {}
+    for part in known:
+        track = part.track
+        is_new = scene.now - track.moved < within_ms
+        if (part.topic, part.partition) in resting or track.behind < 0 or part.lag == 0 or not is_new:
+            continue
+        whose = owner.get((part.topic, part.partition), "")
+        busy[whose] = min(busy.get(whose, track.behind), track.behind)
+    return [part for part in at_rest if not _is_in_turn(part, busy, owner)]
+
+
+def _is_in_turn(part: Part, busy: dict[str, int], owner: dict[tuple[str, int], str]) -> bool:
+    since = busy.get(owner.get((part.topic, part.partition), ""))
+    return since is not None and since <= max(part.track.moved, part.track.behind)
+
+
+def _owners(group: Group) -> dict[tuple[str, int], str]:
+    return {
+        (topic, one): member_id
+        for member_id, member in group.members.items()
+        for topic, ones in (member.assigned or {}).items()
+        for one in ones
+    }
+
+
+def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
+    """Take the lag of each topic as a whole, where the group is behind on one of several partitions."""
+    memory, topics = situation.memory.wholes, _topics(known)
+    for topic in [topic for topic in memory if topic not in topics]:
+        del memory[topic]
+    for topic, parts in topics.items():
+        whole = memory.get(topic)
+        if whole is None and not any(_is_late(part) for part in parts):
+            continue
+        if whole is None or whole.base_ms != tracks.base_ms or whole.partitions != len(parts):
+            whole = memory[topic] = Whole(base_ms=tracks.base_ms, partitions=len(parts))
+        told = max(part.track.told for part in parts)
+        if told > whole.track.told:
+            read = sum(min(part.offset, part.track.end) for part in parts)
+            commit = (read, max(part.last for part in parts))
+            model.ended(whole.track, end=sum(part.track.end for part in parts), at=told, commit=commit)
+
+
+def _is_late(part: Part) -> bool:
+    """Say whether a partition has been behind for longer than a healthy group is between two commits.
+
+    Most groups never are, and remember nothing.
+    """
+    return part.track.told - part.track.behind >= LATE_MS and part.track.behind >= 0
+
+
+def _topics(known: list[Part]) -> dict[str, list[Part]]:
+    """Return the topics of which several partitions are known, and at least one is not caught up."""
+    found: dict[str, list[Part]] = {}
+    for part in known:
+        if part.track.end >= 0:
+            found.setdefault(part.topic, []).append(part)
+    return {
+        topic: parts
+        for topic, parts in found.items()
+        if len(parts) >= PARTS_MIN and any(part.track.behind >= 0 for part in parts)
+    }
+
+
+def growing(situation: Situation, known: list[Part], scene: Scene) -> list[tuple[Growth, list[Part]]]:
+    """Return for each topic that falls behind as a whole its growth, and the partitions that matter."""
+    found = []
+    for topic, whole in situation.memory.wholes.items():
+        growth = whole.track.growth
+        whole.track.commits = WINDOW  # each of its lags is made of commits
+        if growth is None or not is_growing(Part(topic, -1, whole.track, 0, 0), scene):
+            continue
+        parts = [part for part in known if part.topic == topic and _lasts(part, growth)]
+        if any(not is_at_rest(part, scene) for part in parts):
+            found.append((growth, parts))
+    return found
+
+
+def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[Part]:
+    """Return those that grow by themselves: of others, whose owner is behind on more, the whole tells."""
+    owner = _owners(group) if growing else {}
+
+    def is_alone(part: Part) -> bool:
+        growth, whose = part.track.growth, owner.get((part.topic, part.partition))
+        return growth is None or not any(
+            other.topic == part.topic
+            and other.partition != part.partition
+            and owner.get((other.topic, other.partition)) == whose
+            and _lasts(other, growth)
+            for other in known
+        )
+
+    return [part for part in growing if is_alone(part)]
+
+
+def _lasts(part: Part, growth: Growth) -> bool:
+    """Say whether a partition was not caught up in the later half of the growth."""
+    return part.lag > 0 and 0 <= part.track.behind <= (growth.at + growth.until) // 2

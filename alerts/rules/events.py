@@ -22,6 +22,9 @@ from coordinator_model.group import CauseKind, Departure
 QUIET_MS = 10 * 60_000
 """An event alert is resolved so long after the last occurrence."""
 
+IN_TURN_MS = 5_000
+"""What one cause does to several members at once lies closer together than this."""
+
 Behind = Callable[[Situation, EventMemory], tuple[str, str]]
 """Returns a key, "" if there is nothing to tell, and a sentence."""
 
@@ -89,6 +92,7 @@ class EventRule:
         )
         for departure in news:
             memory.count += 1
+            memory.in_turn += departure.at_ms - memory.last_ms >= IN_TURN_MS
             # What is learned late is news all the same, so the quiet time begins now.
             memory.last_ms = max(memory.last_ms, departure.at_ms, situation.now_ms)
             told = Occurrence(
@@ -103,6 +107,9 @@ class EventRule:
         group, newest = situation.group.group, memory.occurrences[-1]
         if memory.count == 1:
             summary = f"Group {group} lost {newest.sentence.split(': ', 1)[1]}"
+        elif len(set(_names(memory))) == 1 and memory.in_turn == memory.count - 1:
+            # New ids of one client, as it came back; several of one name that go together are several.
+            summary = f"Group {group} lost {_names(memory)[0]} {memory.count} times to a {self._noun}."
         else:
             summary = f"{memory.count} members of group {group} {self._happened}: {some(_names(memory))}."
         key, behind = self._behind(situation, memory)

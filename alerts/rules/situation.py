@@ -106,6 +106,8 @@ class EventMemory(msgspec.Struct, array_like=True, kw_only=True):
     last_ms: int
     count: int = 0
     occurrences: list[Occurrence] = []
+    in_turn: int = 0
+    """Occurrences that came clearly after the one before, so that they may be one client's."""
 
 
 class CostEntry(msgspec.Struct, array_like=True, kw_only=True):

@@ -85,6 +85,36 @@ def test_further_timeouts_join_the_open_alert(new_stage: "NewStage") -> None:
     assert told[2].summary.startswith("3 members of group orders had their session time out")
 
 
+def test_one_client_that_is_lost_again_and_again_is_one(new_stage: "NewStage") -> None:
+    """Each life has its own member id; whoever reads it looks for one process."""
+    stage = new_stage()
+    stage.start(2)
+    for life in range(3):
+        stage.wait(10_000)
+        stage.join(f"bad-{life}", client="bad", host="/10.0.0.9")
+        stage.rebalance()
+        stage.wait(10_000)
+        stage.time_out(f"bad-{life}")
+        stage.rebalance()
+
+    newest = stage.told(TIMEOUT)[-1]
+    assert newest.summary == "Group orders lost bad on 10.0.0.9 3 times to a session timeout."
+
+
+def test_several_of_one_name_that_go_together_are_several(new_stage: "NewStage") -> None:
+    """Processes that nobody named, on one host that goes down."""
+    stage = new_stage()
+    for number in range(4):
+        stage.join(f"m{number}", client="rdkafka", host="/10.0.0.9")
+    stage.rebalance(join_ms=3_000)
+    stage.wait(MINUTE)
+    for number in range(3):
+        stage.time_out(f"m{number}")
+        stage.wait(1_000)
+
+    assert stage.told(TIMEOUT)[-1].summary.startswith("3 members of group orders had their session time out")
+
+
 def test_an_event_is_over_ten_minutes_after_the_last(new_stage: "NewStage") -> None:
     """Each occurrence begins the quiet time anew; a later one is another alert."""
     stage = new_stage()

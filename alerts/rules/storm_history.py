@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from alerts.checksum import checksum
-from alerts.rules import rebalance_starts
+from alerts.rules import rebalance_starts, storm_runs
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
 from coordinator_model.states import GroupState
@@ -113,11 +113,13 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
             continue
         if trigger.role == Role.DEPARTURE:
             leave = by_member.get(trigger.member)
-            explained = _is_first_departure(memory, leave, opened_ms) or _ends_run(leave)
+            explained = _is_first_departure(memory, leave, opened_ms) or storm_runs.explains(
+                memory, leave, window_ms
+            )
         elif trigger.role == Role.ARRIVAL:
             explained = (
                 _is_deployment(memory, trigger, by_member)
-                or _ends_run(by_member.get(trigger.member))
+                or storm_runs.explains(memory, by_member.get(trigger.member), window_ms)
                 or (not trigger.gone and _takes_place(places, trigger.at_ms - window_ms))
             )
         else:
@@ -136,10 +138,6 @@ def _was_there(memory: StormMemory, leave: Leave, opened_ms: int, window_ms: int
 
 def _is_first_departure(memory: StormMemory, leave: Leave | None, opened_ms: int) -> bool:
     return leave is not None and leave.joined_at_ms <= max(opened_ms, memory.settled_ms)
-
-
-def _ends_run(leave: Leave | None) -> bool:
-    return leave is not None and leave.done
 
 
 def _is_deployment(memory: StormMemory, trigger: Trigger, by_member: Mapping[int, Leave]) -> bool:

@@ -1,14 +1,28 @@
 """Runs of a batch job: who comes, reads all there is, and goes, is no crash loop, however often.
 
 A run lasts from the first who joins an empty group to the last who leaves it.  It is work that was done if
-everybody left by themselves and nothing that the group is known to read was waiting then.  A client that
-crashes politely, closing its consumer, leaves records behind; nobody else is in the group to be disturbed.
+everybody left by themselves, nothing that the group is known to read was waiting then, and nobody is back at
+once.  A client that crashes politely, closing its consumer, leaves records behind or is started again
+immediately; and nobody else is in the group to be disturbed.
 """
 
-from alerts.rules.situation import StormMemory
+from typing import Final
+
+from alerts.rules.situation import Leave, StormMemory
 from coordinator_model.group import Group
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Track
+
+PAUSE_SHARE: Final = 20
+"""Who is back within this part of the window (30 s of 10 min) was started again, not scheduled."""
+
+
+def explains(memory: StormMemory, leave: Leave | None, window_ms: int) -> bool:
+    """Say whether a departure ended a run whose work was done, and the next one was not at once."""
+    if leave is None or not leave.done:
+        return False
+    back_ms = next((one.at_ms for one in memory.triggers if one.initial and one.at_ms >= leave.at_ms), None)
+    return back_ms is None or back_ms - leave.at_ms >= window_ms // PAUSE_SHARE
 
 
 def note(memory: StormMemory, group: Group) -> None:

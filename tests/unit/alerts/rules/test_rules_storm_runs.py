@@ -70,6 +70,17 @@ def runs(
         stage.wait(MINUTE)
 
 
+@pytest.mark.parametrize(("pause_ms", "is_storm"), [(29_000, True), (31_000, False)])
+def test_who_is_back_at_once_was_not_scheduled(new_stage: "NewStage", pause_ms: int, is_storm: bool) -> None:
+    """A service that ends politely and is restarted reads all there is, too."""
+    stage = new_stage()
+    for number in range(1, 11):
+        run(stage, number, read=100 * number, end=100 * number)
+        stage.wait(pause_ms)
+
+    assert bool(stage.told(STORM)) is is_storm
+
+
 @pytest.mark.parametrize("members", [1, 3])
 def test_a_batch_job_every_other_minute_is_no_storm(new_stage: "NewStage", members: int) -> None:
     """Each run reads all there is; what is written later is the next one's."""

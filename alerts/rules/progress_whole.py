@@ -57,7 +57,10 @@ def _owners(group: Group) -> dict[tuple[str, int], str]:
 
 def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
     """Take the lag of each topic as a whole, where the group is behind on one of several partitions."""
-    memory, topics = situation.memory.wholes, _topics(known)
+    memory = situation.memory.wholes
+    if not memory and not any(_is_late(part) for part in known):
+        return
+    topics = _topics(known)
     for topic in [topic for topic in memory if topic not in topics]:
         del memory[topic]
     for topic, parts in topics.items():

@@ -1,7 +1,7 @@
 """A real consumer process for live tests: ``python consumer.py '{"client": "confluent", …}'``.
 
 SIGTERM closes it properly (it leaves the group); SIGUSR1 makes it busy for ``stall_s`` seconds, in
-which it does not poll; SIGKILL and SIGSTOP are the test's own doing.
+which it does not poll, and SIGUSR2 ends that early; SIGKILL and SIGSTOP are the test's own doing.
 """
 
 import json
@@ -26,6 +26,7 @@ class Orders:
         signal.signal(signal.SIGTERM, self._on_stop)
         signal.signal(signal.SIGINT, self._on_stop)
         signal.signal(signal.SIGUSR1, self._on_stall)
+        signal.signal(signal.SIGUSR2, self._on_go_on)
 
     def work(self) -> None:
         """Return when the work of this round is done: at once, unless a stall was asked for."""
@@ -37,6 +38,9 @@ class Orders:
 
     def _on_stall(self, _signal: int, _frame: FrameType | None) -> None:
         self._busy_until = time.monotonic() + self._stall_s
+
+    def _on_go_on(self, _signal: int, _frame: FrameType | None) -> None:
+        self._busy_until = 0.0
 
 
 def run_confluent(options: dict[str, Any], orders: Orders) -> None:

@@ -64,6 +64,10 @@ class Member:
         """Make it busy for its ``stall_s`` seconds: its heartbeats go on, its poll loop does not."""
         self._send(signal.SIGUSR1)
 
+    def go_on(self) -> None:
+        """End its stall."""
+        self._send(signal.SIGUSR2)
+
     def close(self) -> None:
         """Let it leave its group and end."""
         self._end(signal.SIGTERM)

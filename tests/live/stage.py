@@ -10,16 +10,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
+import pytest
 from kafka.structs import TopicPartition
 
 from coordinator_model.log_envelope import Line, open_record
+from streaming.embedded.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
 from streaming.kafka_io import KafkaAddress, admin_client, consumer
 
 PATIENCE_S = 240.0
@@ -45,6 +47,22 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+def need_jars(*kinds: Kind, version: str | None = None, tell: Tell = tell_stderr) -> None:
+    """Have the jars of these kinds (none named: all); where they are not to be had, skip and say why.
+
+    Args:
+        kinds: broker, connector.
+        version: of the broker, if not the usual one.
+        tell: hears of the progress of a download.
+    """
+    wanted: tuple[Kind, ...] = kinds or ("broker", "connector")
+    for kind in wanted:
+        try:
+            ensure_jars(kind, version if kind == "broker" else None, tell=tell)
+        except JarError as error:
+            pytest.skip(f"no jars: {error}")
 
 
 # --- who is paged -------------------------------------------------------------------------------------
@@ -135,7 +153,7 @@ class Job:
         self.port = free_port()
         self.log = folder / "job.log"
         self.checkpoint = folder / "checkpoint"
-        self._config = folder / "groupwatch.yaml"
+        self.config = folder / "groupwatch.yaml"
         self._process: subprocess.Popen[bytes] | None = None
         settings = {
             "clusters": [{"name": "live", "bootstrap_servers": bootstrap.split(",")}],
@@ -146,13 +164,13 @@ class Job:
             "routes": [{"match": {}, "receivers": ["pager"]}],
             **(more or {}),
         }
-        self._config.write_text(json.dumps(settings))
+        self.config.write_text(json.dumps(settings))
 
     def start(self) -> None:
         """Start it; ``await_ready`` says when it is up."""
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "streaming", "run", "--config", str(self._config)],
+                [sys.executable, "-m", "streaming", "run", "--config", str(self.config)],
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
@@ -260,6 +278,22 @@ def alerts_of(address: KafkaAddress) -> list[dict[str, Any]]:
     """Return every revision of every alert, repeats left out, in order."""
     found = {(one["id"], one["revision"]): one for _, one in records_of(address, "groupwatch-alerts")}
     return list(found.values())
+
+
+@dataclass
+class Told:
+    """All that was told in the end."""
+
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    """Every revision of every alert."""
+
+    def of(self, group: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the alerts of a group by name, a revision after the other."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for one in self.alerts:
+            if one["group"] == group:
+                found.setdefault(one["name"], []).append(one)
+        return found
 
 
 def told_in_two_ways(address: KafkaAddress) -> list[tuple[str, int]]:

@@ -4,19 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from streaming.embedded.jars import JarError, ensure_jars
 from tests.live.schedule import Outcome, Schedule, run
+from tests.live.stage import need_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Schedule], Outcome]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     return lambda schedule: run(schedule, tmp_path_factory.mktemp(schedule.mode))
 
 

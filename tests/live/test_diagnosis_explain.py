@@ -3,36 +3,31 @@
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from streaming.embedded.jars import JarError, ensure_jars
-from streaming.embedded.kafka import EmbeddedKafka
-from tests.live.faults import Scene
-from tests.live.stage import Job, Page, Pager, alerts_of, await_that
+from tests.live.scene import Scene
+from tests.live.side_by_side import Act
+from tests.live.stage import Job, Page, Pager, Told, await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 LOOP, PAUSE, NIGHT = "loop", "pause", "night-batch"
-QUIET_S = 75
+QUIET_S = 80
+"""From the job's start on: by then its groups have gone wrong."""
 TURNS = 3
 
 
 @dataclass
-class Story:
+class Story(Told):
     """What was seen of it."""
 
-    until_ms: int = 0
-    """When the silence ends."""
     silenced: dict[str, int] = field(default_factory=dict)
     """As the API told it while it lasted."""
-    alerts: list[dict[str, Any]] = field(default_factory=list)
     pages: list[Page] = field(default_factory=list)
     by_url: subprocess.CompletedProcess[str] | None = None
     by_config: subprocess.CompletedProcess[str] | None = None
@@ -45,77 +40,73 @@ def _explain(group: str, *way: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def _config(until_ms: int) -> dict[str, Any]:
-    until = datetime.fromtimestamp(until_ms / 1_000, UTC).isoformat()
-    return {"silences": [{"groups": ["night-.*"], "until": until, "comment": "a batch is being moved"}]}
+def _silence() -> dict[str, Any]:
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=QUIET_S)
+    quiet = {"groups": ["night-.*"], "until": until.isoformat(), "comment": "a batch is being moved"}
+    return {"silences": [quiet]}
 
 
-def _go_wrong(scene: Scene) -> None:
+def _go_wrong(scene: Scene, story: Story) -> None:
     """One client dies and returns, another's process is stopped and goes on, again and again."""
-    options: dict[str, Any] = {"session_timeout_ms": 6_000, "max_poll_interval_ms": 60_000}
-    loop = [scene.member(LOOP, f"loop-{number}", **options) for number in range(3)]
-    pause = [scene.member(PAUSE, f"pause-{number}", **options) for number in range(2)]
-    night = [scene.member(NIGHT, f"night-{number}", **options) for number in range(2)]
+    patient: dict[str, Any] = {"session_timeout_ms": 30_000, "max_poll_interval_ms": 60_000}
+    for group, client_id in ((LOOP, "loop-0"), (LOOP, "loop-1"), (PAUSE, "pause-0"), (NIGHT, "night-0")):
+        scene.member(group, client_id, **patient)
+    loop, pause, night = (
+        scene.member(group, client_id, max_poll_interval_ms=60_000)
+        for group, client_id in ((LOOP, "loop-2"), (PAUSE, "pause-1"), (NIGHT, "night-1"))
+    )
     await_that(scene.is_stable(LOOP, 3), f"{LOOP} is Stable")
     await_that(scene.is_stable(PAUSE, 2), f"{PAUSE} is Stable")
     await_that(scene.is_stable(NIGHT, 2), f"{NIGHT} is Stable")
-    night[1].crash()
+    night.crash()
+    await_that(scene.is_told(NIGHT, "SessionTimeout"), f"a member of {NIGHT} was lost")
+    answer = scene.job.get("/api/v1/alerts?group=" + NIGHT)
+    assert answer is not None
+    story.silenced = answer.json()["silenced"]
     for _ in range(TURNS):
-        loop[2].crash()
-        pause[1].freeze()
+        loop.crash()
+        pause.freeze()
         await_that(scene.is_stable(LOOP, 2), f"{LOOP} has lost one")
         await_that(scene.is_stable(PAUSE, 1), f"{PAUSE} has lost one")
-        loop[2].start()
-        pause[1].thaw()
+        loop.start()
+        pause.thaw()
         await_that(scene.is_stable(LOOP, 3), f"{LOOP} is whole again")
         await_that(scene.is_stable(PAUSE, 2), f"{PAUSE} is whole again")
     await_that(scene.is_told(LOOP, "RebalanceStorm"), f"a storm of {LOOP}")
     await_that(scene.is_told(PAUSE, "RebalanceStorm"), f"a storm of {PAUSE}")
-    await_that(scene.is_told(NIGHT, "SessionTimeout"), f"a member of {NIGHT} was lost")
 
 
-def _ask(job: Job, folder: Path, story: Story) -> None:
-    answer = job.get("/api/v1/alerts?group=" + NIGHT)
-    assert answer is not None
-    story.silenced = answer.json()["silenced"]
+def _ask(job: Job, story: Story) -> None:
     url = f"http://127.0.0.1:{job.port}"
     told = job.get(f"/api/v1/groups/live/{LOOP}/explain?since=10m")
     assert told is not None
     story.over_http = told.json()
     story.by_url = _explain(LOOP, "--url", url, "--since", "10m")
-    story.by_config = _explain(PAUSE, "--config", str(folder / "groupwatch.yaml"), "--since", "10m")
+    story.by_config = _explain(PAUSE, "--config", str(job.config), "--since", "10m")
     story.unknown = _explain("nobody", "--url", url)
 
 
+def _play(scene: Scene, pager: Pager) -> Story:
+    story = Story()
+    _go_wrong(scene, story)
+    _ask(scene.job, story)
+    await_that(lambda: any(page.labels["group"] == NIGHT for page in pager.pages), f"{NIGHT} is told")
+    story.pages = list(pager.pages)
+    return story
+
+
+ACT = Act(
+    play=_play,
+    groups=frozenset({LOOP, PAUSE, NIGHT}),
+    topics={"orders": 4},
+    rules={"rebalance_storm": {"rebalances": 5, "window": "2m"}},
+    more=_silence,
+)
+
+
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
-    folder, story = tmp_path_factory.mktemp("explain"), Story()
-    with (
-        EmbeddedKafka(folder / "kafka", offsets_partitions=8, rebalance_delay_ms=500, heap="384m") as kafka,
-        Pager() as pager,
-    ):
-        kafka.create_topic("orders", partitions=4)
-        story.until_ms = (time.time_ns() // 1_000_000_000 + QUIET_S) * 1_000
-        rules = {"rebalance_storm": {"rebalances": 4, "window": "2m"}}
-        job = Job(kafka.bootstrap_servers, folder, pager, rules, _config(story.until_ms))
-        scene = Scene(kafka, job, "full")
-        try:
-            job.start()
-            job.await_ready()
-            _go_wrong(scene)
-            _ask(job, folder, story)
-            await_that(lambda: any(page.labels["group"] == NIGHT for page in pager.pages), f"{NIGHT} is told")
-            story.pages = list(pager.pages)
-            story.alerts = alerts_of(kafka.address)
-            yield story
-        finally:
-            scene.end()
-            job.stop()
+def story(played: Callable[[Act], Story]) -> Story:
+    return played(ACT)
 
 
 def _storm(story: Story, group: str) -> dict[str, Any]:
@@ -178,10 +169,10 @@ def test_silence_loses_nothing(story: Story) -> None:
     (alert,) = [one for one in story.alerts if one["group"] == NIGHT and one["name"] == "SessionTimeout"]
     pages = [page for page in story.pages if page.labels["group"] == NIGHT]
 
-    assert alert["detected_at_ms"] < story.until_ms
-    assert story.silenced[alert["id"]] == story.until_ms
+    until_ms = story.silenced[alert["id"]]
+    assert alert["detected_at_ms"] < until_ms
     assert [page.labels["alertname"] for page in pages] == ["SessionTimeout"]
-    assert pages[0].received_at_ms >= story.until_ms
+    assert pages[0].received_at_ms >= until_ms
 
 
 def test_every_page_answers_five_questions(story: Story) -> None:

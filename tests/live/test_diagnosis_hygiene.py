@@ -3,22 +3,20 @@
 import contextlib
 import struct
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.embedded import demo_clients
-from streaming.embedded.jars import JarError, ensure_jars
-from streaming.embedded.kafka import EmbeddedKafka
-from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that
+from tests.live.scene import Scene
+from tests.live.side_by_side import Act
+from tests.live.stage import Pager, Told, await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-RULES: dict[str, Any] = {"idle_members": {"after": "5s"}}
 STATIC: dict[str, Any] = {
     "client": "confluent",
     "session_timeout_ms": 30_000,
@@ -29,22 +27,12 @@ _UNKNOWN_MEMBER_ID = 25
 
 
 @dataclass
-class Story:
+class Story(Told):
     """What was seen of it."""
 
-    alerts: list[dict[str, Any]] = field(default_factory=list)
-    """Every revision of every alert."""
     zombie_id: str = ""
     refused: int = -1
     """The error that the zombie's commit got."""
-
-    def of(self, group: str) -> dict[str, list[dict[str, Any]]]:
-        """Return the alerts of a group by name."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for one in self.alerts:
-            if one["group"] == group:
-                found.setdefault(one["name"], []).append(one)
-        return found
 
 
 class Zombie(demo_clients.SilentLeader):
@@ -107,7 +95,8 @@ def _stranger(scene: Scene) -> None:
         time.sleep(1.5)
 
 
-def _play(scene: Scene, story: Story) -> None:
+def _play(scene: Scene, _pager: Pager) -> Story:
+    story = Story()
     with demo_clients.Connection(scene.kafka.bootstrap_servers, "zombie-0") as connection:
         zombie = Zombie(connection, "zombie")
         zombie.work()
@@ -138,33 +127,20 @@ def _play(scene: Scene, story: Story) -> None:
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=60)
     await_that(scene.is_stable("calm", 2), "calm is Stable again")
     time.sleep(3.0)
+    return story
+
+
+ACT = Act(
+    play=_play,
+    groups=frozenset({"twins", "zombie", "shared", "narrow", "narrow848", "calm"}),
+    topics={"orders": 4, "narrow": 1},
+    rules={"idle_members": {"after": "5s"}},
+)
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
-    folder = tmp_path_factory.mktemp("hygiene")
-    with (
-        EmbeddedKafka(folder / "kafka", offsets_partitions=8, heap="384m", rebalance_delay_ms=500) as kafka,
-        Pager() as pager,
-    ):
-        kafka.create_topic("orders", partitions=4)
-        kafka.create_topic("narrow", partitions=1)
-        job = Job(kafka.bootstrap_servers, folder, pager, RULES)
-        scene, seen = Scene(kafka, job, "full"), Story()
-        try:
-            job.start()
-            job.await_ready()
-            _play(scene, seen)
-            seen.alerts = alerts_of(kafka.address)
-            yield seen
-        finally:
-            scene.end()
-            job.stop()
+def story(played: Callable[[Act], Story]) -> Story:
+    return played(ACT)
 
 
 def test_two_processes_with_one_instance_id(story: Story) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.java import java_command
 from tests.live import modern
 from tests.live.modern import Recorded
 from tests.live.modern_play import PLANNED, play
+from tests.live.stage import need_jars
 
 pytestmark = [pytest.mark.kafka]
 
@@ -26,10 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recorded(folder: Path) -> Recorded:
-    try:
-        ensure_jars("broker")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars("broker")
     if not Path(java_command()).resolve().with_name("javac").exists():
         pytest.skip("no Java compiler: the members are a Java program")
     return play(folder)

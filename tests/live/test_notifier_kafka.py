@@ -14,10 +14,10 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import GROUP_PREFIX, Cursor, KafkaAlertLog
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.webhook_probe import WebhookProbe
 from streaming.kafka_io import KafkaAddress, consumer, producer
+from tests.live.stage import need_jars
 
 pytestmark = pytest.mark.kafka
 
@@ -26,10 +26,7 @@ TOPIC = "groupwatch-alerts"
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    try:
-        ensure_jars("broker")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars("broker")
     with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), offsets_partitions=4, heap="384m") as cluster:
         cluster.create_topic(TOPIC, partitions=1)
         yield cluster

@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.plan import free_ports
 from streaming.kafka_io import KafkaAddress, admin_client
 from tests.live import comparing
-from tests.live.faults import Scene
-from tests.live.stage import Job, Page, Pager, alerts_of, await_that, records_of, states_of
+from tests.live.scene import Scene
+from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -101,11 +100,7 @@ def _client(pem: Path, password: str = PASSWORD) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder = tmp_path_factory.mktemp("secured")
     store, pem = _certificate(folder)
     watched = EmbeddedKafka(folder / "watched", offsets_partitions=8, heap="384m")

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.log4j2 import Logging
 from tests.live.members import Member
 from tests.live.schedule import Outcome, Schedule, run
-from tests.live.stage import await_that, lines_of
+from tests.live.stage import await_that, lines_of, need_jars
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
 
@@ -20,11 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 def _fetch(version: str, config: pytest.Config) -> None:
     """Have the jars, or skip and say why; a download must not look like a hang behind pytest's capture."""
     reporter: Any = config.pluginmanager.getplugin("terminalreporter")
-    try:
-        ensure_jars("broker", version, tell=reporter.write_line)
-        ensure_jars("connector", tell=reporter.write_line)
-    except JarError as error:
-        pytest.skip(f"no jars of Kafka {version}: {error}")
+    need_jars(version=version, tell=reporter.write_line)
 
 
 @pytest.fixture(

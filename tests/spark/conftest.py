@@ -2,45 +2,29 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from confluent_kafka import Consumer
 from kafka.structs import TopicPartition
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import KafkaAddress, admin_client, consumer
+from tests.live.stage import await_that, free_port, need_jars
 
 PATIENCE_S = 300.0
 """Spark needs seconds to start on an idle machine, and much longer on a busy one."""
 
 
-def await_that(holds: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Wait until ``holds`` returns something true and return that; fails with ``what``."""
-    deadline = time.monotonic() + patience_s
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"not within {patience_s:.0f} s: {what}"
-        time.sleep(0.5)
-    return found
-
-
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """One broker with both loggers shipped; skipped where its jars are not to be had."""
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), rebalance_delay_ms=500, heap="384m") as cluster:
         cluster.create_topic("orders", partitions=2)
         yield cluster
@@ -88,7 +72,7 @@ class JobProcess:
     def __init__(self, address: KafkaAddress, folder: Path, options: str = "") -> None:
         self.address = address
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._config = folder / "groupwatch.yaml"
         self._config.write_text(
             f"clusters: [{{name: test, bootstrap_servers: {list(address.bootstrap_servers)}}}]\n"
@@ -113,7 +97,7 @@ class JobProcess:
                 stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
             )
-        await_that(self.is_ready, f"the job is ready (see {self.log})")
+        await_that(self.is_ready, f"the job is ready (see {self.log})", PATIENCE_S)
 
     def is_ready(self) -> bool:
         """Ask ``/ready``; fails if the process has ended."""
@@ -184,9 +168,3 @@ def groups_of(address: KafkaAddress) -> Mapping[str, str]:
         return {one["group_id"]: one.get("group_state", "") for one in admin.list_groups()}
     finally:
         admin.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

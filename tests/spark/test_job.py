@@ -14,7 +14,8 @@ import pytest
 
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import KafkaAddress, producer
-from tests.spark.conftest import JobProcess, Member, await_that, groups_of, records_of
+from tests.live.stage import await_that
+from tests.spark.conftest import JobProcess, Member, groups_of, records_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

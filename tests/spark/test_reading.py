@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from streaming import session
 from streaming.embedded.kafka import EmbeddedKafka
-from tests.spark.conftest import Member, await_that, groups_of
+from tests.live.stage import await_that
+from tests.spark.conftest import Member, groups_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -1,0 +1,18 @@
+"""What several modules of live tests share."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.live.side_by_side import Act, play
+from tests.live.stage import Told, need_jars
+
+
+@pytest.fixture(scope="session")
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Act], Told]:
+    """Play the ``ACT`` of every chosen module at once; returns the way to what one of them saw."""
+    need_jars()
+    modules = {item.module for item in request.session.items if isinstance(item, pytest.Function)}
+    acts = [module.ACT for module in modules if hasattr(module, "ACT")]
+    told = play(acts, tmp_path_factory.mktemp("side-by-side"))
+    return lambda act: told[act].result()

@@ -1,0 +1,167 @@
+"""Where faults are played: one cluster, one job, and every process that takes part."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import admin_client
+from tests.live.conformance import say
+from tests.live.members import Member
+from tests.live.readers import Reader
+from tests.live.stage import Job
+
+Step = float | Callable[[], object]
+"""Seconds to wait, or what must become true."""
+Play = Generator[Step, None, None]
+Expected = Mapping[str, set[str] | None]
+"""Alert name -> client ids of its culprits; None: any."""
+
+PATIENCE_S = 150.0
+
+
+class Scene:
+    """Where the plays are played: one cluster, one job, all processes."""
+
+    def __init__(self, kafka: EmbeddedKafka, job: Job, mode: str) -> None:
+        """Nothing runs yet."""
+        self.kafka = kafka
+        self.job = job
+        self.mode = mode
+        self.admin = admin_client(kafka.address)
+        self._members: list[Member] = []
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._readers: list[Reader] = []
+
+    def member(self, group: str, client_id: str, client: str = "kafka-python", **options: Any) -> Member:
+        """Start a consumer."""
+        made = Member(self.kafka.bootstrap_servers, group, client_id, client, **options)
+        self._members.append(made)
+        made.start()
+        return made
+
+    def reader(
+        self, group: str, number: int = 0, topics: tuple[str, ...] = ("busy",), **options: Any
+    ) -> Reader:
+        """Start a consumer that reads records and commits as it is told."""
+        made = Reader(self.kafka.bootstrap_servers, group, f"{group}-{number}", topics, **options)
+        self._readers.append(made)
+        return made
+
+    def silent_leader(self, group: str, client_id: str, session_ms: int = 30_000) -> None:
+        """Start a member that joins and never syncs."""
+        command = [
+            *(sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader"),
+            *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
+            *("--client-id", client_id, "--session-ms", str(session_ms)),
+        ]
+        self._processes[client_id] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def end_process(self, client_id: str) -> None:
+        """Kill a silent leader."""
+        process = self._processes.pop(client_id)
+        process.kill()
+        process.wait()
+
+    def set_level(self, level: str, *loggers: str) -> None:
+        """Set the level of loggers of broker 1, as an operator does."""
+        wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", dict.fromkeys(loggers, level))
+        self.admin.alter_configs([wanted], raise_on_unknown=False)
+
+    def is_stable(self, group: str, members: int) -> Callable[[], bool]:
+        """Return whether the broker says that a group is Stable with so many members."""
+        return lambda: self._described(group) == ("Stable", members)
+
+    def is_in(self, group: str, state: str) -> Callable[[], bool]:
+        """Return whether the broker says that a group is in this state."""
+        return lambda: self._described(group)[0] == state
+
+    def is_told(self, group: str, name: str) -> Callable[[], bool]:
+        """Return whether an alert of that name is open."""
+
+        def told() -> bool:
+            answer = self.job.get("/api/v1/alerts")
+            found = answer.json()["alerts"] if answer is not None else []
+            return any((one["name"], one["group"]) == (name, group) for one in found)
+
+        return told
+
+    def _described(self, group: str) -> tuple[str, int]:
+        one = self.admin.describe_groups([group])[group]
+        return str(one["group_state"]), len(one["members"])
+
+    def end(self) -> None:
+        """End every process and thread."""
+        for reader in self._readers:
+            reader.stop()
+        for member in self._members:
+            member.crash()
+        for client_id in list(self._processes):
+            self.end_process(client_id)
+        self.admin.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One group's play, and what it must raise in each mode."""
+
+    name: str
+    play: Callable[[Scene, str], Play]
+    expected: Callable[[str], Expected]
+    """Of the mode."""
+    tolerated: frozenset[str] = frozenset()
+    """Alerts that are true as well, and may be seen."""
+
+
+# --- playing ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Playing:
+    """A play under way."""
+
+    case: Case
+    play: Play
+    until: Step = 0.0
+    since: float = field(default_factory=time.monotonic)
+    failure: str = ""
+
+    def go_on(self) -> bool:
+        """Take the next step if its time has come; False if the play is over."""
+        waited = time.monotonic() - self.since
+        if callable(self.until):
+            try:
+                is_due = bool(self.until())
+            except Exception as error:  # the next look may be luckier
+                is_due, self.failure = False, str(error)
+            if not is_due and waited > PATIENCE_S:
+                self.failure = f"a step did not come true; {self.failure}"
+                return False
+        else:
+            is_due = waited >= self.until
+        if not is_due:
+            return True
+        try:
+            self.until, self.since, self.failure = next(self.play), time.monotonic(), ""
+        except StopIteration:
+            return False
+        return True
+
+
+def play_all(scene: Scene, cases: list[Case]) -> list[str]:
+    """Play the cases side by side; return what did not come about."""
+    playing = [_Playing(case, case.play(scene, case.name)) for case in cases]
+    failures = []
+    while playing:
+        for one in list(playing):
+            if not one.go_on():
+                playing.remove(one)
+                say(f"  {one.case.name}: {one.failure or 'played'}")
+                failures += [f"{one.case.name}: {one.failure}"] if one.failure else []
+        time.sleep(0.2)
+    return failures

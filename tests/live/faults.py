@@ -1,17 +1,17 @@
 """What goes wrong with consumers, each fault in a group of its own, and what must be said of it.
 
 ``python -m tests.live.faults --mode quiet`` plays the faults, then what is no fault at all, on one
-cluster, and compares the alerts: each expected one with its culprits, and no other.
+cluster, and compares the alerts: each expected one with its culprits, and no other.  ``--parts`` plays
+some of it: faults, peace, progress (also two faults in one group), odd (groups that are odd and well),
+and with three brokers moves.  All alerts in full are in ``alerts.json`` of the folder.
 """
 
 import argparse
+import json
 import re
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,103 +20,26 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from streaming.embedded.jars import DEFAULT_VERSIONS
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.versions import RELEASES
-from streaming.kafka_io import admin_client
 from tests.live.conformance import say
+from tests.live.faults_in_pairs import PAIRS
+from tests.live.faults_of_progress import MOVES, ODD, PROGRESS, TOPICS, always, rates
+from tests.live.faults_of_progress import RULES as RULES_OF_PROGRESS
 from tests.live.members import Member
+from tests.live.readers import Writer
+from tests.live.scene import Case, Expected, Play, Scene, play_all
 from tests.live.schedule import MODES
 from tests.live.stage import Job, Pager, alerts_of, await_that, free_port, records_of
+
+__all__ = ["Scene", "main"]
 
 WINDOW_S = 60.0
 """A window that opens after a deployment, so that a restart can be played within minutes."""
 RULES: Mapping[str, Any] = {
+    **RULES_OF_PROGRESS,
     "rebalance_storm": {"window": f"{WINDOW_S:.0f}s"},
     "stuck_preparing_rebalance": {"after": "8s"},
     "stuck_completing_rebalance": {"after": "8s"},
 }
-PATIENCE_S = 150.0
-Step = float | Callable[[], object]
-"""Seconds to wait, or what must become true."""
-Play = Generator[Step, None, None]
-Expected = Mapping[str, set[str] | None]
-"""Alert name -> client ids of its culprits; None: any."""
-
-
-class Scene:
-    """Where the plays are played: one cluster, one job, all processes."""
-
-    def __init__(self, kafka: EmbeddedKafka, job: Job, mode: str) -> None:
-        """Nothing runs yet."""
-        self.kafka = kafka
-        self.job = job
-        self.mode = mode
-        self.admin = admin_client(kafka.address)
-        self._members: list[Member] = []
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def member(self, group: str, client_id: str, client: str = "kafka-python", **options: Any) -> Member:
-        """Start a consumer."""
-        made = Member(self.kafka.bootstrap_servers, group, client_id, client, **options)
-        self._members.append(made)
-        made.start()
-        return made
-
-    def silent_leader(self, group: str, client_id: str) -> None:
-        """Start a member that joins and never syncs."""
-        command = [
-            *(sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader"),
-            *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
-            *("--client-id", client_id, "--session-ms", "30000"),
-        ]
-        self._processes[client_id] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-
-    def end_process(self, client_id: str) -> None:
-        """Kill a silent leader."""
-        process = self._processes.pop(client_id)
-        process.kill()
-        process.wait()
-
-    def is_stable(self, group: str, members: int) -> Callable[[], bool]:
-        """Return whether the broker says that a group is Stable with so many members."""
-        return lambda: self._described(group) == ("Stable", members)
-
-    def is_in(self, group: str, state: str) -> Callable[[], bool]:
-        """Return whether the broker says that a group is in this state."""
-        return lambda: self._described(group)[0] == state
-
-    def is_told(self, group: str, name: str) -> Callable[[], bool]:
-        """Return whether an alert of that name is open."""
-
-        def told() -> bool:
-            answer = self.job.get("/api/v1/alerts")
-            found = answer.json()["alerts"] if answer is not None else []
-            return any((one["name"], one["group"]) == (name, group) for one in found)
-
-        return told
-
-    def _described(self, group: str) -> tuple[str, int]:
-        one = self.admin.describe_groups([group])[group]
-        return str(one["group_state"]), len(one["members"])
-
-    def end(self) -> None:
-        """End every process."""
-        for member in self._members:
-            member.crash()
-        for client_id in list(self._processes):
-            self.end_process(client_id)
-        self.admin.close()
-
-
-@dataclass(frozen=True)
-class Case:
-    """One group's play, and what it must raise in each mode."""
-
-    name: str
-    play: Callable[[Scene, str], Play]
-    expected: Callable[[str], Expected]
-    """Of the mode."""
-    tolerated: frozenset[str] = frozenset()
-    """Alerts that are true as well, and may be seen."""
-
 
 # --- faults -------------------------------------------------------------------------------------------
 
@@ -290,11 +213,7 @@ def _simple(scene: Scene, group: str) -> Play:
 # --- the catalogue ------------------------------------------------------------------------------------
 
 
-def _always(**expected: set[str] | None) -> Callable[[str], Expected]:
-    return lambda _mode: expected
-
-
-_NOTHING = _always()
+_NOTHING = always()
 _IMMINENT = frozenset({"SessionTimeoutImminent"})
 
 
@@ -303,11 +222,11 @@ def _unless(mode: str, **expected: set[str] | None) -> Callable[[str], Expected]
 
 
 FAULTS = (
-    Case("killed", _killed, _always(SessionTimeout={"killed-1"}), _IMMINENT),
-    Case("killed-alone", _killed_alone, _always(SessionTimeout={"killed-alone-0"}), _IMMINENT),
-    Case("frozen", _frozen, _always(SessionTimeout={"frozen-2"}), _IMMINENT),
-    Case("leader", _leader_alone, _always(StuckCompletingRebalance={"leader-leader"})),
-    Case("leader-of-3", _leader_of_three, _always(StuckCompletingRebalance={"leader-of-3-leader"})),
+    Case("killed", _killed, always(SessionTimeout={"killed-1"}), _IMMINENT),
+    Case("killed-alone", _killed_alone, always(SessionTimeout={"killed-alone-0"}), _IMMINENT),
+    Case("frozen", _frozen, always(SessionTimeout={"frozen-2"}), _IMMINENT),
+    Case("leader", _leader_alone, always(StuckCompletingRebalance={"leader-leader"})),
+    Case("leader-of-3", _leader_of_three, always(StuckCompletingRebalance={"leader-of-3-leader"})),
     Case(
         "follower",
         _never_rejoins,
@@ -322,13 +241,13 @@ FAULTS = (
     Case(
         "crash-loop",
         _crash_loop,
-        _always(RebalanceStorm={"crash-loop-bad"}, SessionTimeout={"crash-loop-bad"}),
+        always(RebalanceStorm={"crash-loop-bad"}, SessionTimeout={"crash-loop-bad"}),
         _IMMINENT,
     ),
     Case(
         "crash-alone",
         _crash_loop_alone,
-        _always(RebalanceStorm={"crash-alone-bad"}, SessionTimeout={"crash-alone-bad"}),
+        always(RebalanceStorm={"crash-alone-bad"}, SessionTimeout={"crash-alone-bad"}),
         _IMMINENT,
     ),
 )
@@ -344,54 +263,17 @@ PEACE = (
     Case("simple", _simple, _NOTHING),
 )
 
-
-# --- playing ------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Playing:
-    """A play under way."""
-
-    case: Case
-    play: Play
-    until: Step = 0.0
-    since: float = field(default_factory=time.monotonic)
-    failure: str = ""
-
-    def go_on(self) -> bool:
-        """Take the next step if its time has come; False if the play is over."""
-        waited = time.monotonic() - self.since
-        if callable(self.until):
-            try:
-                is_due = bool(self.until())
-            except Exception as error:  # the next look may be luckier
-                is_due, self.failure = False, str(error)
-            if not is_due and waited > PATIENCE_S:
-                self.failure = f"a step did not come true; {self.failure}"
-                return False
-        else:
-            is_due = waited >= self.until
-        if not is_due:
-            return True
-        try:
-            self.until, self.since, self.failure = next(self.play), time.monotonic(), ""
-        except StopIteration:
-            return False
-        return True
+CASES: Mapping[str, tuple[Case, ...]] = {
+    "faults": FAULTS,
+    "peace": PEACE,
+    "progress": (*PROGRESS, *PAIRS),
+    "odd": ODD,
+    "moves": MOVES,
+}
+"""Those of one part are played side by side, one part after the other."""
 
 
-def play_all(scene: Scene, cases: list[Case]) -> list[str]:
-    """Play the cases side by side; return what did not come about."""
-    playing = [_Playing(case, case.play(scene, case.name)) for case in cases]
-    failures = []
-    while playing:
-        for one in list(playing):
-            if not one.go_on():
-                playing.remove(one)
-                say(f"  {one.case.name}: {one.failure or 'played'}")
-                failures += [f"{one.case.name}: {one.failure}"] if one.failure else []
-        time.sleep(0.2)
-    return failures
+# --- judging ------------------------------------------------------------------------------------------
 
 
 def mistakes(case: Case, alerts: list[dict[str, Any]], mode: str) -> list[str]:
@@ -426,6 +308,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="faults")
     parser.add_argument("--mode", choices=MODES, default="full")
     parser.add_argument("--only", default=".*", help="pattern of the cases to play")
+    parser.add_argument(
+        "--parts", nargs="*", choices=list(CASES), help="of the catalogue; all if none is named"
+    )
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
     parser.add_argument("--version", choices=sorted(RELEASES), default=DEFAULT_VERSIONS["broker"])
     parser.add_argument("--folder", type=Path, default=None)
@@ -433,7 +318,11 @@ def main(arguments: list[str] | None = None) -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupwatch-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
     say(f"material: {folder}, port {free_port()}")
-    wanted = [[case for case in cases if re.fullmatch(options.only, case.name)] for cases in (FAULTS, PEACE)]
+    wanted = [
+        [case for case in CASES[part] if re.fullmatch(options.only, case.name)]
+        for part in options.parts or CASES
+        if part != "moves" or options.brokers == 3
+    ]
     cluster = EmbeddedKafka(
         folder / "kafka",
         brokers=options.brokers,
@@ -446,6 +335,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     with cluster as kafka, Pager() as pager:
         kafka.create_topic("orders", partitions=8)
+        for topic, (partitions, config) in TOPICS.items():
+            kafka.create_topic(topic, partitions=partitions, configs=config)
+        writer = Writer(kafka.bootstrap_servers, rates())
         scene = Scene(kafka, Job(kafka.bootstrap_servers, folder, pager, RULES), options.mode)
         try:
             scene.job.start()
@@ -459,8 +351,10 @@ def main(arguments: list[str] | None = None) -> int:
             alerts = alerts_of(kafka.address)
             wrong += [text for case in cases for text in mistakes(case, alerts, options.mode)]
         finally:
+            writer.stop()
             scene.end()
             scene.job.stop()
+    (folder / "alerts.json").write_text(json.dumps(alerts, indent=1))
     for one in alerts:
         names = ", ".join(f"{culprit['client_id']}@{culprit['client_host']}" for culprit in one["culprits"])
         say(f"  {one['group']} {one['name']} r{one['revision']} {one['status']} [{names}] {one['summary']}")

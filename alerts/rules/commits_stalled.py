@@ -43,11 +43,12 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     first = min(max(part.track.moved, part.track.behind) for part in parts)
     stood, lag = scene.now - first, sum(part.lag for part in parts)
     repeats = max(part.track.repeats for part in parts)
+    has = "has" if len(parts) == 1 else "have"
     often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
     return Finding(
         starts_at_ms=tracks.base_ms + first,
         severity=situation.thresholds.commits_stalled.severity,
-        summary=f"Group {group}: {some(names(parts))} has stood still for {span(stood)} while "
+        summary=f"Group {group}: {some(names(parts))} {has} stood still for {span(stood)} while "
         f"{times(lag, 'record')} wait; the same offset was committed again {often}.",
         cause="The consumer lives and commits, but what it reads next does not get through: one record "
         "that fails and is tried again, a partition that is paused, or a transaction that does not end.",

@@ -2,17 +2,16 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import producer
-from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that
+from tests.live.scene import Scene
+from tests.live.stage import Job, Pager, Told, alerts_of, await_that, need_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -23,21 +22,11 @@ WAITING = 5
 
 
 @dataclass
-class Story:
+class Story(Told):
     """What was seen of it."""
 
-    alerts: list[dict[str, Any]] = field(default_factory=list)
-    """Every revision of every alert."""
     expires_ms: int = 0
     """When the offsets of "abandoned" must go: a minute after they were committed."""
-
-    def of(self, group: str) -> dict[str, list[dict[str, Any]]]:
-        """Return the alerts of a group by name, a revision after the other."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for one in self.alerts:
-            if one["group"] == group:
-                found.setdefault(one["name"], []).append(one)
-        return found
 
 
 def _commit(scene: Scene, group: str, offset: int) -> None:
@@ -74,16 +63,18 @@ def _play(scene: Scene, story: Story) -> None:
         ("abandoned", "GroupDeleted"),
     ):
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=75)
+    await_that(lambda: _is_over(scene, "abandoned", "OffsetsExpiring"), "what was announced has happened")
     time.sleep(2.0)
+
+
+def _is_over(scene: Scene, group: str, name: str) -> bool:
+    told = [one for one in alerts_of(scene.kafka.address) if (one["group"], one["name"]) == (group, name)]
+    return bool(told) and told[-1]["status"] == "resolved"
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder = tmp_path_factory.mktemp("cost")
     with (
         EmbeddedKafka(

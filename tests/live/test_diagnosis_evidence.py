@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import TopicPartition
 
 from coordinator_model.cluster import REQUEST_LOGGER
 from coordinator_model.hashing import shard_of
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.evidence.journal import Journal
 from streaming.evidence.switching import Switch
-from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that, lines_of
+from tests.live.stage import Job, Pager, alerts_of, await_that, lines_of, need_jars
+from tests.live.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -48,24 +46,21 @@ class Story:
     """Whether the journal says that the broker is raised: after the kill, and after the next start."""
 
 
-class Stage:
+class Stage(Staged[Story]):
     """The cluster with its job while it is played."""
 
     def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
-        self.kafka = kafka
-        self.job = job
-        self.scene = Scene(kafka, job, "quiet")
-        self.story = Story()
+        super().__init__(kafka, job, Story(), "quiet")
         self._switch = Switch(kafka.address)
+
+    def end(self) -> None:
+        """End every process and client."""
+        super().end()
+        self._switch.close()
 
     def level(self) -> str:
         """Return the request logger's level."""
         return self._switch.levels(1)[REQUEST_LOGGER]
-
-    def set_level(self, name: str) -> None:
-        """Set it, as an operator does."""
-        wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {REQUEST_LOGGER: name})
-        self.scene.admin.alter_configs([wanted], raise_on_unknown=False)
 
     def await_level(self, name: str) -> None:
         """Return when it is so, and note it."""
@@ -95,7 +90,7 @@ class Stage:
 
 def _settle(stage: Stage) -> None:
     """A level that the operator chose, and a group at rest, of which the log that we read tells nothing."""
-    stage.set_level("INFO")
+    stage.scene.set_level("INFO", REQUEST_LOGGER)
     for number in range(2):
         stage.scene.member(CALM, f"calm-{number}", **AT_EASE)
     await_that(stage.scene.is_stable(CALM, 2), f"{CALM} is Stable")
@@ -139,7 +134,7 @@ def _seek_evidence(stage: Stage) -> None:
 
 def _die_while_raised(stage: Stage) -> None:
     """Power cut and lost checkpoint at once."""
-    stage.set_level("WARN")
+    stage.scene.set_level("WARN", REQUEST_LOGGER)
     stage.await_level("DEBUG")
     stage.job.kill()
     shutil.rmtree(stage.job.checkpoint)
@@ -153,11 +148,7 @@ def _die_while_raised(stage: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder = tmp_path_factory.mktemp("evidence")
     cluster = EmbeddedKafka(
         folder / "kafka",
@@ -190,8 +181,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             _die_while_raised(stage)
             yield stage.story
         finally:
-            stage.scene.end()
-            job.stop()
+            stage.end()
 
 
 def _told(story: Story, group: str) -> list[dict[str, Any]]:

@@ -11,12 +11,21 @@ from confluent_kafka import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator_model.hashing import shard_of
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import admin_client
 from tests.live import damage
 from tests.live.members import Member
-from tests.live.stage import Job, Page, Pager, alerts_of, await_that, group_ids, records_of, states_of
+from tests.live.stage import (
+    Job,
+    Page,
+    Pager,
+    alerts_of,
+    await_that,
+    group_ids,
+    need_jars,
+    records_of,
+    states_of,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -165,6 +174,7 @@ def _damage(cluster: Cluster, job: Job, life: Life) -> None:
     before = len(cluster.generations(STORMY))
     cluster.come_and_go(STORMY, "after-damage")
     await_that(lambda: len(cluster.generations(STORMY)) >= before + 2, "healthy groups go on")
+    await_that(lambda: job.states().get(STORMY) == "Stable", f"{STORMY} is shown as Stable")
     life.undecodable = {source: _undecodable(job, source) for source in life.written}
     life.metrics = job.metrics()
     answer = job.get("/healthz")
@@ -214,11 +224,7 @@ def _newest(cluster: Cluster, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder: Path = tmp_path_factory.mktemp("life")
     kafka = EmbeddedKafka(
         folder / "kafka", offsets_partitions=PARTITIONS, rebalance_delay_ms=300, heap="512m"

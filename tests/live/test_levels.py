@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kafka.admin import ConfigResource, ConfigResourceType
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.log4j2 import REQUEST_LOGGER
 from tests.live import comparing
-from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that, now_ms, records_of
+from tests.live.members import Member
+from tests.live.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of
+from tests.live.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -38,19 +37,8 @@ class Story:
     lines: list[str] = field(default_factory=list)
 
 
-class Stage:
+class Stage(Staged[Story]):
     """The cluster with its job while it is played."""
-
-    def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
-        self.kafka = kafka
-        self.job = job
-        self.scene = Scene(kafka, job, "full")
-        self.story = Story()
-
-    def level(self, name: str) -> None:
-        """Set the request logger's level, as an operator does."""
-        wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {REQUEST_LOGGER: name})
-        self.scene.admin.alter_configs([wanted], raise_on_unknown=False)
 
     def note(self, act: str) -> None:
         """Keep what is told by now."""
@@ -78,28 +66,33 @@ def _request_lines(job: Job) -> int:
     return round(sum(counts))
 
 
-def _switch(stage: Stage) -> None:
+def _switch(stage: Stage) -> Member:
+    """Off and on again; returns a member of a group that came when it was on again."""
     for number in range(2):
         stage.scene.member("calm", f"calm-{number}", **CALM)
     await_that(stage.scene.is_stable("calm", 2), "calm is Stable")
     stage.job.start()
     stage.job.await_ready()
-    since_ms = now_ms()
+    since_ms, heard_from = now_ms(), time.monotonic()
     stage.joins("calm", 3)
-    time.sleep(2 * SILENT_S + 3)  # the log is now known to be regular
+    # By then the log is known to be regular: it spoke for twice that time, every five seconds.
+    time.sleep(max(0.0, heard_from + 2 * SILENT_S + 7 - time.monotonic()))
     stage.note("full")
-    stage.level("WARN")
+    stage.scene.set_level("WARN", REQUEST_LOGGER)
     begun = time.monotonic()
     await_that(_stands_still(stage.job), "no more requests are counted")
     still = _request_lines(stage.job)
     stage.joins("calm", 4)
     time.sleep(max(0.0, begun + OFF_S - time.monotonic()))
     stage.note("quiet")
-    stage.level("DEBUG")
+    stage.scene.set_level("DEBUG", REQUEST_LOGGER)
     await_that(lambda: _request_lines(stage.job) > still, "requests are counted again")
-    time.sleep(SESSION_S / 3 + 3)  # by then every member has spoken
+    spoken_by = time.monotonic() + SESSION_S / 3 + 3
+    member = _two_of_them(stage)
+    time.sleep(max(7.0, spoken_by - time.monotonic()))  # by then every member has spoken, the new ones too
     stage.note("full again")
     stage.story.watched_ms = (since_ms, now_ms())
+    return member
 
 
 def _stands_still(job: Job) -> Callable[[], bool]:
@@ -114,39 +107,41 @@ def _stands_still(job: Job) -> Callable[[], bool]:
     return still
 
 
-def _freeze(stage: Stage) -> None:
-    """What only the request log can tell is told again."""
-    members = [stage.scene.member("frozen", f"frozen-{number}", **CALM) for number in range(2)]
+def _two_of_them(stage: Stage) -> Member:
+    options: dict[str, Any] = {"session_timeout_ms": 15_000, "heartbeat_interval_ms": 3_000}
+    members = [stage.scene.member("frozen", f"frozen-{number}", **options) for number in range(2)]
     await_that(stage.scene.is_stable("frozen", 2), "frozen is Stable")
-    time.sleep(6.0)
-    members[1].freeze()
-    await_that(stage.scene.is_told("frozen", "SessionTimeoutImminent"), "its silence is told")
+    return members[1]
+
+
+def _freeze(stage: Stage, member: Member) -> None:
+    """What only the request log can tell is told again."""
+    member.freeze()
+    await_that(lambda: _alerts_about(stage, "frozen"), "its silence is told")
     stage.note("frozen")
-    members[1].thaw()
+    member.thaw()
+
+
+def _alerts_about(stage: Stage, group: str) -> list[dict[str, Any]]:
+    return [one for one in alerts_of(stage.kafka.address) if one["group"] == group]
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder = tmp_path_factory.mktemp("levels")
     with EmbeddedKafka(folder / "kafka", offsets_partitions=8, heap="384m") as kafka, Pager() as pager:
         kafka.create_topic("orders", partitions=4)
         rules = {"source_silent": {"after": f"{SILENT_S:.0f}s"}}
-        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, rules))
+        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, rules), Story())
         try:
-            _switch(stage)
-            _freeze(stage)
+            _freeze(stage, _switch(stage))
             seen = stage.story
             seen.transitions = [one for _, one in records_of(kafka.address, "groupwatch-transitions")]
             seen.lines = kafka.log_files(1)[0].read_text(errors="replace").splitlines()
             yield seen
         finally:
-            stage.scene.end()
-            stage.job.stop()
+            stage.end()
 
 
 def test_switching_the_request_log_alarms_nobody(story: Story) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,16 @@ from kafka.admin import (
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
-    ConfigResource,
-    ConfigResourceType,
     ResourcePattern,
     ResourcePatternFilter,
     ResourceType,
 )
 
-from streaming.embedded.jars import JarError, ensure_jars
 from streaming.embedded.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.embedded.log4j2 import COORDINATOR_LOGGERS
 from streaming.kafka_io import producer
-from tests.live.faults import Scene
-from tests.live.stage import Job, Pager, alerts_of, await_that, group_ids, records_of
+from tests.live.stage import Job, Pager, alerts_of, await_that, group_ids, need_jars, records_of
+from tests.live.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -35,7 +32,7 @@ ACLS = {
     "allow.everyone.if.no.acl.found": "true",
 }
 ANYBODY = "User:ANONYMOUS"
-STALL_S = 30.0
+MEASURED_S = 19.0
 
 
 @dataclass
@@ -53,19 +50,14 @@ class Story:
     cluster: dict[str, Any] = field(default_factory=dict)
     reconciliation: dict[str, str] = field(default_factory=dict)
     health: int = 0
-    requests_per_minute: dict[str, float] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)
+    """What was asked in ``MEASURED_S`` seconds, by kind."""
     groups: tuple[set[str], set[str]] = (set(), set())
     log: str = ""
 
 
-class Stage:
+class Stage(Staged[Story]):
     """The cluster with its job while it is played."""
-
-    def __init__(self, kafka: EmbeddedKafka, job: Job) -> None:
-        self.kafka = kafka
-        self.job = job
-        self.scene = Scene(kafka, job, "full")
-        self.story = Story()
 
     def counter(self, name: str, label: str) -> dict[str, int]:
         """Return a counter by one of its labels."""
@@ -87,11 +79,15 @@ class Stage:
         ratio = re.search(r"^groupwatch_agreement_ratio{.*?} (\S+)$", self.job.metrics(), re.MULTILINE)
         self.story.agreement[act] = float(ratio[1]) if ratio else -1.0
 
-    def ready(self) -> dict[str, Any]:
-        """Return what /ready says of the cluster."""
-        answer = self.job.get("/ready")
-        found: dict[str, Any] = answer.json()["clusters"][0] if answer is not None else {}
-        return found
+    def await_reconciliation(self, is_it: Callable[[str], bool]) -> str:
+        """Return what /ready says of reconciliation once it is what is awaited."""
+
+        def said() -> str:
+            answer = self.job.get("/ready")
+            found = "" if answer is None else str(answer.json()["clusters"][0]["reconciliation"])
+            return found if is_it(found) else ""
+
+        return str(await_that(said, "/ready says what is awaited of reconciliation"))
 
 
 def _generation(stage: Stage, group: str) -> int:
@@ -118,38 +114,28 @@ def _forge(stage: Stage) -> None:
 
 def _silence(stage: Stage) -> None:
     """The coordinator's log switched off: a rebalance that hangs, and nobody tells."""
-    stalling = stage.scene.member("silenced", "stalling", stall_s=STALL_S, max_poll_interval_ms=120_000)
+    stalling = stage.scene.member("silenced", "stalling", max_poll_interval_ms=120_000)
     await_that(stage.scene.is_stable("silenced", 1), "silenced is Stable")
     await_that(lambda: stage.job.states().get("silenced") == "Stable", "it is so in the mirror")
-    _level(stage, "FATAL")
+    stage.scene.set_level("FATAL", *COORDINATOR_LOGGERS)
     stalling.stall()
     stage.scene.member("silenced", "second", max_poll_interval_ms=120_000)
     await_that(stage.scene.is_in("silenced", "PreparingRebalance"), "it hangs")
     await_that(lambda: stage.job.states().get("silenced") == "PreparingRebalance", "the mirror is healed")
     stage.story.states["silenced"] = stage.job.states()["silenced"]
-    _level(stage, "INFO")
+    stage.scene.set_level("INFO", *COORDINATOR_LOGGERS)
+    stalling.go_on()
     await_that(stage.scene.is_stable("silenced", 2), "it has come through")
     await_that(lambda: stage.job.states().get("silenced") == "Stable", "the mirror follows the log again")
     stage.await_answers(2)
     stage.note("silenced")
 
 
-def _level(stage: Stage, level: str) -> None:
-    loggers = dict.fromkeys(COORDINATOR_LOGGERS, level)
-    wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", loggers)
-    stage.scene.admin.alter_configs([wanted], raise_on_unknown=False)
-
-
-def _measure(stage: Stage, seconds: float) -> None:
-    before, began = stage.counter("groupwatch_probe_requests_total", "request"), time.monotonic()
-    time.sleep(seconds)
-    after, minutes = (
-        stage.counter("groupwatch_probe_requests_total", "request"),
-        (time.monotonic() - began) / 60,
-    )
-    stage.story.requests_per_minute = {
-        kind: round((count - before.get(kind, 0)) / minutes, 1) for kind, count in after.items()
-    }
+def _measure(stage: Stage) -> None:
+    before = stage.counter("groupwatch_probe_requests_total", "request")
+    time.sleep(MEASURED_S)
+    after = stage.counter("groupwatch_probe_requests_total", "request")
+    stage.story.requests = {kind: count - before.get(kind, 0) for kind, count in after.items()}
 
 
 def _acl(permission: ACLPermissionType, operation: ACLOperation, kind: ResourceType, name: str) -> ACL:
@@ -161,8 +147,7 @@ def _forbid(stage: Stage) -> None:
     allow, deny = ACLPermissionType.ALLOW, ACLPermissionType.DENY
     stage.scene.admin.create_acls([_acl(allow, ACLOperation.ALL, ResourceType.GROUP, "*")])
     stage.scene.admin.create_acls([_acl(deny, ACLOperation.DESCRIBE, ResourceType.GROUP, "*")])
-    await_that(lambda: "DESCRIBE" in stage.ready()["reconciliation"], "what is missing is said")
-    stage.story.reconciliation["forbidden"] = stage.ready()["reconciliation"]
+    stage.story.reconciliation["forbidden"] = stage.await_reconciliation(lambda said: "DESCRIBE" in said)
     answer = stage.job.get("/healthz")
     stage.story.health = 0 if answer is None else answer.status_code
     stage.scene.admin.delete_acls(
@@ -176,8 +161,7 @@ def _forbid(stage: Stage) -> None:
             )
         ]
     )
-    await_that(lambda: stage.ready()["reconciliation"] == "on", "the brokers answer again")
-    stage.story.reconciliation["allowed"] = stage.ready()["reconciliation"]
+    stage.story.reconciliation["allowed"] = stage.await_reconciliation(lambda said: said == "on")
     stage.note("allowed again")
 
 
@@ -192,7 +176,7 @@ def _play(stage: Stage) -> Story:
     stage.note("calm")
     _forge(stage)
     _silence(stage)
-    _measure(stage, 30.0)
+    _measure(stage)
     answer = stage.job.get("/api/v1/clusters")
     assert answer is not None
     (stage.story.cluster,) = answer.json()["clusters"]
@@ -206,23 +190,18 @@ def _play(stage: Stage) -> Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    try:
-        ensure_jars("broker")
-        ensure_jars("connector")
-    except JarError as error:
-        pytest.skip(f"no jars: {error}")
+    need_jars()
     folder: Path = tmp_path_factory.mktemp("reconciliation")
     with (
         EmbeddedKafka(folder / "kafka", rebalance_delay_ms=500, heap="384m", properties=ACLS) as kafka,
         Pager() as pager,
     ):
         kafka.create_topic("orders", partitions=2)
-        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager))
+        stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager), Story())
         try:
             yield _play(stage)
         finally:
-            stage.scene.end()
-            stage.job.stop()
+            stage.end()
 
 
 def test_a_calm_cluster_agrees(story: Story) -> None:
@@ -290,9 +269,9 @@ def test_the_probe_makes_no_group_and_pages_nobody(story: Story) -> None:
 
 
 def test_a_small_cluster_is_asked_little(story: Story) -> None:
-    """A look every five seconds, three groups twice a minute, settings three times."""
-    asked = story.requests_per_minute
-    assert asked["ListGroups"] <= 14
-    assert asked["Metadata"] <= 14
-    assert asked["DescribeGroups"] <= 14
-    assert asked["DescribeConfigs"] <= 5  # by the minute: half a minute meets two rounds at most
+    """A look every five seconds, three groups at rest every 30 s, settings every 20 s."""
+    asked = story.requests
+    assert 2 <= asked["ListGroups"] <= MEASURED_S / 5 + 2
+    assert asked["Metadata"] <= MEASURED_S / 5 + 2
+    assert asked["DescribeGroups"] <= 5
+    assert asked["DescribeConfigs"] <= 2

@@ -16,6 +16,8 @@ from coordinator_model.tracks import WINDOW, Growth, Tracks
 PARTS_MIN: Final = 2
 """Of a single partition its own track tells."""
 LATE_MS: Final = 15_000
+TURN_MAX_MS: Final = 15 * 60_000
+"""Fifty partitions of 1 MB each, at 60 kB/s; whoever waits longer for its turn has none."""
 
 
 def out_of_turn(
@@ -24,7 +26,7 @@ def out_of_turn(
     """Return those partitions at rest whose owner is not simply busy with others.
 
     It is busy if it got on with another one just now, within ``within_ms``, and has been behind there for as
-    long as these rest.
+    long as these rest; nobody waits longer than ``TURN_MAX_MS``.
     """
     if not at_rest:
         return []
@@ -38,12 +40,13 @@ def out_of_turn(
             continue
         whose = owner.get((part.topic, part.partition), "")
         busy[whose] = min(busy.get(whose, track.behind), track.behind)
-    return [part for part in at_rest if not _is_in_turn(part, busy, owner)]
+    return [part for part in at_rest if not _is_in_turn(part, busy, owner, scene.now)]
 
 
-def _is_in_turn(part: Part, busy: dict[str, int], owner: dict[tuple[str, int], str]) -> bool:
+def _is_in_turn(part: Part, busy: dict[str, int], owner: dict[tuple[str, int], str], now: int) -> bool:
     since = busy.get(owner.get((part.topic, part.partition), ""))
-    return since is not None and since <= max(part.track.moved, part.track.behind)
+    rests = max(part.track.moved, part.track.behind)
+    return since is not None and since <= rests and now - rests < TURN_MAX_MS
 
 
 def _owners(group: Group) -> dict[tuple[str, int], str]:

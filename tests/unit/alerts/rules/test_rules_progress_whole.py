@@ -145,6 +145,20 @@ def test_one_partition_that_is_stuck_is_told_though_the_others_are_read(
     assert stage.names() == {name}
 
 
+@pytest.mark.parametrize(("seconds", "is_told"), [(840, False), (960, True)])
+def test_who_never_gets_its_turn_is_told_in_the_end(
+    new_stage: "NewStage", seconds: int, is_told: bool
+) -> None:
+    """A member that is always late with the others cannot hide one that is stuck for ever."""
+    stage = new_stage()
+    reading = Reading(stage, behind=100_000, every=False)
+    reading.go_on(60, rate=40, batch=50)
+    reading.stuck.add(2)
+    reading.go_on(seconds, rate=40, batch=50)
+
+    assert (STOPPED in stage.names()) is is_told
+
+
 def test_the_other_members_slowness_excuses_nobody(new_stage: "NewStage") -> None:
     """One is slow, one hangs: both are told, the hanging one first."""
     stage = new_stage()

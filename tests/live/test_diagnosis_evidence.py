@@ -197,15 +197,19 @@ def test_the_level_goes_up_for_a_while_and_comes_back(story: Story) -> None:
 
 def test_the_alert_is_told_again_with_the_culprit_that_was_found(story: Story) -> None:
     """What was a guess or a list of candidates in quiet mode is known now, under the same id."""
+    known = []
     for group, name, basis in ((STUCK, "stuck-leader", "observed"), (LATE, "late-1", "inferred")):
         first, *later = _told(story, group)
         assert first["revision"] == 0
-        assert [(one["client_id"], one["basis"]) for one in first["culprits"]] != [(name, basis)]
-        assert {one["id"] for one in later} == {first["id"]}
-        assert any(
+        assert {one["id"] for one in later} <= {first["id"]}
+        told = [
             [(one["client_id"], one["basis"]) for one in alert["culprits"]] == [(name, basis)]
-            for alert in later
-        )
+            for alert in (first, *later)
+        ]
+        assert any(told)
+        known.append(told[0])
+    # The level goes up for the first of them; the other may find it up already.
+    assert not all(known)
 
 
 def test_nobody_is_alarmed_by_the_switching(story: Story) -> None:

@@ -46,6 +46,7 @@ def evaluate(situation: Situation) -> Verdict:
     if not (step.notes or step.departures or step.arrivals or has_anything(situation, NAME)):
         return NOTHING
     is_news = _note(situation)
+    is_news |= _name_holders(situation)
     window_ms = situation.thresholds.static_member_fenced.window_ms
     forget_ms = forget(
         situation, NAME, lambda one: DAY_MS if one.kind in {LATE, RENAMED} else max(window_ms, QUIET_MS)
@@ -119,6 +120,10 @@ def _replaced(situation: Situation, note: Replaced) -> bool:
     return True
 
 
+def _holds(culprits: list[Culprit]) -> str:
+    return f"; {who_is(culprits[1])} holds it" if len(culprits) > 1 else ""
+
+
 def _refused(situation: Situation, note: Refused) -> bool:
     if note.error_code == FENCED_INSTANCE_ID:
         kind = FENCED
@@ -132,7 +137,6 @@ def _refused(situation: Situation, note: Refused) -> bool:
     culprits = [sender(_known(situation, note))]
     if holder is not None and holder.member_id != note.member_id:
         culprits.append(_successor(holder, culprits[0]))
-    holds = f"; {who_is(culprits[1])} holds it" if len(culprits) > 1 else ""
     seen = Sighting(
         kind=kind,
         key=str(note.instance_id),
@@ -140,7 +144,7 @@ def _refused(situation: Situation, note: Refused) -> bool:
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=culprits,
         sentence=f"{clock(note.at_ms)}: {note.operation} of {who_is(culprits[0])} refused with "
-        f"{ERROR_NAMES[note.error_code]}{holds}.",
+        f"{ERROR_NAMES[note.error_code]}{_holds(culprits)}.",
         number=checksum(holder.member_id) if holder else 0,
         measured=0,
     )
@@ -154,15 +158,11 @@ def _successor(member: Member, before: Culprit) -> Culprit:
     Kafka: replaceStaticMember keeps client and host of the one before in the record, so only requests tell
     the new one's.
     """
+    unknown = _unknown(member, before)
     is_told = (member.client_id, member.client_host) != (before.client_id, before.client_host)
-    known = is_told or member.last_heartbeat_ms >= 0
-    return Culprit(
-        member_id=member.member_id,
-        client_id=member.client_id if known else "",
-        client_host=member.client_host if known else "",
-        instance_id=member.instance_id,
-        basis=before.basis,
-    )
+    if not (is_told or member.last_heartbeat_ms >= 0):
+        return unknown
+    return msgspec.structs.replace(unknown, client_id=member.client_id, client_host=member.client_host)
 
 
 def _known(situation: Situation, note: Refused) -> Refused:
@@ -179,6 +179,37 @@ def _known(situation: Situation, note: Refused) -> Refused:
 
 def _with_client(note: Refused, of: Culprit | Departure) -> Refused:
     return msgspec.structs.replace(note, client_id=of.client_id, client_host=of.client_host)
+
+
+def _name_holders(situation: Situation) -> bool:
+    """Complete what was told before we heard who took an instance over; True if that is news.
+
+    Sources overtake each other: the refusal may come before the record of the one that holds the id, and
+    that before the first request that tells its client.
+    """
+    is_news = False
+    for one in memory_of(situation).of(NAME):
+        holder = member_of_instance(situation.group, one.key) if one.kind == FENCED else None
+        if holder is None or holder.member_id == one.culprits[0].member_id:
+            continue
+        is_open = one.culprits[1:] in ([], [_unknown(holder, one.culprits[0])])
+        successor = _successor(holder, one.culprits[0])
+        if is_open and one.culprits[1:] != [successor]:
+            refused = one.sentence.removesuffix(f"{_holds(one.culprits)}.")
+            one.culprits = [one.culprits[0], successor]
+            one.sentence = f"{refused}{_holds(one.culprits)}."
+            is_news = True
+    return is_news
+
+
+def _unknown(member: Member, before: Culprit) -> Culprit:
+    return Culprit(
+        member_id=member.member_id,
+        client_id="",
+        client_host="",
+        instance_id=member.instance_id,
+        basis=before.basis,
+    )
 
 
 def _prove_holders(situation: Situation) -> int | None:

@@ -78,6 +78,22 @@ def test_a_process_that_no_request_told_of_is_not_confused_with_the_old_one(new_
     assert alert.cause.endswith("; i0-b (instance i0) holds it.")
 
 
+def test_who_holds_the_id_may_be_heard_of_after_the_refusal(new_stage: NewStage) -> None:
+    """The alert is told again with both."""
+    stage = new_stage()
+    static(stage)
+    fence(stage, "i0-a", "i0-b")
+    assert [one.member_id for one in stage.told(NAME)[-1].culprits] == ["i0-a"]
+    replace(stage, "i0-a", "i0-b", client_id="copy", client_host="/10.0.0.9")
+
+    alert = stage.told(NAME)[-1]
+
+    assert (alert.revision, [one.client_id for one in alert.culprits]) == (1, ["app-0", "copy"])
+    assert alert.cause.endswith("FENCED_INSTANCE_ID; copy (instance i0) on 10.0.0.9 holds it.")
+    stage.wait(60_000)
+    assert stage.told(NAME)[-1].revision == 1
+
+
 def test_the_fight_is_one_alert_and_ends(new_stage: NewStage) -> None:
     """Turn after turn adds nothing; ten minutes after the last it is over."""
     stage = new_stage()

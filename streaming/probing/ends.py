@@ -2,7 +2,8 @@
 
 What a rule says depends on its input alone, so end offsets travel through the control topic like every
 other answer of the brokers.  A group is told what changed since it was told last, when anything did; one
-that is behind is told once a minute that nothing did; one that has always been at the end is told nothing.
+that is behind, or commits beyond the end, is told once a minute that nothing did; one that has always been
+at the end is told nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,7 @@ class _Told(NamedTuple):
     at_ms: int = -1
     """-1: it was never told anything."""
     behind: bool = False
+    """Or beyond the end."""
 
 
 _NOTHING = _Told(round=-1)
@@ -148,16 +150,19 @@ class EndsTeller:
         told = self._told.get(group, _NOTHING)
         again = told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS
         ends: dict[str, dict[int, int]] = {}
-        behind = False
+        behind = is_off = False
         for topic, committed in self._readers.commits(group).items():
             known = self._ends.get(topic, {})
-            for partition, (offset, _) in committed.items():
+            for partition, (offset, committed_ms) in committed.items():
                 end, found = known.get(partition, (-1, -1))
-                lags = end > offset
-                behind |= lags
-                if end >= 0 and (found > told.round or (again and lags)):
+                # What is beyond the end was committed by a tool, or after we asked; the next answer tells.
+                lags, leads = end > offset, 0 <= end < offset
+                off = lags or (leads and committed_ms < at_ms)
+                behind |= lags or leads
+                is_off |= off
+                if end >= 0 and (found > told.round or (again and off)):
                     ends.setdefault(topic, {})[partition] = end
-        is_news = bool(ends) and (behind or told.at_ms >= 0)
+        is_news = bool(ends) and (is_off or told.at_ms >= 0)
         self._told[group] = _Told(self._round, at_ms if is_news else told.at_ms, behind)
         return GroupEnds(group=group, ends=ends) if is_news else None
 

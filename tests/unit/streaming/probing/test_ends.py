@@ -85,6 +85,24 @@ def test_a_group_at_the_end_is_told_nothing_until_it_falls_behind() -> None:
     assert stage.ask(t=(7,)) == {"g": {"t": {0: 7}}}
 
 
+def test_a_commit_beyond_the_end_is_told_of_once_it_is_sure() -> None:
+    """A tool's, to an empty topic; a commit after the question may only be newer than the answer."""
+    stage = Stage()
+    stage.committed["g"] = {"t": {0: (5, 1_015_000)}}
+    assert stage.ask(t=(0,)) == {}
+    assert stage.ask(t=(0,)) == {"g": {"t": {0: 0}}}
+    assert stage.ask(t=(0,)) == {}
+
+
+def test_who_commits_before_the_brokers_are_asked_again_is_at_the_end() -> None:
+    """Its next commit, too, comes before the answer that has its offset."""
+    stage = Stage()
+    stage.committed["g"] = {"t": {0: (5, 1_015_000)}}
+    assert stage.ask(t=(0,)) == {}
+    assert stage.ask(t=(5,)) == {}
+    assert stage.ask(t=(5,)) == {}
+
+
 def test_who_is_behind_is_told_each_minute_that_nothing_changed() -> None:
     """Of the partitions in which it is."""
     stage = Stage()

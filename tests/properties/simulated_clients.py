@@ -274,6 +274,9 @@ class Life:
         self.coordinator.fail_over()
 
     def _delete(self) -> None:
+        # Whoever deletes has seen that the group is empty: never in the millisecond in which it became so,
+        # where the line about it would sort before the record.
+        self.world.run_until(self.world.now_ms + 1)
         self.coordinator.delete()
 
     def _expire(self) -> None:

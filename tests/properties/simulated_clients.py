@@ -276,7 +276,8 @@ class Life:
     def _delete(self) -> None:
         # Whoever deletes has seen that the group is empty: never in the millisecond in which it became so,
         # where the line about it would sort before the record.
-        self.world.run_until(self.world.now_ms + 1)
+        while self.world.truth and self.world.truth[-1].at_ms == self.world.now_ms:
+            self.world.run_until(self.world.now_ms + 1)
         self.coordinator.delete()
 
     def _expire(self) -> None:

@@ -38,6 +38,8 @@ HOLDER_STAYS_MS = 75_000
 SOON = 2
 """A member that is back within so many session timeouts after its own ended was restarted."""
 SLACK_MS = 5_000
+NAMES_MS, NAMES_EVERY_MS = 30_000, 2_000
+"""How long, and how often, the client of a holder is looked for: ten heartbeats at the usual interval."""
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -53,8 +55,9 @@ def evaluate(situation: Situation) -> Verdict:
     )
     proof_ms = _prove_holders(situation)
     is_news = is_news or proof_ms == situation.now_ms
-    if proof_ms is not None and proof_ms > situation.now_ms:
-        forget_ms = proof_ms if forget_ms is None else min(proof_ms, forget_ms)
+    for due_ms in (proof_ms, _names_due(situation)):
+        if due_ms is not None and due_ms > situation.now_ms:
+            forget_ms = due_ms if forget_ms is None else min(due_ms, forget_ms)
     told = _told(situation)
     return conclude(
         situation,
@@ -200,6 +203,17 @@ def _name_holders(situation: Situation) -> bool:
             one.sentence = f"{refused}{_holds(one.culprits)}."
             is_news = True
     return is_news
+
+
+def _names_due(situation: Situation) -> int | None:
+    """Return when to look again who holds an instance id: heartbeats, which tell, are nobody's news."""
+    now_ms = situation.now_ms
+    open_ = [one for one in memory_of(situation).of(NAME) if one.kind == FENCED and _is_nameless(one)]
+    return now_ms + NAMES_EVERY_MS if any(now_ms < one.first_ms + NAMES_MS for one in open_) else None
+
+
+def _is_nameless(fenced: Sighting) -> bool:
+    return len(fenced.culprits) == 1 or not fenced.culprits[1].client_id
 
 
 def _unknown(member: Member, before: Culprit) -> Culprit:

@@ -94,6 +94,22 @@ def test_who_holds_the_id_may_be_heard_of_after_the_refusal(new_stage: NewStage)
     assert stage.told(NAME)[-1].revision == 1
 
 
+def test_whose_client_a_heartbeat_tells_is_named_then(new_stage: NewStage) -> None:
+    """The record of the replacement has the old one's client; heartbeats alone ask no rule."""
+    stage = new_stage(requests=True)
+    static(stage)
+    stage.beat("i0-a")
+    fence(stage, "i0-a", "i0-b")
+    replace(stage, "i0-a", "i0-b")
+    assert [one.client_id for one in stage.told(NAME)[-1].culprits] == ["app-0", ""]
+    stage.members["i0-b"] |= {"client_id": "copy", "client_host": "/10.0.0.9"}
+    stage.wait(1_000)
+    stage.beat("i0-b")
+    stage.wait(3_000)
+
+    assert [one.client_id for one in stage.told(NAME)[-1].culprits] == ["app-0", "copy"]
+
+
 def test_the_fight_is_one_alert_and_ends(new_stage: NewStage) -> None:
     """Turn after turn adds nothing; ten minutes after the last it is over."""
     stage = new_stage()

@@ -35,13 +35,13 @@ def evaluate(situation: Situation) -> Verdict:
         return stops_at(part, scene, is_open=opened is not None)
 
     known = list(parts_of(situation.group, tracks))
-    parts, due = split(iter(known), at, scene.now)
-    resting, within_ms = parts, situation.thresholds.commits_stopped.after_ms
+    resting, due = split(iter(known), at, scene.now)
+    within_ms = situation.thresholds.commits_stopped.after_ms
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     if len(parts) < len(resting):
         due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
     if due is None and any(is_young(part, scene) for part in known):
-        due = scene.now + situation.thresholds.commits_stopped.after_ms
+        due = scene.now + within_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
         return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)

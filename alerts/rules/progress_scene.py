@@ -21,6 +21,7 @@ from alerts.rules.situation import (
     rebalance_timeout_ms,
 )
 from alerts.wording import clock
+from coordinator_model.costs import partitions_of
 from coordinator_model.group import Basis, CauseKind, Group, Member
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Tracks
@@ -121,8 +122,7 @@ def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
     wanted = {(part.topic, part.partition) for part in parts}
 
     def has_one(member: Member) -> bool:
-        assigned = member.assigned or {}
-        return any((topic, one) in wanted for topic, ones in assigned.items() for one in ones)
+        return not wanted.isdisjoint(partitions_of(member.assigned or {}))
 
     found = [member for member in group.members.values() if has_one(member)]
     return culprits_equally(found[:CULPRITS_MAX], Basis.INFERRED)

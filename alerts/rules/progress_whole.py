@@ -5,11 +5,13 @@ works on one, the others stand still, and the lag of the one it works on may eve
 waits for its turn neither stalls nor stops, and whether the group keeps up is seen on the whole topic.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
 from alerts.rules.situation import Situation, Whole
 from coordinator_model import tracks as model
+from coordinator_model.costs import partitions_of
 from coordinator_model.group import Group
 from coordinator_model.tracks import WINDOW, Growth, Tracks
 
@@ -43,18 +45,17 @@ def out_of_turn(
     return [part for part in at_rest if not _is_in_turn(part, busy, owner, scene.now)]
 
 
-def _is_in_turn(part: Part, busy: dict[str, int], owner: dict[tuple[str, int], str], now: int) -> bool:
+def _is_in_turn(part: Part, busy: dict[str, int], owner: Mapping[tuple[str, int], str], now: int) -> bool:
     since = busy.get(owner.get((part.topic, part.partition), ""))
     rests = max(part.track.moved, part.track.behind)
     return since is not None and since <= rests and now - rests < TURN_MAX_MS
 
 
-def _owners(group: Group) -> dict[tuple[str, int], str]:
+def _owners(group: Group) -> Mapping[tuple[str, int], str]:
     return {
-        (topic, one): member_id
+        one: member_id
         for member_id, member in group.members.items()
-        for topic, ones in (member.assigned or {}).items()
-        for one in ones
+        for one in partitions_of(member.assigned or {})
     }
 
 
@@ -77,6 +78,7 @@ def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
             read = sum(min(part.offset, part.track.end) for part in parts)
             commit = (read, max(part.last for part in parts))
             model.ended(whole.track, end=sum(part.track.end for part in parts), at=told, commit=commit)
+        whole.track.commits = WINDOW  # each of its lags is made of commits
 
 
 def _is_late(part: Part) -> bool:
@@ -105,7 +107,6 @@ def growing(situation: Situation, known: list[Part], scene: Scene) -> list[tuple
     found = []
     for topic, whole in situation.memory.wholes.items():
         growth = whole.track.growth
-        whole.track.commits = WINDOW  # each of its lags is made of commits
         if growth is None or not is_growing(Part(topic, -1, whole.track, 0, 0), scene):
             continue
         parts = [part for part in known if part.topic == topic and _lasts(part, growth)]

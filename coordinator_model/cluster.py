@@ -40,12 +40,12 @@ class Contradiction(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A broker began to load, loaded, or gave up one offsets partition."""
+    """A broker began to load, loaded, or gave up one offsets partition, or was found to lead more of them."""
 
     at_ms: int
     broker: int
     kind: str
-    """loading, loaded or unloaded."""
+    """loading, loaded or unloaded, as its log says; led, as the metadata say."""
     epoch: int = -1
 
 
@@ -82,6 +82,8 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     partitions: dict[str, int] = {}
     """Topic that groups read -> its partitions."""
     upsets: list[Upset] = []
+    committed_ms: dict[int, int] = {}
+    """Offsets partition -> newest time at which a client committed to it: its leader was asked to, then."""
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
@@ -122,6 +124,8 @@ def _counted(state: ClusterState, seen: on.Seen) -> bool:
     for source, kind, count in seen.what.counts:
         state.events[source, kind] = state.events.get((source, kind), 0) + count
         state.newest_ms[source] = max(state.newest_ms.get(source, -1), seen.at_ms)
+    for partition, at_ms in seen.what.committed:
+        state.committed_ms[partition] = max(state.committed_ms.get(partition, -1), at_ms)
     return False
 
 
@@ -178,7 +182,12 @@ def _upset(state: ClusterState, seen: on.Seen) -> bool:
 
 def _leaders(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.LeadersDescribed)  # noqa: S101 - the table's type
-    state.leaders |= seen.what.leaders
+    told = seen.what.leaders
+    # Without the INFO log nobody else tells of a move; one line for all partitions that one broker gained.
+    gained = {now[0] for partition, now in told.items() if state.leaders.get(partition, now)[0] != now[0]}
+    led = [Move(at_ms=seen.at_ms, broker=broker, kind="led") for broker in sorted(gained)]
+    state.moves = [*state.moves, *led][-MOVES_MAX:]
+    state.leaders |= told
     return True
 
 

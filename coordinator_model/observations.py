@@ -518,6 +518,8 @@ class Counted(Observation, tag="count", frozen=True, kw_only=True):
     """How many records of each kind a decoder met: (source name, kind) -> count."""
 
     counts: tuple[tuple[str, str, int], ...]
+    committed: tuple[tuple[int, int], ...] = ()
+    """(offsets partition, newest record time in epoch ms) of commits that clients made among them."""
 
 
 class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):

@@ -157,7 +157,8 @@ class _Heap(ABC, Generic[_RowsT]):
         notes: list[Counted | Undecodable] = list(decoded.bad)
         if decoded.counts:
             counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
-            notes.append(Counted(counts=counts))
+            committed = tuple(sorted(decoded.committed_ms.items()))
+            notes.append(Counted(counts=counts, committed=committed))
         for index, what in enumerate(notes):
             yield Seen(
                 at_ms=self._newest_ms,
@@ -236,6 +237,8 @@ def _merge(into: Decoded, other: Decoded) -> None:
     for key, count in other.counts.items():
         into.counts[key] = into.counts.get(key, 0) + count
     into.bad.extend(other.bad)
+    for partition, at_ms in other.committed_ms.items():
+        into.committed_ms[partition] = max(into.committed_ms.get(partition, at_ms), at_ms)
 
 
 def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:

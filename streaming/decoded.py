@@ -15,6 +15,8 @@ class Decoded:
     """(source name, kind) -> rows that were read; source names are offsets, events, control."""
     bad: list[Undecodable] = field(default_factory=list)
     """Rows that could not be read, merged by (origin, reason): every such row counts once."""
+    committed_ms: dict[int, int] = field(default_factory=dict)
+    """Offsets partition -> newest record time (epoch ms) of a commit that a client made."""
 
     def add(self, shard: int, seen: Seen) -> None:
         """Put ``seen`` at the end of a shard's cell."""

@@ -232,6 +232,9 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
             good[index] = True
     commits = _Commits(row[good], offset[good], committed_at_ms[good], tombstone[good], code[good], keys)
     _count_commits(rows, commits, decoded)
+    made = commits.row[~commits.tombstone]
+    if len(made):
+        decoded.committed_ms[rows.partition] = int(rows.timestamp_ms[made].max())
     return commits
 
 

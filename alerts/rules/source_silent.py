@@ -1,9 +1,10 @@
 """SourceSilent: a broker's log that the verdicts rest on is losing lines, or has fallen silent.
 
 Two things prove it.  The topic told what the broker's log should have told before (contradiction);
-or its request log spoke regularly and now does not, while commits or other brokers' request logs go
-on, and the broker did not say that this log is off.  The INFO log's silence alone proves nothing: a
-healthy quiet cluster logs nothing for hours.
+or its request log spoke regularly and now does not, while clients go on committing to partitions of
+the offsets topic that it leads, and the broker did not say that this log is off.  Silence alone proves
+nothing: a healthy quiet cluster logs nothing in its INFO log for hours, and a broker whose last
+consumers have ended, or were killed, no request, whatever its neighbours hear.
 """
 
 import msgspec
@@ -167,14 +168,17 @@ def _is_off(state: ClusterState, broker: int) -> bool:
 
 
 def _goes_on(state: ClusterState, broker: int, heard_ms: int, after_ms: int) -> bool:
-    """Say whether requests must have been made since: commits arrive, or other request logs speak."""
-    others = [
+    """Say whether the broker must have been asked since: commits go on where it coordinates.
+
+    Other records prove no request: a coordinator writes them by itself when a session or an offset expires.
+    Who leads a partition that nobody has told of may be any broker.
+    """
+    committed = [
         at_ms
-        for (other, source), at_ms in state.heard.items()
-        if source == Source.REQUEST_LOG and other != broker
+        for partition, at_ms in state.committed_ms.items()
+        if state.leaders.get(partition, (broker, -1))[0] == broker
     ]
-    newest_ms = max([*others, state.newest_ms.get("offsets", -1)], default=-1)
-    return newest_ms >= heard_ms + after_ms // 2
+    return max(committed, default=-1) >= heard_ms + after_ms // 2
 
 
 def _moved(state: ClusterState, since_ms: int) -> bool:

@@ -81,6 +81,26 @@ def test_counts_add_up_by_source_and_kind() -> None:
     assert state.newest_ms == {"offsets": 9, "events": 5}
 
 
+def test_the_newest_commit_of_each_partition_is_kept() -> None:
+    """Whatever order the batches came in."""
+    state = ClusterState()
+    state.apply(seen(5, on.Counted(counts=(), committed=((3, 4), (4, 5)))))
+    state.apply(seen(9, on.Counted(counts=(), committed=((3, 9), (4, 2)))))
+
+    assert state.committed_ms == {3: 9, 4: 5}
+
+
+def test_a_leader_that_the_metadata_name_anew_is_a_move() -> None:
+    """One for each broker that gained partitions; whom they name first, or again, has gained none."""
+    state = ClusterState()
+    state.apply(seen(5, on.LeadersDescribed(leaders={0: (1, 4), 1: (2, 4), 2: (2, 4)})))
+    state.apply(seen(6, on.LeadersDescribed(leaders={0: (1, 5)})))
+    state.apply(seen(7, on.LeadersDescribed(leaders={1: (1, 5), 2: (1, 5), 3: (2, 0)})))
+
+    assert state.moves == [Move(at_ms=7, broker=1, kind="led")]
+    assert state.leaders == {0: (1, 5), 1: (1, 5), 2: (1, 5), 3: (2, 0)}
+
+
 def test_samples_of_bad_records_are_bounded() -> None:
     """Every unreadable record is counted; the newest hundred samples are kept, cut to 512 bytes."""
     state = ClusterState()

@@ -273,6 +273,21 @@ def test_several_partitions_in_one_batch() -> None:
     assert [(seen.partition, seen.backlog) for seen in _seen(decoded)] == [(3, False), (4, True)]
 
 
+def test_the_newest_commit_of_each_partition_is_told() -> None:
+    """What a coordinator writes by itself (an expired offset, an emptied group) is no client's commit."""
+    later = START_MS + 9
+    rows = [
+        _commit(1, at_ms=later),
+        _commit(2),
+        _deleted()._replace(at_ms=later + 9),
+        Row(group_key("g"), group_value(1), later + 9),
+        _commit(3)._replace(partition=4),
+        _deleted()._replace(partition=5),
+    ]
+
+    assert _decode(rows).committed_ms == {3: later, 4: START_MS}
+
+
 def test_nothing_gives_nothing() -> None:
     """An empty batch, and one of nulls only, are read."""
     assert _decode([]) == Decoded()

@@ -6,7 +6,7 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from coordinator_model.cluster import ClusterState, Contradiction, Move
-from coordinator_model.observations import Source
+from coordinator_model.observations import LeadersDescribed, Seen, Source
 
 T0 = 1_700_000_000_000
 MINUTE = 60_000
@@ -23,7 +23,9 @@ class Watchtower:
         self.now_ms = 0
         self.alerts: list[Alert] = []
         self.speaking: set[tuple[int, int]] = set()
-        self.commits = False
+        self.committing: set[int] = set()
+        """Partitions of the offsets topic; broker 1 leads the even ones."""
+        self.state.leaders = {partition: (1 + partition % 2, 0) for partition in range(4)}
 
     def run(self, duration_ms: int, *, every_ms: int = 1_000) -> None:
         """Let time pass."""
@@ -32,8 +34,8 @@ class Watchtower:
             self.now_ms += every_ms
             for key in self.speaking:
                 self.state.heard[key] = T0 + self.now_ms
-            if self.commits:
-                self.state.newest_ms["offsets"] = T0 + self.now_ms
+            for partition in self.committing:
+                self.state.committed_ms[partition] = T0 + self.now_ms
             self.ask()
 
     def ask(self) -> None:
@@ -56,12 +58,12 @@ def tower() -> Watchtower:
     """Return a cluster of two brokers with both logs, and commits."""
     tower = Watchtower()
     tower.speaking = {(1, REQUESTS), (2, REQUESTS), (1, LOG), (2, LOG)}
-    tower.commits = True
+    tower.committing = {0, 1}
     return tower
 
 
 def test_a_request_log_that_falls_silent_is_told(tower: Watchtower) -> None:
-    """A minute after its last line, while the other broker goes on."""
+    """A minute after its last line, while clients go on committing there."""
     tower.run(10 * MINUTE)
     tower.speaking.remove((1, REQUESTS))
     last_ms = tower.now_ms
@@ -131,17 +133,53 @@ def test_an_idle_cluster_is_silent_and_well(tower: Watchtower) -> None:
     """No client, no requests: nothing else goes on either."""
     tower.run(10 * MINUTE)
     tower.speaking.clear()
-    tower.commits = False
+    tower.committing.clear()
     tower.run(120 * MINUTE)
 
     assert tower.alerts == []
+
+
+def test_a_broker_whose_last_consumers_end_may_be_silent(tower: Watchtower) -> None:
+    """Its neighbour goes on, and hears its own consumers."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.committing.remove(0)
+    tower.run(120 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_the_last_consumer_that_is_killed_leaves_a_record_and_no_request() -> None:
+    """The coordinator writes by itself that the group is empty, a session timeout after the last request."""
+    tower = Watchtower()
+    tower.speaking, tower.committing = {(1, REQUESTS), (1, LOG)}, {0}
+    tower.run(10 * MINUTE)
+    tower.speaking.clear()
+    tower.committing.clear()
+    tower.run(45_000)
+    tower.state.newest_ms["offsets"] = T0 + tower.now_ms
+    tower.run(30 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_where_nobody_tells_who_leads_any_commit_counts() -> None:
+    """The probe is off or forbidden: one broker is all there is, or all of them are suspected."""
+    tower = Watchtower()
+    tower.state.leaders.clear()
+    tower.speaking, tower.committing = {(1, REQUESTS)}, {3}
+    tower.run(10 * MINUTE)
+    tower.speaking.clear()
+    tower.run(2 * MINUTE)
+
+    assert [alert.name for alert in tower.alerts] == ["SourceSilent"]
 
 
 def test_in_quiet_mode_silence_is_never_loss() -> None:
     """INFO logs say nothing for hours, while commits go on."""
     tower = Watchtower()
     tower.speaking = {(1, LOG)}
-    tower.commits = True
+    tower.committing = {0, 1}
     tower.run(10 * MINUTE)
     tower.speaking.clear()
     tower.run(120 * MINUTE)
@@ -164,6 +202,29 @@ def test_a_broker_that_lost_its_shards_may_be_silent(tower: Watchtower) -> None:
     tower.speaking.remove((1, REQUESTS))
     tower.state.moves.append(Move(at_ms=T0 + tower.now_ms, broker=1, kind="unloaded"))
     tower.run(30 * MINUTE)
+
+    assert tower.alerts == []
+
+
+def test_a_broker_that_leads_anew_is_given_time_to_speak(tower: Watchtower) -> None:
+    """It was away for minutes: commits to what is its partition again were made at its neighbour."""
+    tower.run(10 * MINUTE)
+    tower.speaking -= {(1, REQUESTS), (1, LOG)}
+    for leader in (2, 1):
+        told = LeadersDescribed(leaders={0: (leader, 5 - leader)})
+        seen = Seen(
+            at_ms=T0 + tower.now_ms,
+            source=Source.CONTROL,
+            partition=0,
+            offset=0,
+            index=0,
+            broker=-1,
+            recorded_at_ms=T0 + tower.now_ms,
+            backlog=False,
+            what=told,
+        )
+        assert tower.state.apply(seen)
+        tower.run(5 * MINUTE)
 
     assert tower.alerts == []
 
@@ -194,7 +255,7 @@ def test_a_contradiction_proves_loss(tower: Watchtower) -> None:
 def test_a_contradiction_of_a_log_never_heard_proves_nothing() -> None:
     """Whoever reads the topic alone loses no log."""
     tower = Watchtower()
-    tower.commits = True
+    tower.committing = {0, 1}
     tower.run(10 * MINUTE)
     tower.contradict(1)
 

@@ -105,7 +105,19 @@ def _noticed(group: Group, seen: Seen, context: Context) -> None:
         and (group.coordinator < 0 or not context.info_live)
         and getattr(seen.what, "error_code", 0) not in NOT_IN_CHARGE
     ):
+        if group.coordinator >= 0:
+            begin_sessions_anew(group, seen.at_ms)
         group.coordinator = seen.broker
+
+
+def begin_sessions_anew(group: Group, at_ms: int) -> None:
+    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+
+    Until all members have found it, some seem to have been silent for long.
+    Source: ``GroupMetadataManager.onLoaded``.
+    """
+    for member in group.members.values():
+        member.session_base_ms = max(member.session_base_ms, at_ms)
 
 
 def _is_void(group: Group, seen: Seen) -> bool:

@@ -338,7 +338,12 @@ class Shard:
 
     def _move(self, cut: Held) -> None:
         if isinstance(cut.seen.what, on.ShardLed):
+            before = self.header.moved
             evidence.note_leader(self.header, cut.seen.what, cut.order_ms)
+            for name in sorted(self.slots) if self.header.moved != before else ():
+                live = self._wake(name)
+                classic.begin_sessions_anew(live.group, cut.order_ms)
+                self._timeline.reschedule(live, cut.order_ms)
             return
         evidence.move_shard(self.header, cut.seen, cut.order_ms)
         self.header.info_live = True

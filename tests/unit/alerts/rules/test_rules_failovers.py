@@ -1,0 +1,195 @@
+"""A broker fails and another takes over its groups: nobody is blamed for what the move alone did.
+
+Two brokers coordinate groups of healthy members, and each mode is shown what its sources tell of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from alerts.alert import Alert
+from alerts.rules import RuleJudge
+from coordinator_model import observations as on
+from coordinator_model.capture import Mirror
+from coordinator_model.hashing import shard_of
+from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+
+T0 = 1_700_000_000_000
+SHARDS = 2
+GROUPS = [f"g{number}" for number in range(6)]
+FAILS_MS = 140_000
+RETURNS_MS = 260_000
+END_MS = 300_000
+MEMBERS = 3
+
+
+@dataclass
+class Failover:
+    """Broker 1 fails at ``FAILS_MS``, and leads again from ``RETURNS_MS`` on."""
+
+    mode: str
+    session_ms: int = 10_000
+    away_ms: int = 9_500
+    """So long after it failed broker 2 coordinates its groups."""
+    apart_ms: int = 80
+    """So long after the member before each member is back."""
+    told_ms: int = 1_000
+    """So long after it took over the metadata name broker 2."""
+    lost: frozenset[str] = frozenset()
+    """Members that never come back."""
+    alerts: list[Alert] = field(default_factory=list)
+
+    def play(self) -> set[tuple[str, str]]:
+        """Return (group, name) of all alerts."""
+        mirror = Mirror(
+            cluster="eu",
+            shard_count=SHARDS,
+            settings=b"{}",
+            judge=RuleJudge(b"{}"),
+            feeds=2,
+            offsets=True,
+            strict=True,
+        )
+        told = _numbered(sorted(self._all(), key=lambda one: one[1].at_ms))
+        for now_ms in range(0, END_MS, 500):
+            cells: dict[int, list[Seen]] = {}
+            while told and told[0][1].at_ms < T0 + now_ms:
+                shard, seen = told.pop(0)
+                cells.setdefault(shard, []).append(seen)
+            mirror.feed(cells)
+            self.alerts += [one for one in mirror.advance(T0 + now_ms) if isinstance(one, Alert)]
+        return {(alert.group, alert.name) for alert in self.alerts}
+
+    def _all(self) -> Iterator[tuple[int, Seen]]:
+        for shard in range(SHARDS):
+            yield from self._led(shard, 1_000, 1 + shard, 0)
+        for group in GROUPS:
+            shard = shard_of(group, SHARDS)
+            yield shard, self._seen(2_000, Source.OFFSETS, -1, self._record(group))
+            for number in range(MEMBERS):
+                yield from self._beats(group, shard, number)
+        yield from self._taken(FAILS_MS + self.away_ms - 100, 2, 1)
+        yield from self._taken(RETURNS_MS - 100, 1, 2)
+        if self.mode != "quiet":
+            yield from self._heard(1, 3_000, FAILS_MS)
+            yield from self._heard(1, RETURNS_MS, END_MS)
+            yield from self._heard(2, 3_000, END_MS)
+
+    def _taken(self, at_ms: int, broker: int, epoch: int) -> Iterator[tuple[int, Seen]]:
+        """Yield what tells that a broker has taken shard 0 over."""
+        yield from self._led(0, at_ms + self.told_ms, broker, epoch)
+        if self.mode == "requests":
+            return
+        yield 0, self._seen(at_ms, Source.COORDINATOR_LOG, broker, on.ShardLoading(epoch=epoch))
+        yield 0, self._seen(at_ms + 5, Source.COORDINATOR_LOG, broker, on.ShardLoaded(epoch=epoch))
+        for group in (one for one in GROUPS if shard_of(one, SHARDS) == 0):
+            loaded = on.GroupLoaded(group=group, group_type="classic", member_count=MEMBERS)
+            yield 0, self._seen(at_ms + 4, Source.COORDINATOR_LOG, broker, loaded)
+
+    def _heard(self, broker: int, from_ms: int, until_ms: int) -> Iterator[tuple[int, Seen]]:
+        for at_ms in range(from_ms, until_ms, 1_000):
+            what = on.BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1_000,))
+            for shard in range(CLUSTER_SHARD, SHARDS):
+                yield shard, self._seen(at_ms + 999, Source.REQUEST_LOG, broker, what)
+
+    def _led(self, shard: int, at_ms: int, leader: int, epoch: int) -> Iterator[tuple[int, Seen]]:
+        yield shard, self._seen(at_ms, Source.CONTROL, -1, on.ShardLed(leader=leader, epoch=epoch))
+        told = on.LeadersDescribed(leaders={shard: (leader, epoch)})
+        yield CLUSTER_SHARD, self._seen(at_ms, Source.CONTROL, -1, told)
+
+    def _beats(self, group: str, shard: int, number: int) -> Iterator[tuple[int, Seen]]:
+        """Yield the heartbeats of one member, a commit with each; it is back after the new coordinator is."""
+        name = f"{group}-{number}"
+        later_ms, beat_ms = number * self.apart_ms, min(3_000, self.session_ms // 4)
+        times = [*range(4_000 + 700 * number, FAILS_MS if shard == 0 else END_MS, beat_ms)]
+        if shard == 0 and name not in self.lost:
+            times += range(FAILS_MS + self.away_ms + later_ms, RETURNS_MS - 500, beat_ms)
+            times += range(RETURNS_MS + later_ms, END_MS, beat_ms)
+        for at_ms in times:
+            broker = 2 if shard or FAILS_MS <= at_ms < RETURNS_MS else 1
+            if self.mode != "quiet":
+                beat = on.Heartbeats(
+                    group=group,
+                    member_id=name,
+                    generation=1,
+                    error_code=0,
+                    times=(T0 + at_ms,),
+                    client=on.Client(client_id=name, host="/h", connection=f"{name}@{broker}"),
+                )
+                yield shard, self._seen(at_ms, Source.REQUEST_LOG, broker, beat)
+            counted = on.Counted(counts=(("offsets", "OffsetCommit", 1),), committed=((shard, T0 + at_ms),))
+            yield CLUSTER_SHARD, self._seen(at_ms, Source.OFFSETS, -1, counted)
+
+    def _record(self, group: str) -> on.GroupRecorded:
+        members = tuple(
+            on.MemberRecord(
+                member_id=f"{group}-{number}",
+                client_id=f"{group}-{number}",
+                client_host="/h",
+                session_timeout_ms=self.session_ms,
+                rebalance_timeout_ms=300_000,
+                topics=("t",),
+                assigned={"t": (number,)},
+            )
+            for number in range(MEMBERS)
+        )
+        return on.GroupRecorded(
+            group=group,
+            generation=1,
+            protocol_type="consumer",
+            protocol="range",
+            leader_id=f"{group}-0",
+            state_since_ms=T0 + 1_900,
+            members=members,
+        )
+
+    def _seen(self, at_ms: int, source: Source, broker: int, what: on.AnyObservation) -> Seen:
+        return Seen(
+            at_ms=T0 + at_ms,
+            source=source,
+            partition=max(broker - 1, 0),
+            offset=0,
+            index=0,
+            broker=broker,
+            recorded_at_ms=T0 + at_ms,
+            backlog=False,
+            what=what,
+        )
+
+
+def _numbered(told: list[tuple[int, Seen]]) -> list[tuple[int, Seen]]:
+    """Return the same with ascending offsets."""
+    return [
+        (shard, msgspec.structs.replace(seen, offset=offset)) for offset, (shard, seen) in enumerate(told)
+    ]
+
+
+MODES = ["full", "quiet", "requests"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("session_ms", [6_000, 10_000, 45_000])
+@pytest.mark.parametrize("away_ms", [400, 9_500, 20_000])
+@pytest.mark.parametrize("apart_ms", [80, 1_900])
+def test_members_that_wait_for_a_new_coordinator_are_not_silent(
+    mode: str, session_ms: int, away_ms: int, apart_ms: int
+) -> None:
+    """Their sessions begin anew with it, however long there was none and whoever is back first."""
+    # The probe asks every few seconds; who leads the shard again is not heard before.
+    told_ms = min(4_000, session_ms * 2 // 5 - 400)
+    failover = Failover(mode, session_ms=session_ms, away_ms=away_ms, apart_ms=apart_ms, told_ms=told_ms)
+
+    assert failover.play() == set()
+
+
+@pytest.mark.parametrize("mode", ["full", "requests"])
+@pytest.mark.parametrize("away_ms", [400, 9_500])
+def test_who_does_not_come_back_is_told_all_the_same(mode: str, away_ms: int) -> None:
+    """Died with the broker: the new coordinator waits a session timeout for it."""
+    failover = Failover(mode, away_ms=away_ms, lost=frozenset({"g1-1"}))
+    expected = {"full": {"SessionTimeoutImminent"}, "requests": {"SessionTimeoutImminent", "SessionTimeout"}}
+
+    assert failover.play() == {("g1", name) for name in expected[mode]}
+    assert {one.client_id for alert in failover.alerts for one in alert.culprits} == {"g1-1"}

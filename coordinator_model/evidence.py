@@ -16,8 +16,10 @@ NEWEST: Final = 2**62
 HEARD_KEPT_MS: Final = 120_000
 HEARD_SHOWN_MS: Final = 110_000
 """Shorter than what is kept, or what is shown would depend on when the rest was forgotten."""
-LOST_FOR_MS: Final = 60_000
-"""A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us."""
+LOST_FOR_MS: Final = 3_600_000
+"""A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us: its line is
+lost, and nobody asks for the metadata.  One that was frozen for minutes, as virtual machines are, finds all
+sessions over when it wakes, and says so before it learns that others coordinate."""
 
 
 def hear(header: Header, floor_ms: int, seen: Seen) -> None:
@@ -107,9 +109,10 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
     what = seen.what
     if isinstance(what, on.ShardUnloaded):
         header.lost[seen.broker] = at_ms
-        if header.coordinator == seen.broker:
+        if header.coordinator in (-1, seen.broker):
+            # Of one that another has taken the shard from, that move is known already.
             header.coordinator = -1
-        header.moved = Moved(at_ms=at_ms, came_from=seen.broker)
+            header.moved = Moved(at_ms=at_ms, came_from=seen.broker)
         return
     epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
     if epoch < header.epoch:

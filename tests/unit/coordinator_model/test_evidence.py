@@ -72,6 +72,16 @@ def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:
     assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
 
 
+def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> None:
+    """It was frozen, and hears only now that others coordinate."""
+    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(on.ShardLoading(epoch=4), 2, 30), 30)
+    move_shard(header, line(on.ShardUnloaded(), 1, 90), 90)
+
+    assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
+    assert header.coordinator == 2
+
+
 def test_a_shard_that_another_broker_takes_from_a_dead_one_moved(header: Header) -> None:
     """Nothing was given up: the metadata or the new leader's lines tell."""
     note_leader(header, on.ShardLed(leader=1, epoch=3), 10)

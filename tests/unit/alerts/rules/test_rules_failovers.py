@@ -13,6 +13,7 @@ from alerts.alert import Alert
 from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
+from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 
@@ -39,7 +40,10 @@ class Failover:
     """So long after it took over the metadata name broker 2."""
     lost: frozenset[str] = frozenset()
     """Members that never come back."""
+    wakes_ms: int = 0
+    """When broker 1, which was only frozen, goes on as if it coordinated; 0: it was not."""
     alerts: list[Alert] = field(default_factory=list)
+    transitions: list[Transition] = field(default_factory=list)
 
     def play(self) -> set[tuple[str, str]]:
         """Return (group, name) of all alerts."""
@@ -59,7 +63,9 @@ class Failover:
                 shard, seen = told.pop(0)
                 cells.setdefault(shard, []).append(seen)
             mirror.feed(cells)
-            self.alerts += [one for one in mirror.advance(T0 + now_ms) if isinstance(one, Alert)]
+            happened = list(mirror.advance(T0 + now_ms))
+            self.alerts += [one for one in happened if isinstance(one, Alert)]
+            self.transitions += [one for one in happened if isinstance(one, Transition)]
         return {(alert.group, alert.name) for alert in self.alerts}
 
     def _all(self) -> Iterator[tuple[int, Seen]]:
@@ -76,6 +82,21 @@ class Failover:
             yield from self._heard(1, 3_000, FAILS_MS)
             yield from self._heard(1, RETURNS_MS, END_MS)
             yield from self._heard(2, 3_000, END_MS)
+
+        if self.wakes_ms and self.mode != "requests":
+            yield from self._raves()
+
+    def _raves(self) -> Iterator[tuple[int, Seen]]:
+        """Yield what a coordinator says that finds every session over before it learns that it is none."""
+        for group in (one for one in GROUPS if shard_of(one, SHARDS) == 0):
+            reason = on.Reason(kind="session_timeout", text="", member_ids=(f"{group}-0",))
+            for what in (
+                on.MemberFailed(group=group, member_id=f"{group}-0"),
+                on.RebalanceStarted(group=group, generation=1, reason=reason),
+                on.MemberFailed(group=group, member_id=f"{group}-1"),
+            ):
+                yield 0, self._seen(self.wakes_ms, Source.COORDINATOR_LOG, 1, what)
+        yield 0, self._seen(self.wakes_ms + 300, Source.COORDINATOR_LOG, 1, on.ShardUnloaded())
 
     def _taken(self, at_ms: int, broker: int, epoch: int) -> Iterator[tuple[int, Seen]]:
         """Yield what tells that a broker has taken shard 0 over."""
@@ -193,3 +214,13 @@ def test_who_does_not_come_back_is_told_all_the_same(mode: str, away_ms: int) ->
 
     assert failover.play() == {("g1", name) for name in expected[mode]}
     assert {one.client_id for alert in failover.alerts for one in alert.culprits} == {"g1-1"}
+
+
+@pytest.mark.parametrize("mode", ["full", "quiet"])
+@pytest.mark.parametrize("wakes_ms", [FAILS_MS + 20_000, FAILS_MS + 100_000])
+def test_a_broker_that_wakes_up_is_not_believed(mode: str, wakes_ms: int) -> None:
+    """It was frozen, another coordinates its groups since, and it finds all their sessions over."""
+    failover = Failover(mode, wakes_ms=wakes_ms)
+
+    assert failover.play() == set()
+    assert {one.at_ms for one in failover.transitions if one.at_ms > T0 + 2_000} == set()

@@ -14,11 +14,14 @@ UPSET_MS = 60_000
 """So long after the new coordinator has taken over a rebalance may go back to the move."""
 
 _OTHER = {
+    # Who is not known any more joined in a rebalance that was lost, which tells by itself; the rest are new.
+    CauseKind.MEMBER_JOINED,
     CauseKind.MEMBER_LEFT,
     CauseKind.POLL_TIMEOUT,
     CauseKind.SUBSCRIPTION_CHANGED,
     CauseKind.PARTITIONS_CHANGED,
     CauseKind.STATIC_MEMBER_REPLACED,
+    CauseKind.PROTOCOL_CHANGED,
     CauseKind.UNKNOWN,
 }
 """Causes that have nothing to do with who coordinates; one that nobody has told may be any of them."""

@@ -149,13 +149,14 @@ def test_two_groups_are_not_many() -> None:
     ("kind", "at_ms"),
     [
         pytest.param(CauseKind.MEMBER_LEFT, 2 * MINUTE, id="a-deployment-at-the-same-time"),
+        pytest.param(CauseKind.MEMBER_JOINED, 2 * MINUTE, id="services-that-grow"),
         pytest.param(CauseKind.UNKNOWN, 2 * MINUTE, id="nobody-told-why"),
         pytest.param(CauseKind.LEADER_REJOINED, 3 * MINUTE, id="long-after"),
         pytest.param(CauseKind.LEADER_REJOINED, MINUTE - 5_000, id="before"),
     ],
 )
 def test_rebalances_for_other_reasons_are_not_the_moves(kind: CauseKind, at_ms: int) -> None:
-    """Members that close their consumers, and what begins before the move or long after it."""
+    """Members that close their consumers, new ones, and what begins before the move or long after it."""
     cluster = Cluster()
     if at_ms > MINUTE:
         cluster.move(MINUTE + 30_000)

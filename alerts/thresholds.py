@@ -165,7 +165,7 @@ class MonitorStalled(Rule, frozen=True, kw_only=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """All built rules as they hold for one group."""
+    """All rules as they hold for one group."""
 
     rebalance_storm: RebalanceStorm = RebalanceStorm()
     stuck_preparing_rebalance: StuckPreparingRebalance = StuckPreparingRebalance()
@@ -215,7 +215,7 @@ RULE_KEYS: Mapping[str, str] = {
     "GroupDeleted": "group_deleted",
     "OffsetsExpiring": "offsets_expiring",
 }
-"""Alert name -> key of its rule, for the rules that are built."""
+"""Alert name -> key of its rule."""
 
 DEFAULTS = Thresholds()
 

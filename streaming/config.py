@@ -5,9 +5,7 @@ Frozen pydantic models of the file; durations are kept in milliseconds in fields
 the executors.
 """
 
-import difflib
 import json
-import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
@@ -18,9 +16,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from alerts.alert import Severity
 from streaming.config_evidence import EvidenceConfig
+from streaming.config_mistakes import mistakes_in
 from streaming.config_quiet import MaintenanceConfig, SilenceConfig, unknown_clusters
-from streaming.config_rules import RULES, Rules, rules_settings
-from streaming.config_source import Mistake, Path, Source, parse, path_text
+from streaming.config_rules import Rules, rules_settings
+from streaming.config_source import Mistake, parse
 from streaming.config_types import (
     Addresses,
     DurationMs,
@@ -249,9 +248,7 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
     try:
         config = Config.model_validate(source.values)
     except ValidationError as error:
-        told = {mistake.path for mistake in mistakes}
-        found = (_mistake(dict(one), source) for one in error.errors())
-        mistakes.extend(mistake for mistake in found if not _follows(mistake.path, told))
+        mistakes.extend(mistakes_in(error, source, Config))
     mistakes.extend(_cross_mistakes(source.values))
     if mistakes or config is None:
         raise ConfigError(list(dict.fromkeys(mistakes)))
@@ -259,13 +256,10 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
 
 
 def notes(config: Config) -> list[str]:
-    """Return what is legal but perhaps not meant: rules that do not exist yet, routes that go nowhere."""
-    given = config.rules.model_fields_set  # type: ignore[attr-defined]
-    unbuilt = [name for name in RULES if name in given and not RULES[name].built]
-    found = [f"rules: not built yet, and without effect: {', '.join(unbuilt)}"] if unbuilt else []
-    if not config.receivers:
-        found.append("receivers: none, so alerts are only in the topic, the API and /metrics")
-    return found
+    """Return what is legal but perhaps not meant."""
+    if config.receivers:
+        return []
+    return ["receivers: none, so alerts are only in the topic, the API and /metrics"]
 
 
 def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
@@ -279,88 +273,6 @@ def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
         "runbook_base": config.runbook_base,
     }
     return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _follows(path: str, told: set[str]) -> bool:
-    """Say whether a mistake is only the consequence of one already told about the same value."""
-    return path in told or path.split("[", 1)[0] in told or path.rsplit("[", 1)[0] in told
-
-
-_IN_WORDS = {
-    "missing": "is required",
-    "model_type": "expected keys and values",
-    "dict_type": "expected keys and values",
-    "list_type": "expected a list",
-    "string_type": "expected text",
-    "int_type": "expected a whole number",
-    "int_parsing": "expected a whole number",
-    "float_type": "expected a number",
-    "float_parsing": "expected a number",
-    "bool_type": "expected true or false",
-    "bool_parsing": "expected true or false",
-    "too_short": "must not be empty",
-    "string_too_short": "must not be empty",
-    "invalid_key": "expected a text as key",
-    "string_pattern_mismatch": "has characters that are not allowed here",
-}
-"""Pydantic's kind of error → what a person without Python understands."""
-
-
-def _mistake(error: dict[str, Any], source: Source) -> Mistake:
-    path = _file_path(error["loc"], source.values)
-    if error["type"] == "extra_forbidden":
-        message = _unknown_key(path)
-    else:
-        said = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-        message = _IN_WORDS.get(error["type"], said)
-    line = source.lines.get(path)
-    return Mistake(path_text(path), f"{message} (line {line})" if line else message)
-
-
-def _file_path(location: tuple[str | int, ...], values: Any) -> Path:
-    """Return pydantic's location without the names of union branches, which are not in the file."""
-    path: list[str | int] = []
-    for position, part in enumerate(location):
-        inside = isinstance(values, dict | list)
-        last = position == len(location) - 1
-        if not inside or (isinstance(values, list) and isinstance(part, str)):
-            continue
-        if isinstance(values, dict) and part not in values and not last:
-            continue
-        path.append(part)
-        values = _child(values, part)
-    return tuple(path)
-
-
-def _child(values: Any, part: str | int) -> Any:
-    if isinstance(values, dict):
-        return values.get(part)
-    return values[part] if isinstance(part, int) and part < len(values) else None
-
-
-def _unknown_key(path: Path) -> str:
-    known = _known_keys(path[:-1])
-    close = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.6)
-    if close:
-        return f"unknown key; did you mean {close[0]!r}?"
-    return f"unknown key; known here: {', '.join(sorted(known))}"
-
-
-def _known_keys(path: Path) -> list[str]:
-    model: Any = Config
-    for part in path:
-        if isinstance(part, int):
-            continue
-        fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        model = _model_in(fields[part].annotation)
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> Any:
-    """Return the model inside ``list[...]``, ``... | None`` and the like."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(filter(None, map(_model_in, typing.get_args(annotation))), None)
 
 
 def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:

@@ -20,11 +20,10 @@ class Threshold(NamedTuple):
 
 
 class RuleSpec(NamedTuple):
-    """One rule: its default severity, its thresholds by option name, and whether it exists yet."""
+    """One rule: its default severity and its thresholds by option name."""
 
     severity: Severity
     thresholds: dict[str, Threshold]
-    built: bool = True
 
 
 def _duration(default_ms: int, meaning: str) -> Threshold:
@@ -164,5 +163,4 @@ Rules = _rules_model()
 
 def rules_settings(rules: Options) -> dict[str, Any]:
     """Return the rules as the executors read them: plain values, durations in ``…_ms``."""
-    settings = rules.model_dump(mode="json", exclude_none=True)
-    return {name: settings[name] for name, spec in RULES.items() if spec.built}
+    return rules.model_dump(mode="json", exclude_none=True)

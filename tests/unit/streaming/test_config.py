@@ -374,13 +374,11 @@ def test_settings_are_canonical_and_carry_durations_in_ms() -> None:
     )
 
 
-def test_a_rule_that_is_not_built_is_noted() -> None:
-    """The operator learns that an accepted option has no effect yet."""
-    unbuilt = next((rule for rule, spec in RULES.items() if not spec.built), None)
-    if unbuilt is None:
-        pytest.skip("every rule is built")
-    found = notes(parsed(MINIMAL + f"rules: {{{unbuilt}: {{enabled: true}}}}"))
-    assert any(unbuilt in note for note in found)
+def test_a_file_without_receivers_is_noted() -> None:
+    """It is legal, and nobody is paged."""
+    (note,) = notes(parsed(MINIMAL))
+    assert note.startswith("receivers: none")
+    assert not notes(parsed(MINIMAL + "receivers: [{name: ours, log: {}}]"))
 
 
 def test_the_rules_read_what_the_file_says() -> None:
@@ -410,9 +408,9 @@ runbook_base: https://runbooks.example/
     assert settings.runbook_base == "https://runbooks.example/"
 
 
-def test_the_built_rules_are_those_the_rules_know() -> None:
-    """No rule is accepted as built that does nothing, and none that works is called unbuilt."""
-    assert {rule for rule, spec in RULES.items() if spec.built} == set(RULE_KEYS.values())
+def test_the_rules_of_the_file_are_those_that_judge() -> None:
+    """No rule is accepted that does nothing, and none that works cannot be set."""
+    assert set(RULES) == set(RULE_KEYS.values())
 
 
 def test_the_probe_has_a_rate_and_can_be_off() -> None:

@@ -6,6 +6,19 @@ TOLERANCE_MS = 1_000
 """The coordinator's timer and the lines that we measure it by are no further apart."""
 
 
+GAP_MIN_MS = 5_000
+"""A broker is restarted in no less; whoever speaks at all does so more often."""
+
+
+def gap_max_ms(member: Member) -> int:
+    """Return how long a whole request log may be silent for no other reason than that members rest.
+
+    Longer, and its broker may have been away: coordinators start all sessions anew when they come back.
+    Clients should send three heartbeats in a session, and many send two.
+    """
+    return max(GAP_MIN_MS, member.session_timeout_ms // 2 + 1_000)
+
+
 def runs_out_at(member: Member) -> int | None:
     """Return when the member's session ends if nothing more is heard of it; None where that is not known."""
     base_ms = max(member.session_base_ms, member.last_heartbeat_ms)

@@ -29,6 +29,7 @@ from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
 from coordinator_model.ordering import NEVER, Held, Run, part
 from coordinator_model.refusals import pause_before
+from coordinator_model.silence import gap_max_ms
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
 
@@ -36,6 +37,8 @@ DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
+REQUESTS_SHOWN_MS = 100_000
+"""Gaps in the request log are looked for so far back."""
 POISONED_MAX = 5
 
 _ENDS = (
@@ -308,6 +311,7 @@ class Timeline:
         try:
             model_ms = classic.due_at(live.group, context)
             if model_ms is not None and model_ms <= due_ms:
+                self._forgive(live, due_ms)
                 step = classic.pass_time(live.group, due_ms, context)
         except Exception as error:
             if self.strict:
@@ -321,6 +325,16 @@ class Timeline:
             self.account(live, step, None, due_ms, backlog=backlog)
         self.reschedule(live, due_ms)
         return True
+
+    def _forgive(self, live: Live, at_ms: int) -> None:
+        """Begin the sessions anew of members in whose silence the whole log was silent as well."""
+        if self.header.info_live:
+            return
+        known = self._evidence(live, at_ms)
+        for member in live.group.members.values():
+            since_ms = known.requests_since_ms(gap_max_ms(member))
+            if at_ms - since_ms < REQUESTS_SHOWN_MS:
+                member.session_base_ms = max(member.session_base_ms, since_ms)
 
     def drop(self, live: Live, at_ms: int) -> None:
         """Resolve what is open about the group and forget it."""

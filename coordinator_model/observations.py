@@ -462,9 +462,9 @@ class Clock(Observation, tag="clock", frozen=True, kw_only=True):
     """The driver's time, with what was true of this shard's offsets partition then.
 
     ``end_offset`` was the partition's end at that time and ``position`` where the query stood
-    (-1: unknown or source disabled).  ``events_partitions`` is how many partitions the events topic
-    has (0: source disabled), so that a shard knows whom to wait for.  ``skew_ms`` maps a broker to
-    (its clock minus the driver's).
+    (-1: unknown or source disabled; an end of -2: read, but no broker told it).  ``events_partitions``
+    is how many partitions the events topic has (0: source disabled), so that a shard knows whom to wait
+    for.  ``skew_ms`` maps a broker to (its clock minus the driver's).
     """
 
     sequence: int

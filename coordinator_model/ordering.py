@@ -10,7 +10,8 @@ Observations wait here until then.  Three lanes prove time:
 
 - a partition of the events topic, by the clock copies in it, less the time a log line may take on its
   way (``SETTLE_MS``), on the slowest broker's clock;
-- the shard's offsets partition, by clocks whose end offset has been read, or by its records;
+- the shard's offsets partition, by clocks whose end offset has been read, or by its records; a clock
+  without an end (its leader is gone) proves nothing here, and the shard waits;
 - the control partition, by its clocks.
 
 A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
@@ -40,6 +41,8 @@ AHEAD_MAX_MS = 60_000
 HELD_MAX = 200_000
 NEVER = 2**62
 """A deadline that is none."""
+END_UNKNOWN = -2
+"""The end of a partition that is read, and that no broker told."""
 
 _CONTROL = (
     on.Clock,
@@ -136,6 +139,10 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def now_ms(self) -> int:
         """Return the time reached."""
         return max(self.reached_ms, self.order_ms)
+
+    def exists(self) -> None:
+        """Note that the partition is read, wherever it ends: without this, nobody would wait for it."""
+        self.end_offset = max(self.end_offset, 0)
 
     def tick(self, end_offset: int, position: int, at_ms: int) -> None:
         """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
@@ -244,9 +251,11 @@ class Order(msgspec.Struct, array_like=True):
         self.asked |= clock.ask
         if clock.end_offset >= 0:
             self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
-            if clock.is_answer:
+            if clock.is_answer and clock.end_offset == self.clocked.end_offset:
                 self.clocked.answer(self.control_ms)
-            self._hold_back(clock.end_offset)
+            self._hold_back(self.clocked.end_offset)
+        elif clock.end_offset == END_UNKNOWN:
+            self.clocked.exists()
 
     def _hold_back(self, end_offset: int) -> None:
         """Give waiting records behind a clock's end the order time they had if the clock had come first."""

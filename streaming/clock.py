@@ -12,22 +12,32 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import msgspec
 from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.structs import TopicPartition
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from streaming.decoding_control import ClockRecord, encode_record
 from streaming.kafka_io import admin_client
+from streaming.partition_ends import LeadersAsked
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
 
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
-_ANSWER_S = 10.0
+_STOP_S = 20.0
+_OVERDUE_S = 20.0
+"""A broker that is gone is missed for 9 s by KRaft, 18 s by ZooKeeper."""
+_PROMPT_S = 0.5
+"""An acknowledgement takes some milliseconds; one that takes longer waits for a broker that is gone."""
+_WATCHFUL_S = 0.2
+"""Between two ticks while one is awaited: these clocks date what else waits for that broker."""
 _SKEW_SAMPLES = 20
 _LEADERS_EVERY_S = 60.0
+_NAMED_MAX = 10
+_REASONS_MAX = 3
 _SKEW_STEP_MS = 10
 """Skews are told in steps of this size, so that noise does not change them from record to record."""
 
@@ -37,6 +47,17 @@ _log = logging.getLogger(__name__)
 def interval_s(trigger_ms: int) -> float:
     """Return how often the clock ticks: twice for each trigger, and at least every half second."""
     return min(500, trigger_ms / 2) / 1000
+
+
+def sentence(topic: str, silent: dict[int, str]) -> str:
+    """Return in words which partitions tell no end, what it costs and what to do."""
+    named = ", ".join(map(str, sorted(silent)[:_NAMED_MAX])) + (" …" if len(silent) > _NAMED_MAX else "")
+    reasons = ", ".join(sorted(set(silent.values()))[:_REASONS_MAX])
+    return (
+        f"{len(silent)} of the partitions of {topic} ({named}) do not tell where they end: {reasons}. "
+        "Alerts of this cluster wait for them, since a batch reads every partition. If it lasts, bring their "
+        "brokers back."
+    )
 
 
 class Skews:
@@ -56,8 +77,22 @@ class Skews:
         return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
 
 
+class _Sent(NamedTuple):
+    """A record that has not been acknowledged yet."""
+
+    topic: str
+    partition: int
+    since_s: float
+    future: Any
+
+
 class Clock:
-    """Writes clock records until stopped."""
+    """Writes clock records until stopped.
+
+    Acknowledgements are not waited for: while a replica is missed they take seconds, and just these
+    seconds must be told of.  A copy for an events partition that owes one would be ahead of lines that
+    wait at the brokers, so it is left out.
+    """
 
     def __init__(
         self,
@@ -74,9 +109,7 @@ class Clock:
         self._plan = plan
         self._run = run
         self._events_partitions = events_partitions if plan.events_topic else 0
-        self._partitions = [
-            TopicPartition(plan.offsets_topic, n) for n in range(shard_count if plan.offsets_topic else 0)
-        ]
+        self._shard_count = shard_count
         self._producer = producer
         self._events_producer = events_producer
         self._ask = ask
@@ -86,6 +119,8 @@ class Clock:
         self._leaders: dict[int, int] = {}
         self._leaders_at = float("-inf")
         self._admin: KafkaAdminClient | None = None
+        self._asked: LeadersAsked | None = None
+        self._unacknowledged: list[_Sent] = []
         self._last_ms = 0
         self._ticked = threading.Event()
         self._stopped = threading.Event()
@@ -102,7 +137,7 @@ class Clock:
     def stop(self) -> None:
         """Stop ticking; returns when the last tick is over."""
         self._stopped.set()
-        self._thread.join(timeout=2 * _ANSWER_S)
+        self._thread.join(timeout=_STOP_S)
         self._drop_admin()
 
     def skew_ms(self) -> dict[int, int]:
@@ -124,7 +159,8 @@ class Clock:
                 self._failed(error)
             else:
                 self._progress.clock_error = ""
-            self._stopped.wait(max(0.0, pause_s - (time.monotonic() - began)))
+            rest_s = min(pause_s, _WATCHFUL_S) if self._unacknowledged else pause_s
+            self._stopped.wait(max(0.0, rest_s - (time.monotonic() - began)))
 
     def _failed(self, error: Exception) -> None:
         if not self._progress.clock_error:
@@ -133,7 +169,7 @@ class Clock:
         self._drop_admin()
 
     def _drop_admin(self) -> None:
-        admin, self._admin = self._admin, None
+        admin, self._admin, self._asked = self._admin, None, None
         if admin is not None:
             try:
                 admin.close()
@@ -144,8 +180,10 @@ class Clock:
         """Write one clock record and its copies.
 
         Raises:
-            kafka.errors.KafkaError: an end offset was not to be had, or a record not acknowledged.
+            kafka.errors.KafkaError: no end offset was to be had, or earlier records are not acknowledged.
         """
+        self._settle()
+        is_waiting = bool(self._unacknowledged)
         # Read before the ends are asked for: what happened by then stands before them.
         at_ms = max(time.time_ns() // 1_000_000, self._last_ms + 1)
         ends, skew_ms = self._ends(), self._skews.known()
@@ -161,39 +199,82 @@ class Clock:
             ask=self._ask(),
         )
         sent_ms = time.time() * 1000
-        futures = [self._producer.send(self._plan.control_topic, value=encode_record(record), partition=0)]
-        futures += self._send_copies(at_ms, skew_ms)
-        for future in futures:
-            self._note_skew(future.get(timeout=_ANSWER_S), sent_ms)
         self._last_ms = at_ms
-        self._ticked.set()
+        sent = [self._sent(self._producer, self._plan.control_topic, 0, value=encode_record(record))]
+        sent += self._send_copies(at_ms, skew_ms)
+        self._unacknowledged += sent
+        if not is_waiting:
+            self._await(sent, sent_ms)
+            self._settle()
 
-    def _send_copies(self, at_ms: int, skew_ms: dict[int, int]) -> list[Any]:
+    def _settle(self) -> None:
+        """Forget what has been acknowledged."""
+        settled = [one for one in self._unacknowledged if one.future.is_done]
+        self._unacknowledged = [one for one in self._unacknowledged if not one.future.is_done]
+        for one in settled:
+            one.future.get(timeout=0)
+            if one.topic == self._plan.control_topic:
+                self._ticked.set()
+        for one in self._unacknowledged:
+            if time.monotonic() - one.since_s > _OVERDUE_S:
+                where = f"{one.topic}-{one.partition}"
+                raise KafkaTimeoutError(f"{where} has not acknowledged for {_OVERDUE_S:.0f} s")
+
+    def _await(self, sent: list[_Sent], sent_ms: float) -> None:
+        until_s = time.monotonic() + _PROMPT_S
+        for one in sent:
+            with suppress(KafkaError):  # what has failed is told by _settle
+                written = one.future.get(timeout=max(0.0, until_s - time.monotonic()))
+                self._note_skew(written, sent_ms)
+
+    def _sent(self, producer: KafkaProducer, topic: str | None, partition: int, **what: bytes) -> _Sent:
+        future = producer.send(topic, partition=partition, **what)
+        return _Sent(topic or "", partition, time.monotonic(), future)
+
+    def _send_copies(self, at_ms: int, skew_ms: dict[int, int]) -> list[_Sent]:
         # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.
         copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": self._run}
         value = msgspec.json.encode({**copy, "skew_ms": skew_ms})
+        topic = self._plan.events_topic
+        owing = {one.partition for one in self._unacknowledged if one.topic == topic}
         return [
-            self._events_producer.send(
-                self._plan.events_topic, key=EVENTS_CLOCK_KEY, value=value, partition=partition
-            )
+            self._sent(self._events_producer, topic, partition, key=EVENTS_CLOCK_KEY, value=value)
             for partition in range(self._events_partitions)
+            if partition not in owing
         ]
 
     def _ends(self) -> list[int]:
-        if not self._partitions:
+        topic = self._plan.offsets_topic
+        if topic is None:
             return []
-        if self._admin is None:
-            self._admin = admin_client(self._plan.kafka)
+        if self._admin is None or self._asked is None:
+            self._admin = self._admin or admin_client(self._plan.kafka)
+            self._asked = LeadersAsked(self._admin, topic, self._shard_count)
         self._look_for_leaders(self._admin)
-        found = self._admin.list_partition_offsets(dict.fromkeys(self._partitions, OffsetSpec.LATEST))
-        return [found[partition].offset for partition in self._partitions]
+        ends = self._asked.ends()
+        self._tell_of(ends.silent)
+        return ends.offsets
+
+    def _tell_of(self, silent: dict[int, str]) -> None:
+        """Note which partitions tell no end; the log has it when it begins and when it is over."""
+        before = self._progress.silent_partitions
+        topic = self._plan.offsets_topic or ""
+        self._progress.silent_partitions = sentence(topic, silent) if silent else ""
+        if silent and not before:
+            _log.warning("%s: %s", self._plan.cluster, self._progress.silent_partitions)
+        elif before and not silent:
+            _log.info("%s: every partition of %s tells its end again", self._plan.cluster, topic)
 
     def _look_for_leaders(self, admin: KafkaAdminClient) -> None:
         if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:
             return
         self._leaders_at = time.monotonic()
-        (topic,) = admin.describe_topics([self._plan.events_topic])
-        self._leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
+        try:
+            (topic,) = admin.describe_topics([self._plan.events_topic])
+        except KafkaError as error:
+            _log.debug("looking for leaders: %r", error)
+        else:
+            self._leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
 
     def _positions(self) -> list[int]:
         if self._plan.offsets_topic is None:

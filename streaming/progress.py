@@ -29,6 +29,8 @@ class Progress:
         """Begin of the time in which Kafka has answered without a longer gap."""
         self.kafka_error = ""
         self.clock_error = ""
+        self.silent_partitions = ""
+        """A sentence: offsets partitions whose ends nobody tells, so that their groups stand still."""
         self.batch_done_at: float | None = None
         self.batches = 0
         self.query_error = ""
@@ -124,7 +126,8 @@ class Progress:
     @property
     def trouble(self) -> str:
         """What stands in the job's way, as far as it knows; "" if nothing."""
-        return self.refused or self.query_error or self.clock_error
+        first = self.refused or self.query_error or self.clock_error
+        return "; ".join(filter(None, (first, self.silent_partitions)))
 
     def seconds_since_kafka(self) -> float:
         """How long ago Kafka last answered; if it never did, since the start."""

@@ -21,6 +21,7 @@ from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judge, Judgement
 from coordinator_model.modern.parts import Current, GroupEpoch, MemberMetadata, MemberState, TargetEpoch
 from coordinator_model.observations import Seen, Source
+from coordinator_model.ordering import END_UNKNOWN
 from coordinator_model.shard import Outputs, Shard
 
 START_MS = 1_700_000_000_000
@@ -113,19 +114,25 @@ class World:
         broker = self.chance.choice((1, 1, 1, 2))
         self.add(EVENTS[broker - 1], what, source, broker=broker, late_ms=late_ms)
 
-    def clocks(self) -> None:
-        """Append a clock to every partition that has clocks."""
+    def clocks(self, *, whole: bool = False) -> None:
+        """Append a clock to every partition that has clocks; a ``whole`` one knows the end in any case."""
         self.sequence += 1
         skew = {1: 0, 2: -30}
         clock = on.Clock(
             sequence=self.sequence,
-            end_offset=len(self.parts[OFFSETS]),
+            end_offset=len(self.parts[OFFSETS]) if whole else self.end(),
             events_partitions=2,
             skew_ms=skew,
+            is_answer=True,
         )
         self.add(CONTROL, clock, Source.CONTROL)
         for name in EVENTS:
             self.add(name, on.EventsClock(sequence=self.sequence, skew_ms=skew), Source.CONTROL)
+
+    def end(self) -> int:
+        """Return what the offsets partition's leader tells: at times it is gone, or misses a replica."""
+        missed = self.chance.choice((0, 0, 0, 0, 1, 3))
+        return END_UNKNOWN if self.chance.random() < 0.1 else max(0, len(self.parts[OFFSETS]) - missed)
 
     def record(self, group: str) -> None:
         """Append a record of the group's generation."""
@@ -353,7 +360,7 @@ def make_world(seed: int, steps: int) -> Parts:
             world.clocks()
     for _ in range(4):
         world.now_ms += 40_000
-        world.clocks()
+        world.clocks(whole=True)
     return world.parts
 
 

@@ -5,7 +5,7 @@ import pytest
 from coordinator_model import observations as on
 from coordinator_model import ordering
 from coordinator_model.observations import Seen, Source
-from coordinator_model.ordering import NEVER, Order, Run, cut
+from coordinator_model.ordering import END_UNKNOWN, NEVER, Order, Run, cut
 
 BEAT = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))
 LINE = on.MemberFailed(group="g", member_id="m")
@@ -145,6 +145,26 @@ def test_offsets_hold_now_back_until_they_are_read() -> None:
     order.take([seen(9_900, COMMIT, Source.OFFSETS, offset=4)])
 
     assert order.advance() == 10_000
+
+
+def test_a_clock_without_an_end_proves_no_time() -> None:
+    """Its leader is gone: what was written before may not have been read.  So it is at the very start."""
+    order = Order()
+    order.take([clock(10_000, end=END_UNKNOWN)])
+    assert order.advance() == -1
+    order.take([clock(11_000, end=5, position=5), clock(12_000, end=END_UNKNOWN, position=5)])
+    assert order.advance() == 11_000
+    order.take([seen(11_500, COMMIT, Source.OFFSETS, offset=5), clock(13_000, end=6, position=5)])
+
+    assert order.advance() == 13_000
+
+
+def test_a_clock_without_an_end_tells_nothing_of_replication() -> None:
+    """Nobody answered, so nobody said that a record was not there yet."""
+    record = seen(1_000, RECORD, Source.OFFSETS, offset=7)
+    blind = clock(4_000, end=END_UNKNOWN)
+
+    assert lags([answer(900, 7), record, answer(3_000, 7)], [blind, answer(6_500, 8)]) == [3_000]
 
 
 def test_a_backlog_is_judged_at_its_own_time() -> None:

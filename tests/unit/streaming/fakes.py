@@ -1,7 +1,17 @@
 """Kafka clients that only remember what they were told."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError, UnknownBrokerIdError
+from kafka.future import Future
+from kafka.protocol.metadata import MetadataRequest
+
+
+class NotAcknowledgedError(KafkaTimeoutError, TimeoutError):  # type: ignore[misc]  # kafka-python has no types
+    """What waiting for an acknowledgement ends in that does not come."""
 
 
 class Written(NamedTuple):
@@ -18,10 +28,15 @@ class Acknowledgement:
 
     written: Written | None
 
+    @property
+    def is_done(self) -> bool:
+        """Say whether there is an answer."""
+        return self.written is not None
+
     def get(self, timeout: float | None = None) -> Written:
         """Return the answer at once, or fail as one that never comes."""
         if self.written is None:
-            raise TimeoutError("not acknowledged")
+            raise NotAcknowledgedError
         return self.written
 
 
@@ -43,3 +58,75 @@ class FakeProducer:
     def flush(self, timeout: float | None = None) -> None:
         """Count that it was asked to wait."""
         self.flushed += 1
+
+
+@dataclass
+class FakeManager:
+    """The connections of an admin client, to brokers that lead partitions of one topic."""
+
+    leaders: dict[int, int]
+    """Partition -> broker; -1 for none."""
+    ends: dict[int, int]
+    """Partition -> its end, or the code of the error that its leader answers, negative."""
+    gone: set[int] = field(default_factory=set)
+    hanging: set[int] = field(default_factory=set)
+    unknown: set[int] = field(default_factory=set)
+    """Brokers that the client has not heard of."""
+    deaf: int = 0
+    """How many questions for the metadata reach a broker that hangs."""
+    asked: list[tuple[int, list[int]]] = field(default_factory=list)
+    """(broker, partitions) of each question for ends."""
+    owed: list[Future] = field(default_factory=list)
+    """Answers that hanging brokers owe."""
+    refreshed: int = 0
+
+    @property
+    def cluster(self) -> Any:
+        """What counts that it was told to look for brokers."""
+
+        def request_update() -> None:
+            self.refreshed += 1
+
+        return SimpleNamespace(request_update=request_update)
+
+    def run(self, asking: Callable[..., Any], *args: Any) -> Any:
+        """Return what a coroutine returns that has nothing to wait for."""
+        try:
+            asking(*args).send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise AssertionError("it waits for something")
+
+    async def wait_for(self, future: Future, timeout_ms: float) -> Any:
+        """Return the answer, or fail as one that does not come in time."""
+        if not future.is_done:
+            raise KafkaTimeoutError(f"nothing for {timeout_ms} ms")
+        return await future
+
+    def send(self, request: Any, broker: int | None = None) -> Future:
+        """Answer at once, never, or fail."""
+        if isinstance(request, MetadataRequest):
+            if self.deaf:
+                self.deaf -= 1
+                return Future()
+            return Future().success(SimpleNamespace(topics=[self._layout()]))
+        assert broker is not None
+        if broker in self.unknown:
+            raise UnknownBrokerIdError(broker)
+        wanted = [one.partition_index for topic in request.topics for one in topic.partitions]
+        self.asked.append((broker, wanted))
+        if broker in self.gone:
+            return Future().failure(KafkaConnectionError("refused"))
+        if broker in self.hanging:
+            self.owed.append(Future())
+            return self.owed[-1]
+        partitions = [self._end(n) for n in wanted]
+        return Future().success(SimpleNamespace(topics=[SimpleNamespace(partitions=partitions)]))
+
+    def _layout(self) -> Any:
+        led = [SimpleNamespace(partition_index=n, leader_id=leader) for n, leader in self.leaders.items()]
+        return SimpleNamespace(error_code=0, partitions=led)
+
+    def _end(self, partition: int) -> Any:
+        told = self.ends[partition]
+        return SimpleNamespace(partition_index=partition, offset=max(told, -1), error_code=max(-told, 0))

@@ -6,28 +6,25 @@ from typing import Any, cast
 import msgspec
 import pyarrow as pa
 import pytest
-from kafka.structs import TopicPartition
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from coordinator_model.observations import EventsClock
+from coordinator_model.ordering import END_UNKNOWN
 from streaming.clock import Clock, Skews, interval_s
 from streaming.cluster_job import Asking
 from streaming.decoding_events import decode_events
 from streaming.kafka_io import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
-from tests.unit.streaming.fakes import FakeProducer
+from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
 
 
 class FakeAdmin:
-    """Knows the ends of partitions and who leads them."""
+    """Knows the ends of partitions and who leads them: broker 1 the first, broker 2 the others."""
 
     def __init__(self, ends: list[int]) -> None:
-        self.ends = ends
-
-    def list_partition_offsets(self, wanted: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-        """Return the end of each partition."""
-        found = (type("End", (), {"offset": self.ends[one.partition]}) for one in wanted)
-        return dict(zip(wanted, found, strict=True))
+        leaders = {n: 1 if n == 0 else 2 for n in range(len(ends))}
+        self._manager = FakeManager(leaders, dict(enumerate(ends)))
 
     def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
         """Return topics of two partitions, led by brokers 10 and 11."""
@@ -71,6 +68,14 @@ def _clock(out: FakeProducer, progress: Progress, admin: FakeAdmin, **changes: A
     )
     clock._admin = cast("Any", admin)
     return clock
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the monotonic clock, to be set."""
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
 
 
 def _values(out: FakeProducer, topic: str) -> list[dict[str, Any]]:
@@ -120,11 +125,78 @@ def test_time_never_stands_still_or_goes_back(monkeypatch: pytest.MonkeyPatch) -
     assert [record["at_ms"] for record in _values(out, "control")] == [5_000, 5_001, 5_002]
 
 
-def test_a_record_that_is_not_acknowledged_fails_the_tick() -> None:
-    """Nobody may believe that a clock was written which was not."""
+def test_while_nothing_is_acknowledged_the_clock_goes_on(now_s: list[float]) -> None:
+    """A replica that is missed holds acknowledgements up; what happens meanwhile must be dated later."""
+    out = FakeProducer(failing=frozenset({"control", "events"}))
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    for _ in range(3):
+        clock.tick()
+        now_s[0] += 3
+    assert len(_values(out, "control")) == 3
+    assert not clock.await_tick(0)
+
+
+def test_a_partition_that_owes_an_acknowledgement_gets_no_further_copy() -> None:
+    """Lines of the brokers wait for the same partition, and copies must not come before them."""
+    out = FakeProducer(failing=frozenset({"events"}))
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    clock.tick()
+    clock.tick()
+    assert (len(_values(out, "control")), len(_values(out, "events"))) == (2, 2)
+    clock._unacknowledged.clear()
+    clock.tick()
+    assert len(_values(out, "events")) == 4
+
+
+def test_records_that_are_not_acknowledged_for_long_fail_the_tick(now_s: list[float]) -> None:
+    """Nobody may believe that a clock was written which was not; and no more are piled up."""
     out = FakeProducer(failing=frozenset({"control"}))
-    with pytest.raises(TimeoutError):
-        _clock(out, Progress("prod"), FakeAdmin([0, 0, 0])).tick()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    clock.tick()
+    now_s[0] += 21
+    with pytest.raises(KafkaTimeoutError, match="control-0"):
+        clock.tick()
+    assert (len(_values(out, "control")), clock.await_tick(0)) == (1, False)
+
+
+def test_late_acknowledgements_are_taken_and_tell_nothing_of_skew(
+    monkeypatch: pytest.MonkeyPatch, now_s: list[float]
+) -> None:
+    """When a broker stamped a record is known only if it answered at once."""
+    monkeypatch.setattr(time, "time", lambda: 5_000.0)
+    out = FakeProducer(failing=frozenset({"control", "events"}), appended_ms=9_000_000)
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
+    clock.tick()
+    for one in clock._unacknowledged:
+        one.future.written = Written(one.topic, one.partition, 9_000_000)
+    out.failing = frozenset()
+    out.appended_ms = -1
+    clock.tick()
+    assert clock.await_tick(0)
+    assert clock._skews.known() == {}
+
+
+def test_a_leader_that_is_gone_hides_no_other_partitions_end() -> None:
+    """Its own partitions' ends are unknown, and who looks for trouble is told which, until they are back."""
+    out, progress, admin = FakeProducer(), Progress("prod"), FakeAdmin([7, 8, 9])
+    clock = _clock(out, progress, admin)
+    admin._manager.gone = {1}
+    clock.tick()
+    assert "__consumer_offsets (0)" in progress.trouble
+    assert "broker 1" in progress.trouble
+    admin._manager.gone = set()
+    clock.tick()
+    assert [record["ends"] for record in _values(out, "control")] == [[END_UNKNOWN, 8, 9], [7, 8, 9]]
+    assert progress.trouble == ""
+
+
+def test_a_clock_without_a_single_end_is_none() -> None:
+    """A cluster that tells nothing is in trouble as a whole."""
+    out, admin = FakeProducer(), FakeAdmin([7, 8, 9])
+    admin._manager.gone = {1, 2}
+    with pytest.raises(KafkaError, match="no partition of __consumer_offsets"):
+        _clock(out, Progress("prod"), admin).tick()
+    assert out.sent == []
 
 
 def test_the_skew_of_a_leader_is_learnt_from_when_it_appends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,14 @@ def test_a_job_is_ready_when_every_shard_spoke_and_every_partition_was_read(prog
     assert (progress.is_ready, progress.behind) == (False, 1)
 
 
+def test_trouble_names_partitions_without_a_leader_beside_what_stops_the_query(progress: Progress) -> None:
+    """The query dies of a timeout; which partitions nobody leads is what a person has to know."""
+    progress.silent_partitions = "2 of the partitions"
+    assert progress.trouble == "2 of the partitions"
+    progress.query_error = "TimeoutException"
+    assert progress.trouble == "TimeoutException; 2 of the partitions"
+
+
 def test_before_the_first_batch_nothing_is_ready(progress: Progress) -> None:
     """An unknown position is not a reached one, even of empty topics."""
     assert not progress.is_ready

@@ -1,5 +1,9 @@
 """Runs the shard of the whole cluster: the same order of time, but one state and no groups."""
 
+from collections.abc import Iterator
+
+import msgspec
+
 from coordinator_model import observations as on
 from coordinator_model.cluster import ClusterState
 from coordinator_model.judging import Divergence, Judge, Judgement, Outputs
@@ -11,6 +15,9 @@ TICK_MS = 1_000
 
 GAP_MAX_MS = 3_600_000
 """Of a longer time without any news only the last hour is judged second by second."""
+
+SECONDS_MAX = 900
+"""Of what is read at once only the newest seconds are taken one by one: nobody looks further back."""
 
 
 class ClusterShard:
@@ -28,9 +35,8 @@ class ClusterShard:
         outputs = Outputs()
         order = self.header.order
         for floor_ms, heard in order.take(seen):
-            what = heard.what
-            newest = max(what.seconds, default=0) if isinstance(what, on.BrokerHeard) else 0
-            order.held.append(Held(max(floor_ms, order.now_ms, newest * 1000 + 1000), heard))
+            for at_ms, one in _second_by_second(heard):
+                order.held.append(Held(max(floor_ms, order.now_ms, at_ms), one))
         # Nothing is judged here before the first clock, so what was announced can wait for its time.
         order.held += order.announced
         order.announced.clear()
@@ -125,3 +131,16 @@ class ClusterShard:
         outputs.divergences.append(one)
         divergences = self.state.divergences
         divergences["internal_error"] = divergences.get("internal_error", 0) + 1
+
+
+def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
+    """Yield in which seconds a log spoke one by one, each with when it is over.
+
+    Of a minute that is read at once only the newest would count, and a log that never paused seem to have.
+    """
+    assert isinstance(heard.what, on.BrokerHeard)  # noqa: S101 - nothing else is taken out of the order
+    seconds = heard.what.seconds
+    for part in (seconds[:-SECONDS_MAX], *((second,) for second in seconds[-SECONDS_MAX:])):
+        if part:
+            what = msgspec.structs.replace(heard.what, seconds=part)
+            yield part[-1] * 1000 + 1000, msgspec.structs.replace(heard, what=what)

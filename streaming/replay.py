@@ -22,7 +22,7 @@ from coordinator_model import capture
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.judging import Judge
-from coordinator_model.observations import OffsetsCommitted, Seen, Source
+from coordinator_model.observations import CLUSTER_SHARD, Counted, OffsetsCommitted, Seen, Source
 from coordinator_model.records import observe
 from coordinator_model.wire import DecodeError
 from streaming.captured_ends import CapturedEnds
@@ -147,6 +147,9 @@ class _Feeding:
         )
         self._mirror.feed({shard_of(what.group, self._shard_count): [seen]})
         if isinstance(what, OffsetsCommitted):
+            if any(commit.offset is not None for commit in what.commits):
+                told = Counted(counts=(), committed=((row.partition, row.timestamp_ms),))
+                self._mirror.feed({CLUSTER_SHARD: [msgspec.structs.replace(seen, what=told)]})
             self._mirror.feed(self._ends.committed(what, row.timestamp_ms, self._offset))
 
 

@@ -152,7 +152,7 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
             continue
         if _is_off(state, broker):
             continue
-        if _goes_on(state, broker, watch.heard_ms, after_ms) and not _moved(state, watch.heard_ms - after_ms):
+        if _goes_on(state, memory, broker, after_ms) and not _moved(state, watch.heard_ms - after_ms):
             sentence = (
                 f"The request log of broker {broker} spoke regularly until {clock(watch.heard_ms)} and "
                 "has been "
@@ -167,18 +167,19 @@ def _is_off(state: ClusterState, broker: int) -> bool:
     return state.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
 
 
-def _goes_on(state: ClusterState, broker: int, heard_ms: int, after_ms: int) -> bool:
-    """Say whether the broker must have been asked since: commits go on where it coordinates.
+def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, after_ms: int) -> bool:
+    """Say whether the broker must have been asked since it was heard: commits go on where it coordinates.
 
     Other records prove no request: a coordinator writes them by itself when a session or an offset expires.
-    Who leads a partition that nobody has told of may be any broker.
+    A partition whose leader nobody has told may be anybody's, unless there is but one broker.
     """
+    anybody = broker if len(memory.watches) == 1 else -1
     committed = [
         at_ms
         for partition, at_ms in state.committed_ms.items()
-        if state.leaders.get(partition, (broker, -1))[0] == broker
+        if state.leaders.get(partition, (anybody, -1))[0] == broker
     ]
-    return max(committed, default=-1) >= heard_ms + after_ms // 2
+    return max(committed, default=-1) >= memory.watches[broker].heard_ms + after_ms // 2
 
 
 def _moved(state: ClusterState, since_ms: int) -> bool:

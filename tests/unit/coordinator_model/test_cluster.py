@@ -134,6 +134,35 @@ def test_contradictions_and_moves_are_news_for_the_rules() -> None:
     assert state.divergences == {"log_line_missing": 1}
 
 
+class Ear(ClusterJudge):
+    """Notes when the request log of broker 1 was heard last, as it is asked."""
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Say so."""
+        told = state.heard.get((1, int(Source.REQUEST_LOG)), -1)
+        return Judgement(memory=memory, alerts=[(now_ms, told)], due_ms=now_ms + 60_000)
+
+
+def test_a_log_that_is_read_late_is_heard_second_by_second() -> None:
+    """A minute that is read at once is no minute of silence and then one second."""
+    cluster = shard()
+    cluster.step([clock(10_400)], Ear(waits=True))
+    spoke = on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(11, 12, 14))
+    outputs = cluster.step([seen(14_500, spoke, Source.REQUEST_LOG), clock(16_500)], Ear(waits=True))
+
+    assert outputs.alerts == [
+        (10_400, -1),
+        (11_000, -1),
+        (12_000, 11_000),
+        (13_000, 12_000),
+        (14_000, 12_000),
+        (15_000, 14_000),
+        (16_000, 14_000),
+    ]
+
+
 def test_the_rules_are_asked_every_second_of_now() -> None:
     """While a rule waits for something, it is asked at each full second, at its exact time."""
     cluster = shard()

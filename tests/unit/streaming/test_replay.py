@@ -261,3 +261,28 @@ def test_every_group_of_a_topic_hears_of_its_end(tmp_path: Path) -> None:
 
     alerts = [one for one in happened if isinstance(one, Alert)]
     assert [(one.name, one.group) for one in alerts] == [("CommitsStopped", "late")]
+
+
+def heartbeat(second: int) -> str:
+    """Return a captured line of broker 1's request log."""
+    text = (
+        'Completed request:{"requestHeader":{"requestApiKeyName":"HEARTBEAT","clientId":"a"},'
+        f'"request":{{"groupId":"orders","generationId":1,"memberId":"{A}","groupInstanceId":null}},'
+        '"response":{"throttleTimeMs":0,"errorCode":0},"connection":"127.0.0.1:1-127.0.0.1:2-0-5"}'
+    )
+    at_ms = 1_700_000_000_000 + second * 1000
+    return json.dumps({"source": "log", "broker": 1, "timestamp_ms": at_ms, "text": text})
+
+
+@pytest.mark.parametrize(("commits_until_s", "names"), [(400, ["SourceSilent"]), (180, [])])
+def test_a_request_log_that_ends_is_lost_if_commits_go_on(
+    tmp_path: Path, commits_until_s: int, names: list[str]
+) -> None:
+    """Of the only broker; nobody is missed where nobody commits either."""
+    beats = [heartbeat(second) for second in range(0, 180, 3)]
+    commits = commits_and_ends(*[(second, second, second) for second in range(0, commits_until_s, 5)])
+    clock = json.dumps({"source": "clock", "timestamp_ms": 1_700_000_400_000})
+    rows = sorted([*beats, *commits, clock], key=lambda row: json.loads(row)["timestamp_ms"])
+    happened = run(write(tmp_path / "a.jsonl", rows))
+
+    assert [name for name, _ in told(happened) if name == "SourceSilent"] == names

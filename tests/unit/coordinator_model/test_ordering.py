@@ -273,6 +273,13 @@ def test_a_record_that_was_replicated_at_once_has_no_lag() -> None:
     assert lags([answer(900, 7), record, answer(1_050, 7), answer(1_500, 8)]) == [-1]
 
 
+def test_an_end_that_goes_back_says_nothing_of_replication() -> None:
+    """A leader that does not know that it is none any more tells an old end."""
+    record = seen(2_000, RECORD, Source.OFFSETS, offset=8)
+
+    assert lags([answer(1_200, 8), record], [answer(6_000, 7), answer(6_500, 9)]) == [-1]
+
+
 def test_an_end_that_nobody_was_asked_for_proves_no_lag() -> None:
     """A replay knows only what it has read so far."""
     record = seen(1_000, RECORD, Source.OFFSETS, offset=7)

@@ -194,7 +194,7 @@ MODES = ["full", "quiet", "requests"]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("session_ms", [6_000, 10_000, 45_000])
-@pytest.mark.parametrize("away_ms", [400, 6_000, 9_500])
+@pytest.mark.parametrize("away_ms", [6_000, 9_500])
 @pytest.mark.parametrize(("heir", "apart_ms"), [(1, 1_900), (2, 80), (2, 1_900)])
 def test_members_that_wait_for_a_new_coordinator_are_not_silent(
     mode: str, session_ms: int, away_ms: int, apart_ms: int, heir: int

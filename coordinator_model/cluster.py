@@ -58,6 +58,8 @@ class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     moved_ms: int
     came_from: int
     went_to: int
+    told_ms: int = -1
+    """When its shard told of it: not all do so in the same batch."""
 
 
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
@@ -173,9 +175,10 @@ def _moved(state: ClusterState, seen: on.Seen) -> bool:
 def _upset(state: ClusterState, seen: on.Seen) -> bool:
     what = seen.what
     assert isinstance(what, on.GroupUpset)  # noqa: S101 - the table's type
-    one = Upset(**{name: getattr(what, name) for name in Upset.__struct_fields__})
+    told = {name: getattr(what, name) for name in on.GroupUpset.__struct_fields__}
+    one = Upset(**told, told_ms=seen.at_ms)
     # A batch that is repeated after a crash tells it again.
-    if one not in state.upsets:
+    if not any(msgspec.structs.replace(known, told_ms=one.told_ms) == one for known in state.upsets):
         state.upsets = [*state.upsets, one][-UPSETS_MAX:]
     return True
 

@@ -21,7 +21,7 @@ NAME = "CoordinatorMoved"
 SAME_MOVE_MS = 60_000
 """Moves no further apart are one."""
 SETTLED_MS = 5_000
-"""It is told when no further group has rebalanced for so long: all of them at once, not one by one."""
+"""It is told when no further group has rebalanced, or been heard of, for so long: all at once."""
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
@@ -38,8 +38,9 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
         return Verdict(closing=Closing(ends_at_ms=ends_at_ms, summary=summary))
     if len(_groups(worst)) < rule.affected:
         return Verdict(due_ms=ends_at_ms) if opened is not None else NOTHING
-    if opened is None and now_ms < newest_ms + SETTLED_MS:
-        return Verdict(due_ms=newest_ms + SETTLED_MS)
+    settled_ms = max(max(one.rebalanced_ms, one.told_ms) for one in worst) + SETTLED_MS
+    if opened is None and now_ms < settled_ms:
+        return Verdict(due_ms=settled_ms)
     return Verdict(finding=_finding(worst, thresholds), due_ms=ends_at_ms)
 
 

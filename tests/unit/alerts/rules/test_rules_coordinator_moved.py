@@ -219,6 +219,18 @@ def judged(state: ClusterState, now_ms: int, memory: bytes | None = None, rules:
     return list(judge.judge_cluster(cluster="eu", state=state, memory=memory, now_ms=T0 + now_ms).alerts)
 
 
+def test_who_is_told_late_is_waited_for() -> None:
+    """Shards tell of their groups in different batches: one number is told, not one after the other."""
+    told_ms = [2_000, 2_100, 3_000, 6_500]
+    state = ClusterState(
+        upsets=[msgspec.structs.replace(upset(n), told_ms=T0 + at_ms) for n, at_ms in enumerate(told_ms)]
+    )
+
+    assert judged(state, 11_400) == []
+    (alert,) = judged(state, 11_500)
+    assert "4 groups rebalanced" in alert.summary
+
+
 def test_moves_far_apart_are_not_added_up() -> None:
     """Two groups now and two groups five minutes later are no wave."""
     state = ClusterState(upsets=[upset(1), upset(2), upset(3, 5 * MINUTE), upset(4, 5 * MINUTE)])
@@ -238,11 +250,11 @@ def test_the_threshold_is_configured_and_the_rule_can_be_switched_off() -> None:
 def test_a_repeated_batch_counts_nothing_twice() -> None:
     """After a crash the same is told again."""
     state, seen = ClusterState(), []
-    for _ in range(2):
-        fields = msgspec.structs.asdict(upset(1))
+    for number in range(2):
+        fields = {name: getattr(upset(1), name) for name in GroupUpset.__struct_fields__}
         seen.append(
             Seen(
-                at_ms=T0,
+                at_ms=T0 + number,
                 source=Source.CONTROL,
                 partition=0,
                 offset=0,
@@ -255,5 +267,5 @@ def test_a_repeated_batch_counts_nothing_twice() -> None:
         )
     assert all(state.apply(one) for one in seen)
 
-    assert state.upsets == [upset(1)]
+    assert state.upsets == [msgspec.structs.replace(upset(1), told_ms=T0)]
     assert CLUSTER_SHARD == -1

@@ -3,7 +3,8 @@
 ``python -m tests.live.faults --mode quiet`` plays the faults, then what is no fault at all, on one
 cluster, and compares the alerts: each expected one with its culprits, and no other.  ``--parts`` plays
 some of it: faults, peace, progress (also two faults in one group), odd (groups that are odd and well),
-and with three brokers moves.  All alerts in full are in ``alerts.json`` of the folder.
+and of coordinators, with three brokers, restart, failure and moves.  All alerts in full are in
+``alerts.json`` of the folder.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.versions import RELEASES
 from tests.live.conformance import say
 from tests.live.faults_in_pairs import PAIRS
-from tests.live.faults_of_progress import MOVES, ODD, PROGRESS, TOPICS, always, rates
+from tests.live.faults_of_moves import FAILURE, MOVES, OFFSETS_PARTITIONS, RESTART
+from tests.live.faults_of_progress import ODD, PROGRESS, TOPICS, always, rates
 from tests.live.faults_of_progress import RULES as RULES_OF_PROGRESS
 from tests.live.members import Member
 from tests.live.readers import Writer
@@ -268,9 +270,12 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "peace": PEACE,
     "progress": (*PROGRESS, *PAIRS),
     "odd": ODD,
+    "restart": RESTART,
+    "failure": FAILURE,
     "moves": MOVES,
 }
 """Those of one part are played side by side, one part after the other."""
+OF_THREE_BROKERS = frozenset({"restart", "failure", "moves"})
 
 
 # --- judging ------------------------------------------------------------------------------------------
@@ -294,6 +299,10 @@ def mistakes(case: Case, alerts: list[dict[str, Any]], mode: str) -> list[str]:
             wrong.append(f"{case.name}: {name} is too much: {summaries}")
         elif wanted is not None and culprits != wanted:
             wrong.append(f"{case.name}: {name} blames {culprits}, not {wanted}")
+    last = {one["name"]: one["summary"] for one in ours if one["status"] == "firing"}
+    for name, pattern in case.summaries.items():
+        if name in last and not re.fullmatch(pattern, last[name]):
+            wrong.append(f"{case.name}: {name} says {last[name]!r}, not {pattern!r}")
     return wrong
 
 
@@ -321,13 +330,13 @@ def main(arguments: list[str] | None = None) -> int:
     wanted = [
         [case for case in CASES[part] if re.fullmatch(options.only, case.name)]
         for part in options.parts or CASES
-        if part != "moves" or options.brokers == 3
+        if part not in OF_THREE_BROKERS or options.brokers == 3
     ]
     cluster = EmbeddedKafka(
         folder / "kafka",
         brokers=options.brokers,
         version=options.version,
-        offsets_partitions=8,
+        offsets_partitions=OFFSETS_PARTITIONS,
         rebalance_delay_ms=1000,
         request_log=options.mode != "quiet",
         coordinator_log=options.mode != "requests",

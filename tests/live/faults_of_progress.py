@@ -184,27 +184,6 @@ def _shares_with_manual(scene: Scene, group: str) -> Play:
     yield 60.0
 
 
-def _broker_restarts(scene: Scene, group: str) -> Play:
-    """Six groups see their coordinators go and come back; of three brokers one is restarted."""
-    groups = [f"{group}-{number}" for number in range(6)]
-    readers = [scene.reader(one) for one in groups]
-    for one in groups:
-        yield scene.is_stable(one, 1)
-    yield lambda: all(reader.commits >= COMMITS for reader in readers)
-    scene.kafka.stop_broker(2)
-    yield 10.0
-    scene.kafka.start_broker(2)
-    for reader in readers:
-        reader.commits = 0
-    yield lambda: all(reader.commits >= COMMITS for reader in readers)
-    yield 20.0
-
-
-def _stays(_scene: Scene, _group: str) -> Play:
-    """Play nothing: the broker's restart is enough."""
-    yield 0.0
-
-
 PROGRESS = (
     Case("lags", _falls_behind, always(LagGrowing={"lags-0"})),
     Case("stops", _turns("silent", "CommitsStopped"), always(CommitsStopped={"stops-0"})),
@@ -231,8 +210,3 @@ ODD = (
     Case("transactions", _transactions, _NOTHING),
     Case("slow-start", _slow_start, _NOTHING),
 )
-MOVES = (
-    Case("", _broker_restarts, _NOTHING, frozenset({"CoordinatorMoved"})),
-    *(Case(f"-{number}", _stays, _NOTHING) for number in range(6)),
-)
-"""Only groups that had to rebalance are told, with one alert; each of them says nothing."""

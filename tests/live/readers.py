@@ -41,6 +41,8 @@ class Reader:
             config: more of librdkafka's, with "_" for ".".
         """
         self.commits = 0
+        self.is_hanging = False
+        """It has met the record that takes so long, and does not poll."""
         self.mode = mode
         self._bootstrap, self._group, self._client_id, self._topics = bootstrap, group, client_id, topics
         self._every_s, self._rate, self._first_s = every_s, rate, first_s
@@ -116,6 +118,7 @@ class Reader:
 
     def _work_s(self) -> float:
         first, self._first_s = self._first_s, 0.0
+        self.is_hanging = first > 0
         return first or (1.0 / self._rate if self._rate else 0.0)
 
     def _commit(self, consumer: Consumer, where: list[TopicPartition]) -> None:

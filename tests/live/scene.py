@@ -73,6 +73,12 @@ class Scene:
         wanted = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", dict.fromkeys(loggers, level))
         self.admin.alter_configs([wanted], raise_on_unknown=False)
 
+    def led_by(self, broker: int) -> set[int]:
+        """Return the partitions of the offsets topic that a broker leads, as the job has learnt."""
+        answer = self.job.get("/api/v1/clusters")
+        told = {} if answer is None else answer.json()["clusters"][0]["offsets_leaders"]
+        return {int(partition) for partition, leader in told.items() if leader == broker}
+
     def is_stable(self, group: str, members: int) -> Callable[[], bool]:
         """Return whether the broker says that a group is Stable with so many members."""
         return lambda: self._described(group) == ("Stable", members)
@@ -116,6 +122,8 @@ class Case:
     """Of the mode."""
     tolerated: frozenset[str] = frozenset()
     """Alerts that are true as well, and may be seen."""
+    summaries: Mapping[str, str] = field(default_factory=dict)
+    """Alert name -> pattern of its summary in the end, for what culprits do not tell."""
 
 
 # --- playing ------------------------------------------------------------------------------------------

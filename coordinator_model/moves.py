@@ -5,7 +5,8 @@ does is a rebalance that was lost with its coordinator, members that it does not
 clients that were without one for longer than their session.
 """
 
-from coordinator_model.group import CauseKind, Transition
+from coordinator_model.group import CauseKind, Departure, Group, Member, Transition
+from coordinator_model.members import client_id_in
 from coordinator_model.observations import GroupUpset
 from coordinator_model.snapshot import Moved
 from coordinator_model.states import GroupState
@@ -14,8 +15,6 @@ UPSET_MS = 60_000
 """So long after the new coordinator has taken over a rebalance may go back to the move."""
 
 _OTHER = {
-    # Who is not known any more joined in a rebalance that was lost, which tells by itself; the rest are new.
-    CauseKind.MEMBER_JOINED,
     CauseKind.MEMBER_LEFT,
     CauseKind.POLL_TIMEOUT,
     CauseKind.SUBSCRIPTION_CHANGED,
@@ -28,14 +27,27 @@ _OTHER = {
 _FRESH = {GroupState.EMPTY, GroupState.DEAD}
 
 
-def is_upset(transition: Transition, moved: Moved) -> bool:
-    """Say whether a group's transition goes back to the shard's move."""
+def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
+    """Say whether a group's transition goes back to the shard's move; ``group`` as it stands after it."""
     if transition.group_type != "classic" or not 0 <= transition.at_ms - moved.at_ms <= UPSET_MS:
         return False
     if transition.cause.kind is CauseKind.COORDINATOR_MOVED:
         return True
     begins = transition.to_state is GroupState.PREPARING_REBALANCE and transition.from_state not in _FRESH
+    if begins and transition.cause.kind is CauseKind.MEMBER_JOINED:
+        return any(comes_again(transition.cause.client_id, one, moved) for one in group.members.values())
     return begins and transition.cause.kind not in _OTHER
+
+
+def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> bool:
+    """Say whether a client that joins after the move may be one that is, or was, a member from before it.
+
+    librdkafka ends its session itself when no coordinator answers for so long, and joins as a new member;
+    the former one stays until the new coordinator, which never heard of it, has waited its session for it.
+    """
+    is_from_before = max(former.joined_at_ms, former.last_heartbeat_ms) < moved.at_ms
+    name = former.client_id or client_id_in(former.member_id)
+    return is_from_before and bool(client_id) and name == client_id
 
 
 def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:

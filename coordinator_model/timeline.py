@@ -374,8 +374,9 @@ class Timeline:
         group = live.group.group
         for transition in step.transitions:
             self.transitions.append((at_ms, transition))
-            if self.header.moved is not None and moves.is_upset(transition, self.header.moved):
-                self.outputs.upset.append(moves.upset(transition, self.header.shard, self.header.moved))
+            moved = self.header.moved
+            if moved is not None and moves.is_upset(live.group, transition, moved):
+                self.outputs.upset.append(moves.upset(transition, self.header.shard, moved))
         for kind in step.divergences:
             self.diverge(kind, group, self._broker(live), at_ms)
         if step.contradicted:

@@ -48,10 +48,12 @@ class EventRule:
         cost: str,
         advice: str,
         behind: Behind = _nothing,
+        is_told: Callable[[Situation, Departure], bool] = lambda _, __: True,
     ) -> None:
         """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …".
 
-        ``behind`` tells what several occurrences have in common, or what is learned after one.
+        ``behind`` tells what several occurrences have in common, or what is learned after one; ``is_told``
+        says of a departure whether it counts at all.
         """
         self.name = name
         self._how = how
@@ -62,10 +64,12 @@ class EventRule:
         self._cost = cost
         self._advice = advice
         self._behind = behind
+        self._is_told = is_told
 
     def evaluate(self, situation: Situation) -> Verdict:
         """Return what is to be said of the group now."""
-        news = [departure for departure in situation.step.departures if departure.how is self._how]
+        gone = [departure for departure in situation.step.departures if departure.how is self._how]
+        news = [departure for departure in gone if self._is_told(situation, departure)]
         memory = situation.memory.events.get(self.name)
         opened = situation.opened(self.name)
         if not news and memory is None and opened is None:

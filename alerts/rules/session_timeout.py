@@ -5,8 +5,13 @@ from alerts.rules.events import EventRule
 from alerts.rules.situation import EventMemory, Situation, Verdict
 from alerts.wording import span, who_is
 from coordinator_model.group import Basis, CauseKind, Departure
+from coordinator_model.members import client_id_in
+from coordinator_model.moves import UPSET_MS, comes_again
 
 NAME = "SessionTimeout"
+
+_LOADED_MS = 2_000
+"""A coordinator that takes over has loaded its groups, and begun their sessions, within this time."""
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
@@ -39,6 +44,34 @@ def _behind(situation: Situation, memory: EventMemory) -> tuple[str, str]:
     return "", ""
 
 
+def _is_told(situation: Situation, departure: Departure) -> bool:
+    """Say whether the member is lost: not if it was left behind by a client that is back under another id.
+
+    That is what a coordinator's move does to some clients (``coordinator_model/moves.py``), to all groups at
+    once, and CoordinatorMoved tells it once.  Each that is back stands for one that was left behind.
+    """
+    group, moved = situation.group, situation.evidence.moved
+    client_id = departure.client_id or client_id_in(departure.member_id)
+    if moved is None or not comes_again(client_id, departure, moved):
+        return True
+    # Who was heard is known not to have been since; else only the coordinator's first wait tells it.
+    slack_ms = UPSET_MS if departure.last_heartbeat_ms >= 0 else _LOADED_MS
+    if not 0 <= departure.at_ms - moved.at_ms <= departure.session_timeout_ms + slack_ms:
+        return True
+    left = [
+        one
+        for one in group.departures
+        if one.how is CauseKind.SESSION_TIMEOUT and comes_again(client_id, one, moved)
+        if moved.at_ms <= one.at_ms <= departure.at_ms
+    ]
+    back = [
+        one
+        for one in group.members.values()
+        if one.joined_at_ms >= moved.at_ms and (one.client_id or client_id_in(one.member_id)) == client_id
+    ]
+    return len(left) > len(back)
+
+
 _RULE = EventRule(
     name=NAME,
     how=CauseKind.SESSION_TIMEOUT,
@@ -47,6 +80,7 @@ _RULE = EventRule(
     happened="had their session time out",
     noun="session timeout",
     behind=_behind,
+    is_told=_is_told,
     cost="Its partitions stood still while it was silent, and then the whole group rebalanced.",
     advice=(
         "See whether the process lives: crash, OOM kill or eviction first, then GC pauses, CPU "

@@ -19,11 +19,12 @@ from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 
 T0 = 1_700_000_000_000
 SHARDS = 2
-GROUPS = [f"g{number}" for number in range(4)]
+GROUPS = [f"g{number}" for number in range(6)]
 FAILS_MS = 140_000
 RETURNS_MS = 260_000
 END_MS = 300_000
 MEMBERS = 3
+UUID = "-5f1d7bd2-0000-4000-8000-000000000001"
 
 
 @dataclass
@@ -44,6 +45,10 @@ class Failover:
     """Members that never come back."""
     wakes_ms: int = 0
     """When broker 1, which was only frozen, goes on as if it coordinated; 0: it was not."""
+    left_behind: frozenset[str] = frozenset()
+    """Of these members a former self is left behind: they join broker 2 as new ones."""
+    ends_ms: int = 0
+    """So much later than that of the others ends the session of g1-0's former self."""
     alerts: list[Alert] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
 
@@ -75,7 +80,7 @@ class Failover:
             yield from self._led(shard, 1_000, 1 + shard, 0)
         for group in GROUPS:
             shard = shard_of(group, SHARDS)
-            yield shard, self._seen(2_000, Source.OFFSETS, -1, self._record(group))
+            yield shard, self._seen(2_000, Source.OFFSETS, -1, self._record(group, 1, _ids(group)))
             for number in range(MEMBERS):
                 yield from self._beats(group, shard, number)
         yield from self._taken(FAILS_MS + self.away_ms - 100, self.heir, 1)
@@ -85,8 +90,31 @@ class Failover:
             yield from self._heard(1, FAILS_MS + self.away_ms if self.heir == 1 else RETURNS_MS, END_MS)
             yield from self._heard(2, 3_000, END_MS)
 
+        for group in sorted({name.split("-")[0] for name in self.left_behind}):
+            yield from self._joins_anew(group, FAILS_MS + self.away_ms)
         if self.wakes_ms and self.mode != "requests":
             yield from self._raves()
+
+    def _joins_anew(self, group: str, at_ms: int) -> Iterator[tuple[int, Seen]]:
+        """Yield the lines of members that join under new ids, and of the sessions of those they were."""
+
+        def line(after_ms: int, what: on.AnyObservation) -> tuple[int, Seen]:
+            return 0, self._seen(at_ms + after_ms, Source.COORDINATOR_LOG, 2, what)
+
+        again = sorted(name for name in self.left_behind if name.startswith(f"{group}-"))
+        gone = sorted({*again, *(name for name in self.lost if name.startswith(f"{group}-"))})
+        reason = on.Reason(kind="member_joined", text="", member_ids=(again[0] + UUID,))
+        yield line(20, on.MemberJoined(group=group, member_id=again[0] + UUID))
+        yield line(21, on.RebalanceStarted(group=group, generation=1, reason=reason))
+        for name in again[1:]:
+            yield line(500, on.MemberJoined(group=group, member_id=name + UUID))
+        for name in gone:
+            later_ms = self.ends_ms if name == "g1-0" else 0
+            yield line(self.session_ms + later_ms, on.MemberFailed(group=group, member_id=name))
+        ended = on.JoinPhaseEnded(group=group, generation=2, member_count=len(again))
+        yield line(self.session_ms + self.ends_ms + 5, ended)
+        stable = self._record(group, 2, tuple(name + UUID for name in again))
+        yield 0, self._seen(at_ms + self.session_ms + self.ends_ms + 20, Source.OFFSETS, -1, stable)
 
     def _raves(self) -> Iterator[tuple[int, Seen]]:
         """Yield what a coordinator says that finds every session over before it learns that it is none."""
@@ -127,7 +155,7 @@ class Failover:
         name = f"{group}-{number}"
         later_ms, beat_ms = number * self.apart_ms, min(3_000, self.session_ms // 4)
         times = [*range(4_000 + 700 * number, FAILS_MS if shard == 0 else END_MS, beat_ms)]
-        if shard == 0 and name not in self.lost:
+        if shard == 0 and name not in self.lost | self.left_behind:
             times += range(FAILS_MS + self.away_ms + later_ms, RETURNS_MS - 500, beat_ms)
             times += range(RETURNS_MS + later_ms, END_MS, beat_ms)
         for at_ms in times:
@@ -145,26 +173,26 @@ class Failover:
             counted = on.Counted(counts=(("offsets", "OffsetCommit", 1),), committed=((shard, T0 + at_ms),))
             yield CLUSTER_SHARD, self._seen(at_ms, Source.OFFSETS, -1, counted)
 
-    def _record(self, group: str) -> on.GroupRecorded:
+    def _record(self, group: str, generation: int, member_ids: tuple[str, ...]) -> on.GroupRecorded:
         members = tuple(
             on.MemberRecord(
-                member_id=f"{group}-{number}",
-                client_id=f"{group}-{number}",
+                member_id=member_id,
+                client_id=member_id.removesuffix(UUID),
                 client_host="/h",
                 session_timeout_ms=self.session_ms,
                 rebalance_timeout_ms=300_000,
                 topics=("t",),
                 assigned={"t": (number,)},
             )
-            for number in range(MEMBERS)
+            for number, member_id in enumerate(member_ids)
         )
         return on.GroupRecorded(
             group=group,
-            generation=1,
+            generation=generation,
             protocol_type="consumer",
             protocol="range",
-            leader_id=f"{group}-0",
-            state_since_ms=T0 + 1_900,
+            leader_id=member_ids[0],
+            state_since_ms=-1,
             members=members,
         )
 
@@ -180,6 +208,10 @@ class Failover:
             backlog=False,
             what=what,
         )
+
+
+def _ids(group: str) -> tuple[str, ...]:
+    return tuple(f"{group}-{number}" for number in range(MEMBERS))
 
 
 def _numbered(told: list[tuple[int, Seen]]) -> list[tuple[int, Seen]]:
@@ -228,3 +260,33 @@ def test_a_broker_that_wakes_up_is_not_believed(mode: str, wakes_ms: int) -> Non
 
     assert failover.play() == set()
     assert {one.at_ms for one in failover.transitions if one.at_ms > T0 + 2_000} == set()
+
+
+def _all_of(*groups: str) -> frozenset[str]:
+    return frozenset(name for group in groups for name in _ids(group))
+
+
+@pytest.mark.parametrize("mode", ["full", "quiet"])
+def test_clients_that_join_anew_are_one_alert_about_the_move(mode: str) -> None:
+    """As those of librdkafka do that found no coordinator for a session: what they were times out."""
+    failover = Failover(mode, left_behind=_all_of("g1", "g3", "g5"))
+
+    assert failover.play() == {("", "CoordinatorMoved")}
+    assert "3 groups rebalanced" in failover.alerts[-1].summary
+
+
+@pytest.mark.parametrize("mode", ["full", "quiet"])
+def test_who_does_not_join_anew_is_lost(mode: str) -> None:
+    """One of three that were left behind did die with its broker."""
+    failover = Failover(mode, left_behind=_all_of("g1", "g3", "g5") - {"g1-1"}, lost=frozenset({"g1-1"}))
+
+    assert failover.play() == {("", "CoordinatorMoved"), ("g1", "SessionTimeout")}
+    assert {one.client_id for alert in failover.alerts for one in alert.culprits} == {"g1-1"}
+
+
+def test_who_was_there_after_the_move_is_lost() -> None:
+    """It crashed a moment later and was started again: the coordinator waited for it for longer."""
+    failover = Failover("quiet", left_behind=_all_of("g1", "g3", "g5"), ends_ms=3_000)
+
+    assert failover.play() == {("", "CoordinatorMoved"), ("g1", "SessionTimeout")}
+    assert {one.client_id for alert in failover.alerts for one in alert.culprits} == {"g1-0"}

@@ -83,13 +83,19 @@ _SHAPES = (
 def logged(lines: list[str], until_ms: int = 2**62) -> list[tuple[str, str, int, str]]:
     """Return (group, state, generation, reason) for each transition line of a server.log, in order.
 
-    An assignment that the coordinator gave up storing made nothing Stable, and is left out.
+    An assignment that the coordinator gave up storing made nothing Stable, and is left out.  So was one that
+    was not replicated yet when a member joined, which begins the next rebalance: ``UNSEEN`` is its reason.
     """
     found: list[tuple[str, str, int, str]] = []
     for line in lines:
         match = _LINE.match(line)
         if not match or _at_ms(match["at"]) > until_ms:
             continue
+        joined = _JOINED_BEFORE_STABLE.search(match["text"])
+        if joined:
+            newest = next((one for one in reversed(found) if one[0] == joined["g"]), None)
+            if newest is not None and newest[1] == "Stable":
+                found[found.index(newest)] = (*newest[:3], UNSEEN)
         for state, shape in _SHAPES:
             hit = shape.search(match["text"])
             if hit:
@@ -103,6 +109,9 @@ def logged(lines: list[str], until_ms: int = 2**62) -> list[tuple[str, str, int,
 
 
 _GIVEN_UP = "when storing group assignment"
+UNSEEN = "was not replicated in time"
+"""Of a Stable that never was, and that may be told for some milliseconds: no clock came between."""
+_JOINED_BEFORE_STABLE = re.compile(rf"joins {_GROUP} in CompletingRebalance state\. Adding to the group now")
 
 
 def _at_ms(text: str) -> int:
@@ -125,7 +134,8 @@ def missing_and_extra(
     theirs: dict[tuple[str, str, int], int] = defaultdict(int)
     for group, state, generation, _ in expected:
         theirs[(group, state, generation)] += 1
-    missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0))]
+    unseen = {one[:3] for one in expected if one[3] == UNSEEN}
+    missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0)) if key not in unseen]
     extra = [key for key, n in list(ours.items()) for _ in range(max(n - theirs[key], 0))]
     return missing, extra
 

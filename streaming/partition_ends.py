@@ -101,7 +101,7 @@ class LeadersAsked:
             if isinstance(future, Future):
                 try:
                     answers[broker] = await self._wait(future, until_s - time.monotonic())
-                except KafkaError as error:
+                except (KafkaError, OSError) as error:
                     answers[broker] = type(error).__name__
         return answers
 

@@ -94,6 +94,8 @@ class Track(msgspec.Struct, array_like=True):
     """Since when no commit has reached the end known then; -1: one has, or nobody knows."""
     growth: Growth | None = None
     rewind: Rewind | None = None
+    fresh: bool = False
+    """From its first commit until one has reached the end that was known: all of it had been waiting."""
 
 
 class Habit(msgspec.Struct, array_like=True):
@@ -183,13 +185,15 @@ def committed(
         track.moved = at
     if before is not None:
         _measure(tracks, track, (offset, at), before, steady)
+    else:
+        track.fresh = True
     track.commits = min(WINDOW, track.commits + 1)
     if before is None or offset == before[0]:
         return False
     track.moved, track.repeats = at, 0
     if 0 <= track.end <= offset:
         # It reached the end that was known; whether it reached today's, the next one tells (growth).
-        track.behind = UNKNOWN
+        track.behind, track.fresh = UNKNOWN, False
     if offset > before[0]:
         return _make_good(track, offset)
     track.growth = None
@@ -267,7 +271,7 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
     if track.rewind is not None:
         _confirm(track, track.rewind)
     if commit[0] >= end:
-        track.behind, track.repeats, track.growth = UNKNOWN, 0, None
+        track.behind, track.repeats, track.growth, track.fresh = UNKNOWN, 0, None, False
         return
     if track.behind < 0:
         track.behind = at
@@ -279,6 +283,7 @@ def _begin_anew(track: Track) -> None:
     track.commits = track.span = track.records = track.repeats = 0
     track.moved = track.end = track.told = track.grown = track.behind = UNKNOWN
     track.growth = track.rewind = None
+    track.fresh = False
 
 
 def _confirm(track: Track, rewind: Rewind) -> None:

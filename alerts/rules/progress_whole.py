@@ -28,7 +28,7 @@ def out_of_turn(
     """Return those partitions at rest whose owner is not simply busy with others.
 
     It is busy if it got on with another one just now, within ``within_ms``, and has been behind there for as
-    long as these rest; nobody waits longer than ``TURN_MAX_MS``.
+    long as these rest, or has never read it to its end; nobody waits longer than ``TURN_MAX_MS``.
     """
     if not at_rest:
         return []
@@ -41,7 +41,8 @@ def out_of_turn(
         if (part.topic, part.partition) in resting or track.behind < 0 or part.lag == 0 or not is_new:
             continue
         whose = owner.get((part.topic, part.partition), "")
-        busy[whose] = min(busy.get(whose, track.behind), track.behind)
+        since = 0 if track.fresh else track.behind
+        busy[whose] = min(busy.get(whose, since), since)
     return [part for part in at_rest if not _is_in_turn(part, busy, owner, scene.now)]
 
 

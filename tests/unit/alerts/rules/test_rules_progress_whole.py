@@ -24,10 +24,14 @@ WRITTEN = 10
 class Reading:
     """Members that read the partitions of "t" in turns, and commit each second."""
 
-    def __init__(self, stage: "Stage", *, members: int = 1, behind: int = 0, every: bool = True) -> None:
+    def __init__(
+        self, stage: "Stage", *, members: int = 1, behind: int = 0, every: bool = True, anew: bool = False
+    ) -> None:
         self.stage = stage
         self.every = every
         """Commits name every partition, as Java's do; else only those that were read, as librdkafka's."""
+        self.unread = set(range(PARTS)) if anew else set()
+        """Partitions that nobody has read yet, so that no commit names them."""
         self.seconds = 0
         self.ends = [behind + 1_000] * PARTS
         self.at = [1_000] * PARTS
@@ -72,7 +76,9 @@ class Reading:
         return False
 
     def _commit(self, one: int, taken: int) -> None:
-        if taken or self.every:
+        if taken:
+            self.unread.discard(one)
+        if taken or (self.every and one not in self.unread):
             commit = on.Commit("t", one, self.at[one], T0 + self.stage.now_ms)
             self.stage.see(on.OffsetsCommitted(group="orders", commits=(commit,)), Source.OFFSETS)
 
@@ -120,6 +126,18 @@ def test_a_backlog_read_partition_by_partition_is_no_stall(new_stage: "NewStage"
     reading.go_on(900, rate=100, batch=10_000)
 
     assert stage.alerts == []
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_new_group_that_reads_its_first_partitions_one_by_one_is_no_stall(
+    new_stage: "NewStage", every: bool
+) -> None:
+    """What it turns to had been waiting for as long as what it leaves, though nobody had heard of it."""
+    stage = new_stage()
+    reading = Reading(stage, behind=5_000, every=every, anew=True)
+    reading.go_on(800, rate=5, batch=1_000)
+
+    assert not stage.names() & {STOPPED, STALLED}
 
 
 def test_who_keeps_up_in_turns_says_nothing(new_stage: "NewStage") -> None:

@@ -29,9 +29,9 @@ class Pattern(StrEnum):
     SLOW = "slow processing"
     HANGING = "members that hang after joining"
     DEPLOY = "deployment"
-    """Many members go and come, each once."""
+    """Many members go and come, each once, or the place of each is taken at once."""
     AUTOSCALER = "autoscaler"
-    """Membership goes up and down, and up again."""
+    """Membership goes up and down, and up again, and stays there for a while each time."""
     SUBSCRIPTION = "subscription changes"
     PARTITIONS = "partition changes"
     LEADER = "leader that keeps joining"
@@ -54,6 +54,8 @@ DIRECT = {
 }
 """Causes that are a pattern by themselves."""
 
+_MOVES = frozenset({CauseKind.MEMBER_JOINED, CauseKind.MEMBER_LEFT})
+
 _WEIGHTS = {CauseKind.MEMBER_JOINED: 0.5, CauseKind.UNKNOWN: 0.001}
 """An arrival after a timeout is the echo of that timeout, so arrivals weigh half.  A cause that nobody
 has told may still be learned, and helps nobody beside one that is known."""
@@ -63,6 +65,9 @@ _KEEP_SHARE = 0.67
 
 _ONE_SHARE = 0.67
 """Of several that come and go, one with this share of it is the story."""
+
+_RESTART_MS = 60_000
+"""Whose place is taken so soon was restarted: autoscalers wait for minutes between two steps."""
 
 _IN_TURN_MS = 5_000
 """Losses further apart than this come one after the other; one cause that hits all is faster."""
@@ -126,7 +131,7 @@ def diagnose(
         memory: the history they are from.
         counted: the rebalances that nothing explains, at least one, oldest first.
         hosts: where the group's members are now.
-        clients: client ids of those members that were there before the first of ``counted``.
+        clients: client ids of members that were there before the first of ``counted``, or that several have.
         before: the pattern told so far, "" if none was.
     """
     labels = _Labels(memory, counted, hosts, clients).of_triggers()
@@ -296,27 +301,35 @@ class _Labels:
         if len(visitors) < 2:
             return Pattern.DEPLOY
         names = {self._memory.actors[index].client_id for index in visitors}
+        if self._is_scaled():
+            return Pattern.AUTOSCALER
         # One client id that comes from ever new hosts, one at a time, is a service that is started anew.
         is_one = len(names) == 1 and "" not in names and not names & self._settled
-        return Pattern.CRASH_LOOP if is_one and not self._is_scaled() else Pattern.AUTOSCALER
+        if is_one:
+            return Pattern.CRASH_LOOP
+        return Pattern.DEPLOY if self._are_restarts() else Pattern.AUTOSCALER
+
+    def _are_restarts(self) -> bool:
+        """Say whether most of those who went had their places taken at once, or in the same rebalance."""
+        moves = [t for t in self._memory.triggers if t.kind in _MOVES]
+        gone = taken = 0
+        for before, one, after in zip([None, *moves], moves, [*moves[1:], None], strict=False):
+            if one.kind is not CauseKind.MEMBER_LEFT:
+                continue
+            gone += 1
+            in_one = before is not None and 0 < before.size <= one.size
+            soon = after is not None and after.kind is CauseKind.MEMBER_JOINED
+            taken += in_one or (soon and after is not None and after.at_ms - one.at_ms <= _RESTART_MS)
+        return 2 * taken >= gone > 0
 
     def _loops(self, trigger: Trigger) -> bool:
         client = self._clients.get(self._same.get(trigger.actor, -1))
         return client is not None and client.loops
 
     def _moves_together(self) -> bool:
-        """Say whether several clients come, or go, before any goes or comes: by twos and more."""
-        runs: list[set[int]] = [set()]
-        last: CauseKind | None = None
-        for trigger in self._counted:
-            if trigger.kind not in {CauseKind.MEMBER_JOINED, CauseKind.MEMBER_LEFT}:
-                continue
-            if trigger.kind is not last:
-                runs.append(set())
-                last = trigger.kind
-            runs[-1].add(self._same.get(trigger.actor, -1))
+        """Say whether the group grows or shrinks by twos and more."""
         sizes = [trigger.size for trigger in self._counted if trigger.size >= 0]
-        return any(len(run) >= 2 for run in runs) or (bool(sizes) and max(sizes) - min(sizes) >= 2)
+        return bool(sizes) and max(sizes) - min(sizes) >= 2
 
 
 def _of_trigger(

@@ -93,12 +93,15 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
     culprits = _culprits(memory, counted)
     dominant = dominant_kind(counted)
     told = situation.opened(NAME)
+    alike = Counter(member.client_id for member in group.members.values())
     found = diagnose(
         memory,
         counted,
         hosts=frozenset(member.client_host for member in group.members.values() if member.client_host),
         clients=frozenset(
-            member.client_id for member in group.members.values() if member.joined_at_ms < counted[0].at_ms
+            member.client_id
+            for member in group.members.values()
+            if member.joined_at_ms < counted[0].at_ms or alike[member.client_id] > 1
         ),
         before=told.aspect if told else "",
     )

@@ -13,6 +13,8 @@ from coordinator_model.group import Group
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Track
 
+LATE_MS: Final = 15_000
+"""End offsets are told every 10 s: one told just before the last commit shows records that came then."""
 PAUSE_SHARE: Final = 20
 """Who is back within this part of the window (30 s of 10 min) was started again, not scheduled."""
 
@@ -50,5 +52,5 @@ def _is_done(group: Group, ended_ms: int) -> bool:
 
 
 def _is_read(track: Track, ended: int) -> bool:
-    """Say whether nothing waited at that time: what was written later is the next run's."""
-    return track.end >= 0 and (track.behind < 0 or track.behind >= ended)
+    """Say whether nothing had waited for long: what is written while a run ends is the next one's."""
+    return track.end >= 0 and (track.behind < 0 or track.behind >= ended - LATE_MS)

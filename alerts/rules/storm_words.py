@@ -103,7 +103,8 @@ def _deploy(memory: StormMemory, found: Diagnosis) -> str:
         if kinds[CauseKind.SESSION_TIMEOUT]
         else ""
     )
-    return f"Deployment or scaling: {' and '.join(filter(None, moves))}, each once{how}."
+    each = "each once" if max(came, gone) <= len(found.clients) else "one after the other"
+    return f"Deployment or scaling: {' and '.join(filter(None, moves))}, {each}{how}."
 
 
 def _autoscaler(memory: StormMemory, found: Diagnosis) -> str:

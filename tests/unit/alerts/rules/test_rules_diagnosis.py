@@ -161,6 +161,29 @@ def test_restarts_without_closing_are_a_deployment(new_stage: "NewStage") -> Non
 
 
 @pytest.mark.parametrize("fresh_hosts", [False, True], ids=["the-same-pods", "new-pods"])
+@pytest.mark.parametrize("in_one", [False, True], ids=["step-by-step", "in-one-rebalance"])
+def test_several_rolling_restarts_are_no_autoscaler(
+    new_stage: "NewStage", fresh_hosts: bool, in_one: bool
+) -> None:
+    """Each member goes and is back at once, twice within the window; the group keeps its size."""
+    stage = new_stage({"rebalance_storm": {"rebalances": 3}})
+    for turn in range(3):
+        for index in range(4):
+            host = f"/10.0.{turn if fresh_hosts else 0}.{index}"
+            if turn:
+                stage.leave(made(f"r{index}", turn - 1))
+                if not in_one:
+                    stage.rebalance()
+                    stage.wait(2_000)
+            stage.join(made(f"r{index}", turn), client="app" if fresh_hosts else f"r{index}", host=host)
+            stage.rebalance()
+            stage.wait(4_000)
+        stage.wait(3 * MINUTE)
+
+    assert {one.cause.split(":")[0] for one in stage.told(STORM)} == {"Deployment or scaling"}
+
+
+@pytest.mark.parametrize("fresh_hosts", [False, True], ids=["the-same-pods", "new-pods"])
 def test_membership_that_goes_up_and_down_is_an_autoscaler(new_stage: "NewStage", fresh_hosts: bool) -> None:
     """By twos: nobody crashes in step with another."""
     stage = new_stage()

@@ -90,6 +90,28 @@ def test_a_batch_job_every_other_minute_is_no_storm(new_stage: "NewStage", membe
     assert stage.told(STORM) == []
 
 
+@pytest.mark.parametrize(("late_ms", "is_storm"), [(14_000, False), (16_000, True)])
+def test_what_is_written_while_a_run_ends_is_the_next_ones(
+    new_stage: "NewStage", late_ms: int, is_storm: bool
+) -> None:
+    """The topic is written to all the time, so that some end is told after the last commit but one."""
+    stage = new_stage()
+    for number in range(1, 11):
+        stage.join(f"job-{number}", client="job", host="/10.0.0.1")
+        stage.rebalance()
+        commit(stage, 100 * number)
+        tell(stage, 100 * number)
+        stage.wait(5_000)
+        tell(stage, 100 * number + 20)
+        stage.wait(late_ms)
+        commit(stage, 100 * number + 15)
+        stage.leave(f"job-{number}")
+        stage.end_join_phase()
+        stage.wait(MINUTE)
+
+    assert bool(stage.told(STORM)) is is_storm
+
+
 def test_runs_that_find_nothing_are_runs(new_stage: "NewStage") -> None:
     """At night nothing is written, and the job looks all the same."""
     stage = new_stage()

@@ -112,12 +112,13 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
         if header.coordinator in (-1, seen.broker):
             # Of one that another has taken the shard from, that move is known already.
             header.coordinator = -1
-            header.moved = Moved(at_ms=at_ms, came_from=seen.broker)
+            header.moved = Moved(at_ms=min(at_ms, seen.at_ms), came_from=seen.broker)
         return
     epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
     if epoch < header.epoch:
         return
-    _note_move(header, seen.broker, epoch, at_ms)
+    # A line that is read late tells all the same when it happened, and better than the metadata.
+    _note_move(header, seen.broker, epoch, min(at_ms, seen.at_ms))
     header.epoch = epoch
     if header.coordinator not in (-1, seen.broker):
         header.lost[header.coordinator] = at_ms
@@ -165,6 +166,8 @@ def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
     last = header.moved
     given_up = last is not None and last.went_to < 0
     is_other = header.coordinator not in (-1, broker)
+    if last is not None and last.went_to == broker and epoch == header.epoch and at_ms < last.at_ms:
+        header.moved = Moved(at_ms=at_ms, came_from=last.came_from, went_to=broker)
     if not (given_up or is_other or epoch > header.epoch >= 0):
         return
     came_from = last.came_from if given_up and last is not None else header.coordinator

@@ -29,14 +29,34 @@ _FRESH = {GroupState.EMPTY, GroupState.DEAD}
 
 def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
     """Say whether a group's transition goes back to the shard's move; ``group`` as it stands after it."""
-    if transition.group_type != "classic" or not 0 <= transition.at_ms - moved.at_ms <= UPSET_MS:
+    if transition.group_type != "classic":
         return False
     if transition.cause.kind is CauseKind.COORDINATOR_MOVED:
         return True
+    if not 0 <= transition.at_ms - moved.at_ms <= UPSET_MS:
+        return False
     begins = transition.to_state is GroupState.PREPARING_REBALANCE and transition.from_state not in _FRESH
     if begins and transition.cause.kind is CauseKind.MEMBER_JOINED:
         return any(comes_again(transition.cause.client_id, one, moved) for one in group.members.values())
     return begins and transition.cause.kind not in _OTHER
+
+
+def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -> Moved | None:
+    """Return the move that a transition may go back to: the shard's last, or one that it tells by itself.
+
+    A group may be told of before its shard is: an answer that its broker does not coordinate comes before
+    the metadata, and both before the new coordinator's lines if those are late.
+
+    Args:
+        transition: a group's.
+        moved: the shard's last move, by when it was learned.
+        coordinator: who holds the shard, as far as is known; -1 nobody.
+    """
+    if transition.cause.kind is not CauseKind.COORDINATOR_MOVED:
+        return moved
+    if moved is None or abs(transition.at_ms - moved.at_ms) > UPSET_MS:
+        return Moved(at_ms=transition.at_ms, came_from=coordinator)
+    return Moved(at_ms=min(moved.at_ms, transition.at_ms), came_from=moved.came_from, went_to=moved.went_to)
 
 
 def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> bool:

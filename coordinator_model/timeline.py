@@ -374,7 +374,7 @@ class Timeline:
         group = live.group.group
         for transition in step.transitions:
             self.transitions.append((at_ms, transition))
-            moved = self.header.moved
+            moved = moves.move_behind(transition, self.header.moved, self.header.coordinator)
             if moved is not None and moves.is_upset(live.group, transition, moved):
                 self.outputs.upset.append(moves.upset(transition, self.header.shard, moved))
         for kind in step.divergences:

@@ -72,6 +72,19 @@ def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:
     assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
 
 
+def test_lines_that_are_read_late_tell_when_it_moved(header: Header) -> None:
+    """The metadata were asked before the new coordinator's lines came."""
+    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, on.ShardLed(leader=2, epoch=4), 5_000)
+    move_shard(header, line(on.ShardLoading(epoch=4), 2, 3_000), 6_000)
+    assert header.moved == Moved(at_ms=3_000, came_from=1, went_to=2)
+
+    move_shard(header, line(on.ShardUnloaded(), 2, 7_000), 9_000)
+    assert header.moved == Moved(at_ms=7_000, came_from=2)
+    move_shard(header, line(on.ShardLoading(epoch=5), 1, 7_100), 9_000)
+    assert header.moved == Moved(at_ms=7_100, came_from=2, went_to=1)
+
+
 def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> None:
     """It was frozen, and hears only now that others coordinate."""
     move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)

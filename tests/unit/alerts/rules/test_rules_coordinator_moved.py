@@ -9,10 +9,14 @@ from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
+from coordinator_model.classic import new_group
 from coordinator_model.cluster import ClusterState, Upset
-from coordinator_model.group import CauseKind
+from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.hashing import shard_of
+from coordinator_model.moves import is_upset, move_behind
 from coordinator_model.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
+from coordinator_model.snapshot import Moved
+from coordinator_model.states import GroupState
 
 T0 = 1_700_000_000_000
 MINUTE = 60_000
@@ -123,6 +127,31 @@ def test_groups_that_rebalance_after_a_move_are_one_alert() -> None:
     )
     assert "4 partitions of the offsets topic went from broker 1 to broker 2" in alert.cause
     assert {one.name for one in cluster.alerts} == {NAME}
+
+
+@pytest.mark.parametrize("known", [0, 70_000, None], ids=["as-it-moves", "of-before", "nothing"])
+def test_a_group_that_says_so_itself_was_upset(known: int | None) -> None:
+    """Its transition tells that its coordinator moved, before the shard learns of it, or anybody does."""
+    told = Transition(
+        id="t",
+        cluster="eu",
+        group="g",
+        group_type="classic",
+        from_state=GroupState.PREPARING_REBALANCE,
+        to_state=GroupState.STABLE,
+        generation=1,
+        at_ms=T0,
+        recorded_at_ms=T0,
+        cause=Cause(kind=CauseKind.COORDINATOR_MOVED),
+        basis=Basis.INFERRED,
+        source="request_log",
+    )
+    last = None if known is None else Moved(at_ms=T0 + 3_000 - known, came_from=1, went_to=2)
+    moved = move_behind(told, last, 1)
+
+    assert moved is not None
+    assert is_upset(new_group("g"), told, moved)
+    assert (moved.at_ms, moved.came_from) == (T0, 1)
 
 
 def test_a_clean_move_is_not_told() -> None:

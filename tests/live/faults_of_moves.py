@@ -29,7 +29,8 @@ def _broker_goes(broker: int, groups: list[str], *, hard: bool) -> Callable[[Sce
         scene.kafka.start_broker(broker)
         yield from _all_commit(readers)
         yield 20.0  # whoever seems silent is told within 10 s, a move 5 s after the last rebalance
-        yield lambda: not scene.is_told("", "CoordinatorMoved")()
+        if not hard:
+            yield lambda: not scene.is_told("", "CoordinatorMoved")()
         for reader in readers:
             reader.stop()
 
@@ -71,10 +72,10 @@ def _stays(_scene: Scene, _group: str) -> Play:
 
 
 _NOTHING = always()
-_LATE = frozenset({"CommitsStopped"})
-"""Until the controller gives a dead broker up nobody coordinates: nearly as long as the rule waits here."""
+_LATE = frozenset({"CommitsStopped", "StuckPreparingRebalance"})
+"""Until the controller gives a dead broker up nobody coordinates, and clients may give up their sessions:
+that lasts nearly as long as these rules wait here, and so does the join phase that follows."""
 _MOVED = frozenset({"CoordinatorMoved"})
-"""Not by these, which look for it themselves."""
 RESTART = (
     Case("", _broker_goes(2, STOPPED, hard=False), _NOTHING, _MOVED),
     *(Case(name, _stays, _NOTHING) for name in STOPPED),
@@ -83,7 +84,7 @@ FAILURE = (
     Case("", _broker_goes(3, KILLED, hard=True), _NOTHING, _MOVED),
     *(Case(name, _stays, _NOTHING, _LATE) for name in KILLED),
 )
-"""Nobody has to rebalance: nothing is told."""
+"""Whoever has to rebalance is told with the broker, and never as a member that timed out."""
 MOVES = (
     Case(
         "",

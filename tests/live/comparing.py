@@ -111,7 +111,9 @@ def logged(lines: list[str], until_ms: int = 2**62) -> list[tuple[str, str, int,
 _GIVEN_UP = "when storing group assignment"
 UNSEEN = "was not replicated in time"
 """Of a Stable that never was, and that may be told for some milliseconds: no clock came between."""
-_JOINED_BEFORE_STABLE = re.compile(rf"joins {_GROUP} in CompletingRebalance state\. Adding to the group now")
+_JOINED_BEFORE_STABLE = re.compile(
+    rf"joins {_GROUP} in CompletingRebalance state\. .*\b[Aa]dd(?:ing|ed)\b.* to the group"
+)
 
 
 def _at_ms(text: str) -> int:

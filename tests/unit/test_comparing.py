@@ -99,15 +99,20 @@ def test_an_assignment_that_was_given_up_made_nothing_stable() -> None:
     assert [one[:3] for one in comparing.logged(lines)] == [("g", "PreparingRebalance", 4)]
 
 
-def test_an_assignment_that_a_join_came_before_made_nothing_stable() -> None:
+@pytest.mark.parametrize(
+    "join",
+    [
+        "Pending dynamic member with id n joins group g in %s state. Adding to the group now. (k)",
+        "Static member with groupInstanceId=i and unknown member id joins group g in %s state. Created a new "
+        "member id n for this member and added to the group. (k)",
+    ],
+)
+def test_an_assignment_that_a_join_came_before_made_nothing_stable(join: str) -> None:
     """While a replica is missed, a stored assignment counts for nobody: the join's line tells the state."""
     start = "[2026-11-21 16:53:08,740] INFO [GroupCoordinator id=2 topic=__consumer_offsets partition=7] "
     assigned = f"{start}Assignment received from leader m for group g for generation 6. It has 3 members. (k)"
-    joined = (
-        f"{start}Pending dynamic member with id n joins group g in %s state. Adding to the group now. (k)"
-    )
     early, late = (
-        comparing.logged([assigned, joined % state]) for state in ("CompletingRebalance", "Stable")
+        comparing.logged([assigned, start + join % state]) for state in ("CompletingRebalance", "Stable")
     )
 
     assert comparing.missing_and_extra([], early) == ([], [])

@@ -57,6 +57,8 @@ def log4j2_yaml(logging: Logging) -> str:
     configuration = {
         "Configuration": {
             "status": "WARN",
+            # Or logging ends at the signal, seconds before a stopping broker has given its groups up.
+            "shutdownHook": "disable",
             "Appenders": {
                 "RollingFile": [
                     _file("ServerLog", logging.folder / "server.log"),

@@ -153,6 +153,8 @@ def test_up_and_down_keep_the_data_and_touch_nobody_else(tmp_path: Path, kafka: 
         cluster.create_topic("kept")
         assert down(data=tmp_path / "data")
         assert status(data=tmp_path / "data") == {1: None}
+        # Logging outlives the signal: what a broker does while it stops is told to the end.
+        assert "App info kafka.server for 1 unregistered" in cluster.log_files(1)[0].read_text()
 
         again = up(data=tmp_path / "data")
 

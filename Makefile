@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check faults bench conformance format lock
+.PHONY: help setup demo test check faults hours bench conformance format lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: setup ## put the code into its one format
 
 faults: setup ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
 	$(BIN)/python -m tests.live.faults $(ARGS)
+
+hours: setup ## groups that are odd and well, of which nothing must be said (ARGS="--minutes 180")
+	$(BIN)/python -m tests.live.hours $(ARGS)
 
 bench: setup ## the measurements of the README (ARGS=--help for the parts)
 	$(BIN)/groupwatch bench $(ARGS)

@@ -38,7 +38,7 @@ class Reader:
             rate: at most so many records a second; 0: as many as there are.
             first_s: what the first records take.
             mode: how it begins.
-            config: more of librdkafka's, with "_" for ".".
+            config: more of librdkafka's, with "_" for "."; None takes one of ours away.
         """
         self.commits = 0
         self.is_hanging = False
@@ -92,19 +92,18 @@ class Reader:
         consumer.close()
 
     def _open(self) -> Consumer:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": self._group,
-                "client.id": self._client_id,
-                "session.timeout.ms": 10_000,
-                "heartbeat.interval.ms": 1_000,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "topic.metadata.refresh.interval.ms": 2_000,
-                **self._config,
-            }
-        )
+        config = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": self._group,
+            "client.id": self._client_id,
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 1_000,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "topic.metadata.refresh.interval.ms": 2_000,
+            **self._config,
+        }
+        consumer = Consumer({name: value for name, value in config.items() if value is not None})
         taken = [topic.rsplit(":", 1) for topic in self._topics if ":" in topic]
         if taken:
             consumer.assign([TopicPartition(topic, int(number)) for topic, number in taken])

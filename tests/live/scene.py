@@ -22,7 +22,7 @@ Play = Generator[Step, None, None]
 Expected = Mapping[str, set[str] | None]
 """Alert name -> client ids of its culprits; None: any."""
 
-PATIENCE_S = 150.0
+PATIENCE_S = 240.0
 
 
 class Scene:

@@ -28,7 +28,8 @@ def out_of_turn(
     """Return those partitions at rest whose owner is not simply busy with others.
 
     It is busy if it got on with another one just now, within ``within_ms``, and has been behind there for as
-    long as these rest, or has never read it to its end; nobody waits longer than ``TURN_MAX_MS``.
+    long as these rest, or is not known ever to have read it to its end, which is told up to a minute after
+    the first commit; nobody waits longer than ``TURN_MAX_MS``.
     """
     if not at_rest:
         return []
@@ -38,7 +39,8 @@ def out_of_turn(
     for part in known:
         track = part.track
         is_new = scene.now - track.moved < within_ms
-        if (part.topic, part.partition) in resting or track.behind < 0 or part.lag == 0 or not is_new:
+        waits = track.fresh or (track.behind >= 0 and part.lag != 0)
+        if (part.topic, part.partition) in resting or not waits or not is_new:
             continue
         whose = owner.get((part.topic, part.partition), "")
         since = 0 if track.fresh else track.behind

@@ -45,13 +45,19 @@ class Reading:
         stage.rebalance(join_ms=3_000)
 
     def go_on(
-        self, seconds: int, *, rate: int = 1_000, batch: int = 500, parts: tuple[int, ...] = (0, 1, 2, 3)
+        self,
+        seconds: int,
+        *,
+        rate: int = 1_000,
+        batch: int = 500,
+        parts: tuple[int, ...] = (0, 1, 2, 3),
+        written: int = WRITTEN,
     ) -> None:
         """Read ``rate`` records a second, up to ``batch`` of one partition, then of the next."""
         for _ in range(seconds):
             self.stage.wait(1_000)
             self.seconds += 1
-            self.ends = [end + WRITTEN for end in self.ends]
+            self.ends = [end + written for end in self.ends]
             before, left = list(self.at), rate
             while left and self._fetch(parts, batch):
                 one, count = self.fetched
@@ -136,6 +142,21 @@ def test_a_new_group_that_reads_its_first_partitions_one_by_one_is_no_stall(
     stage = new_stage()
     reading = Reading(stage, behind=5_000, every=every, anew=True)
     reading.go_on(800, rate=5, batch=1_000)
+
+    assert not stage.names() & {STOPPED, STALLED}
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_new_group_that_works_off_a_burst_is_no_stall(new_stage: "NewStage", every: bool) -> None:
+    """Where nothing is written any more no end is told, so nobody knows that of the partition it turns to."""
+    stage = new_stage()
+    reading = Reading(stage, behind=350, every=every, anew=True)
+    reading.go_on(20, rate=15, batch=1_000)
+    told = reading._tell
+    reading._tell = lambda: None  # type: ignore[method-assign]
+    reading.go_on(140, rate=5, batch=1_000, written=0)
+    reading._tell = told  # type: ignore[method-assign]
+    reading.go_on(120, rate=15, written=0)
 
     assert not stage.names() & {STOPPED, STALLED}
 

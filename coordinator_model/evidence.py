@@ -16,6 +16,8 @@ NEWEST: Final = 2**62
 HEARD_KEPT_MS: Final = 120_000
 HEARD_SHOWN_MS: Final = 110_000
 """Shorter than what is kept, or what is shown would depend on when the rest was forgotten."""
+PROOF_MS_MAX: Final = 100_000
+"""Who has listened for so long has done so as long as evidence goes back, whatever the session timeout."""
 LOST_FOR_MS: Final = 3_600_000
 """A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us: its line is
 lost, and nobody asks for the metadata.  One that was frozen for minutes, as virtual machines are, finds all

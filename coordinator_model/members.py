@@ -46,6 +46,11 @@ def client_id_in(member_id: str) -> str:
     return made[1] if made else ""
 
 
+def client_name(who: Member | Departure) -> str:
+    """Return a member's client id, or what its own id begins with where no source tells it."""
+    return who.client_id or client_id_in(who.member_id)
+
+
 def departure_of(group: Group, member_id: str) -> Departure | None:
     """Return how a member went, None if it did not lately."""
     return next((gone for gone in reversed(group.departures) if gone.member_id == member_id), None)

@@ -6,7 +6,7 @@ clients that were without one for longer than their session.
 """
 
 from coordinator_model.group import CauseKind, Departure, Group, Member, Transition
-from coordinator_model.members import client_id_in
+from coordinator_model.members import client_name
 from coordinator_model.observations import GroupUpset
 from coordinator_model.snapshot import Moved
 from coordinator_model.states import GroupState
@@ -66,8 +66,7 @@ def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> boo
     the former one stays until the new coordinator, which never heard of it, has waited its session for it.
     """
     is_from_before = max(former.joined_at_ms, former.last_heartbeat_ms) < moved.at_ms
-    name = former.client_id or client_id_in(former.member_id)
-    return is_from_before and bool(client_id) and name == client_id
+    return is_from_before and client_id == client_name(former) != ""
 
 
 def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:

@@ -37,8 +37,6 @@ DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
-REQUESTS_SHOWN_MS = 100_000
-"""Gaps in the request log are looked for so far back."""
 POISONED_MAX = 5
 
 _ENDS = (
@@ -333,7 +331,7 @@ class Timeline:
         known = self._evidence(live, at_ms)
         for member in live.group.members.values():
             since_ms = known.requests_since_ms(gap_max_ms(member))
-            if at_ms - since_ms < REQUESTS_SHOWN_MS:
+            if at_ms - since_ms < evidence.PROOF_MS_MAX:
                 member.session_base_ms = max(member.session_base_ms, since_ms)
 
     def drop(self, live: Live, at_ms: int) -> None:

@@ -20,6 +20,7 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, KafkaTimeoutError
 
+from alerts.wording import some
 from streaming.decoding_control import ClockRecord, encode_record
 from streaming.kafka_io import admin_client
 from streaming.partition_ends import LeadersAsked
@@ -36,8 +37,6 @@ _WATCHFUL_S = 0.2
 """Between two ticks while one is awaited: these clocks date what else waits for that broker."""
 _SKEW_SAMPLES = 20
 _LEADERS_EVERY_S = 60.0
-_NAMED_MAX = 10
-_REASONS_MAX = 3
 _SKEW_STEP_MS = 10
 """Skews are told in steps of this size, so that noise does not change them from record to record."""
 
@@ -51,8 +50,7 @@ def interval_s(trigger_ms: int) -> float:
 
 def sentence(topic: str, silent: dict[int, str]) -> str:
     """Return in words which partitions tell no end, what it costs and what to do."""
-    named = ", ".join(map(str, sorted(silent)[:_NAMED_MAX])) + (" …" if len(silent) > _NAMED_MAX else "")
-    reasons = ", ".join(sorted(set(silent.values()))[:_REASONS_MAX])
+    named, reasons = some(list(map(str, sorted(silent))), at_most=10), some(sorted(set(silent.values())))
     return (
         f"{len(silent)} of the partitions of {topic} ({named}) do not tell where they end: {reasons}. "
         "Alerts of this cluster wait for them, since a batch reads every partition. If it lasts, bring their "

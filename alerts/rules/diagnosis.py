@@ -300,27 +300,26 @@ class _Labels:
         visitors = [index for index, client in self._clients.items() if client.visits]
         if len(visitors) < 2:
             return Pattern.DEPLOY
-        names = {self._memory.actors[index].client_id for index in visitors}
         if self._is_scaled():
             return Pattern.AUTOSCALER
+        names = {self._memory.actors[index].client_id for index in visitors}
         # One client id that comes from ever new hosts, one at a time, is a service that is started anew.
-        is_one = len(names) == 1 and "" not in names and not names & self._settled
-        if is_one:
+        if len(names) == 1 and "" not in names and not names & self._settled:
             return Pattern.CRASH_LOOP
         return Pattern.DEPLOY if self._are_restarts() else Pattern.AUTOSCALER
 
     def _are_restarts(self) -> bool:
         """Say whether most of those who went had their places taken at once, or in the same rebalance."""
         moves = [t for t in self._memory.triggers if t.kind in _MOVES]
-        gone = taken = 0
-        for before, one, after in zip([None, *moves], moves, [*moves[1:], None], strict=False):
-            if one.kind is not CauseKind.MEMBER_LEFT:
-                continue
-            gone += 1
-            in_one = before is not None and 0 < before.size <= one.size
-            soon = after is not None and after.kind is CauseKind.MEMBER_JOINED
-            taken += in_one or (soon and after is not None and after.at_ms - one.at_ms <= _RESTART_MS)
-        return 2 * taken >= gone > 0
+        gone = {place for place, one in enumerate(moves) if one.kind is CauseKind.MEMBER_LEFT}
+        pairs = list(enumerate(pairwise(moves)))
+        in_one = {place + 1 for place, (before, one) in pairs if 0 < before.size <= one.size}
+        at_once = {
+            place
+            for place, (one, after) in pairs
+            if after.kind is CauseKind.MEMBER_JOINED and after.at_ms - one.at_ms <= _RESTART_MS
+        }
+        return 2 * len(gone & (in_one | at_once)) >= len(gone) > 0
 
     def _loops(self, trigger: Trigger) -> bool:
         client = self._clients.get(self._same.get(trigger.actor, -1))

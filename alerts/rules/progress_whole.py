@@ -18,6 +18,7 @@ from coordinator_model.tracks import WINDOW, Growth, Tracks
 PARTS_MIN: Final = 2
 """Of a single partition its own track tells."""
 LATE_MS: Final = 15_000
+"""Who keeps up is behind for less: ends are told every 10 s, and some just before a commit."""
 TURN_MAX_MS: Final = 15 * 60_000
 """Fifty partitions of 1 MB each, at 60 kB/s; whoever waits longer for its turn has none."""
 

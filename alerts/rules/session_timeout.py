@@ -5,7 +5,7 @@ from alerts.rules.events import EventRule
 from alerts.rules.situation import EventMemory, Situation, Verdict
 from alerts.wording import span, who_is
 from coordinator_model.group import Basis, CauseKind, Departure
-from coordinator_model.members import client_id_in
+from coordinator_model.members import client_name
 from coordinator_model.moves import UPSET_MS, comes_again
 
 NAME = "SessionTimeout"
@@ -51,7 +51,7 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
     once, and CoordinatorMoved tells it once.  Each that is back stands for one that was left behind.
     """
     group, moved = situation.group, situation.evidence.moved
-    client_id = departure.client_id or client_id_in(departure.member_id)
+    client_id = client_name(departure)
     if moved is None or not comes_again(client_id, departure, moved):
         return True
     # Who was heard is known not to have been since; else only the coordinator's first wait tells it.
@@ -67,7 +67,7 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
     back = [
         one
         for one in group.members.values()
-        if one.joined_at_ms >= moved.at_ms and (one.client_id or client_id_in(one.member_id)) == client_id
+        if one.joined_at_ms >= moved.at_ms and client_name(one) == client_id
     ]
     return len(left) > len(back)
 

@@ -10,6 +10,7 @@ from alerts.lifecycle import Closing, Finding
 from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally, over
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times, who_is
+from coordinator_model.evidence import PROOF_MS_MAX
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.observations import Source
 from coordinator_model.states import GroupState
@@ -25,9 +26,6 @@ EVICTION_GRACE_MS = 10_000
 _NEXT_BEAT_SHARE = 1 / 3
 """Clients beat at least three times in a session.  If the log was heard only before that, it may have
 been switched off, and if only just now, switched on: then every member of every group would seem silent."""
-
-_PROOF_MS_MAX = 100_000
-"""Evidence goes back 110 s, whatever the session timeout."""
 
 
 def base_ms(member: Member) -> int:
@@ -129,7 +127,7 @@ def _is_proved(situation: Situation, member: Member, at: float) -> bool:
     if evidence.requests_heard_ms < base_ms(member) + next_beat_ms:
         return False
     listened_ms = situation.now_ms - evidence.requests_since_ms(next_beat_ms)
-    return listened_ms >= min(next_beat_ms, _PROOF_MS_MAX)
+    return listened_ms >= min(next_beat_ms, PROOF_MS_MAX)
 
 
 def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:

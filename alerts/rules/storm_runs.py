@@ -8,13 +8,12 @@ immediately; and nobody else is in the group to be disturbed.
 
 from typing import Final
 
+from alerts.rules.progress_whole import LATE_MS
 from alerts.rules.situation import Leave, StormMemory
 from coordinator_model.group import Group
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Track
 
-LATE_MS: Final = 15_000
-"""End offsets are told every 10 s: one told just before the last commit shows records that came then."""
 PAUSE_SHARE: Final = 20
 """Who is back within this part of the window (30 s of 10 min) was started again, not scheduled."""
 

@@ -8,7 +8,6 @@ and of coordinators, with three brokers, restart, failure and moves.  All alerts
 """
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -19,7 +18,6 @@ from typing import Any
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.embedded.jars import DEFAULT_VERSIONS
-from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.versions import RELEASES
 from tests.live.conformance import say
 from tests.live.faults_in_pairs import PAIRS
@@ -27,10 +25,9 @@ from tests.live.faults_of_moves import FAILURE, MOVES, OFFSETS_PARTITIONS, RESTA
 from tests.live.faults_of_progress import ODD, PROGRESS, TOPICS, always, rates
 from tests.live.faults_of_progress import RULES as RULES_OF_PROGRESS
 from tests.live.members import Member
-from tests.live.readers import Writer
-from tests.live.scene import Case, Expected, Play, Scene, play_all
+from tests.live.scene import Case, Expected, Play, Scene, opened, play_all, tell
 from tests.live.schedule import MODES
-from tests.live.stage import Job, Pager, alerts_of, await_that, free_port, records_of
+from tests.live.stage import alerts_of, await_that, free_port, records_of
 
 __all__ = ["Scene", "main"]
 
@@ -332,43 +329,26 @@ def main(arguments: list[str] | None = None) -> int:
         for part in options.parts or CASES
         if part not in OF_THREE_BROKERS or options.brokers == 3
     ]
-    cluster = EmbeddedKafka(
-        folder / "kafka",
+    cases = [case for group in wanted for case in group]
+    with opened(
+        folder,
+        options.mode,
+        topics={"orders": (8, {}), **TOPICS},
+        rates=rates(),
+        rules=RULES,
         brokers=options.brokers,
         version=options.version,
         offsets_partitions=OFFSETS_PARTITIONS,
         rebalance_delay_ms=1000,
-        request_log=options.mode != "quiet",
-        coordinator_log=options.mode != "requests",
-        heap="384m",
-    )
-    with cluster as kafka, Pager() as pager:
-        kafka.create_topic("orders", partitions=8)
-        for topic, (partitions, config) in TOPICS.items():
-            kafka.create_topic(topic, partitions=partitions, configs=config)
-        writer = Writer(kafka.bootstrap_servers, rates())
-        scene = Scene(kafka, Job(kafka.bootstrap_servers, folder, pager, RULES), options.mode)
+    ) as scene:
+        wrong = [failure for group in wanted for failure in play_all(scene, group)]
         try:
-            scene.job.start()
-            scene.job.await_ready()
-            wrong = [failure for cases in wanted for failure in play_all(scene, cases)]
-            cases = [case for group in wanted for case in group]
-            try:
-                await_that(lambda: is_complete(scene, cases), "all alerts are written", 60)
-            except AssertionError as error:
-                say(str(error))
-            alerts = alerts_of(kafka.address)
-            wrong += [text for case in cases for text in mistakes(case, alerts, options.mode)]
-        finally:
-            writer.stop()
-            scene.end()
-            scene.job.stop()
-    (folder / "alerts.json").write_text(json.dumps(alerts, indent=1))
-    for one in alerts:
-        names = ", ".join(f"{culprit['client_id']}@{culprit['client_host']}" for culprit in one["culprits"])
-        say(f"  {one['group']} {one['name']} r{one['revision']} {one['status']} [{names}] {one['summary']}")
-    say("\n".join(["MISTAKES", *wrong]) if wrong else "no mistakes")
-    return 1 if wrong else 0
+            await_that(lambda: is_complete(scene, cases), "all alerts are written", 60)
+        except AssertionError as error:
+            say(str(error))
+        alerts = alerts_of(scene.kafka.address)
+    wrong += [text for case in cases for text in mistakes(case, alerts, options.mode)]
+    return tell(folder, alerts, wrong)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ from typing import Any
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from tests.live.readers import Transformer
-from tests.live.scene import Case, Expected, Play, Scene
+from tests.live.scene import Case, Expected, Play, Scene, Topics
 
 RULES: Mapping[str, Mapping[str, str]] = {
     "commits_stopped": {"after": "15s"},
     "commits_stalled": {"after": "10s"},
     "lag_growing": {"window": "40s"},
 }
-TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
+TOPICS: Topics = {
     "busy": (4, {}),
     "quiet": (2, {}),
     "compacted": (

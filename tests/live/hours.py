@@ -6,7 +6,6 @@ Nothing is wrong with any of them, so each alert is a mistake.
 """
 
 import argparse
-import json
 import random
 import sys
 import tempfile
@@ -16,13 +15,12 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from streaming.embedded.kafka import EmbeddedKafka
 from tests.live.conformance import say
 from tests.live.faults_of_progress import TOPICS, always
 from tests.live.readers import Transformer, Writer
-from tests.live.scene import Case, Play, Scene, play_all
+from tests.live.scene import Case, Play, Scene, Topics, opened, play_all, tell
 from tests.live.schedule import MODES
-from tests.live.stage import Job, Pager, alerts_of
+from tests.live.stage import alerts_of
 
 MORE_TOPICS = {"orders": 8, "nothing": 3, "bursts": 4, "wide": 2}
 """Topic -> partitions."""
@@ -223,33 +221,14 @@ class Bursts:
 
 def _play(folder: Path, mode: str, minutes: float) -> tuple[list[str], list[dict[str, Any]]]:
     """Return what did not come about, and all alerts."""
-    cluster = EmbeddedKafka(
-        folder / "kafka",
-        offsets_partitions=8,
-        request_log=mode != "quiet",
-        coordinator_log=mode != "requests",
-        heap="384m",
-    )
-    with cluster as kafka, Pager() as pager:
-        for topic, partitions in MORE_TOPICS.items():
-            kafka.create_topic(topic, partitions=partitions)
-        for topic, (partitions, config) in TOPICS.items():
-            kafka.create_topic(topic, partitions=partitions, configs=config)
-        writers: list[Writer | Bursts] = [
-            Writer(kafka.bootstrap_servers, RATES),
-            Bursts(kafka.bootstrap_servers),
-        ]
-        scene = Scene(kafka, Job(kafka.bootstrap_servers, folder, pager), mode)
+    topics: Topics = {**TOPICS, **{topic: (partitions, {}) for topic, partitions in MORE_TOPICS.items()}}
+    with opened(folder, mode, topics=topics, rates=RATES, offsets_partitions=8) as scene:
+        bursts = Bursts(scene.kafka.bootstrap_servers)
         try:
-            scene.job.start()
-            scene.job.await_ready()
             failures = play_all(scene, cases(time.monotonic() + 60 * minutes))
-            return failures, alerts_of(kafka.address)
+            return failures, alerts_of(scene.kafka.address)
         finally:
-            for writer in writers:
-                writer.stop()
-            scene.end()
-            scene.job.stop()
+            bursts.stop()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -263,16 +242,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     say(f"material: {folder}")
     failures, alerts = _play(folder, options.mode, options.minutes)
-    (folder / "alerts.json").write_text(json.dumps(alerts, indent=1))
-    for one in alerts:
-        names = ", ".join(culprit["client_id"] for culprit in one["culprits"])
-        say(
-            f"  {one['group']} {one['name']} {one['severity']} r{one['revision']} {one['status']} "
-            f"[{names}] {one['summary']}"
-        )
-    wrong = [*failures, *(f"{one['group']}: {one['name']}" for one in alerts)]
-    say("\n".join(["MISTAKES", *dict.fromkeys(wrong)]) if wrong else "no mistakes")
-    return 1 if wrong else 0
+    said = dict.fromkeys(f"{one['group']}: {one['name']}" for one in alerts)
+    return tell(folder, alerts, [*failures, *said])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Where faults are played: one cluster, one job, and every process that takes part."""
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -13,9 +16,11 @@ from streaming.embedded.kafka import EmbeddedKafka
 from streaming.kafka_io import admin_client
 from tests.live.conformance import say
 from tests.live.members import Member
-from tests.live.readers import Reader
-from tests.live.stage import Job
+from tests.live.readers import Reader, Writer
+from tests.live.stage import Job, Pager
 
+Topics = Mapping[str, tuple[int, Mapping[str, str]]]
+"""Topic -> its partitions and configuration."""
 Step = float | Callable[[], object]
 """Seconds to wait, or what must become true."""
 Play = Generator[Step, None, None]
@@ -110,6 +115,61 @@ class Scene:
         for client_id in list(self._processes):
             self.end_process(client_id)
         self.admin.close()
+
+
+@contextmanager
+def opened(
+    folder: Path,
+    mode: str,
+    *,
+    topics: Topics,
+    rates: dict[str, float],
+    rules: Mapping[str, Any] | None = None,
+    **cluster: Any,
+) -> Iterator[Scene]:
+    """Start a cluster, somebody who writes, and a job that is ready; all of it ends with the scene.
+
+    Args:
+        folder: where everything lies.
+        mode: which of the brokers' logs there are.
+        topics: what is made.
+        rates: records a second, by topic.
+        rules: of the job's configuration.
+        cluster: more options of ``EmbeddedKafka``.
+    """
+    embedded = EmbeddedKafka(
+        folder / "kafka",
+        request_log=mode != "quiet",
+        coordinator_log=mode != "requests",
+        heap="384m",
+        **cluster,
+    )
+    with embedded as kafka, Pager() as pager:
+        for topic, (partitions, config) in topics.items():
+            kafka.create_topic(topic, partitions=partitions, configs=config)
+        writer = Writer(kafka.bootstrap_servers, rates)
+        scene = Scene(kafka, Job(kafka.bootstrap_servers, folder, pager, rules), mode)
+        try:
+            scene.job.start()
+            scene.job.await_ready()
+            yield scene
+        finally:
+            writer.stop()
+            scene.end()
+            scene.job.stop()
+
+
+def tell(folder: Path, alerts: list[dict[str, Any]], wrong: list[str]) -> int:
+    """Keep the alerts, print them and the mistakes; 0 if there are none."""
+    (folder / "alerts.json").write_text(json.dumps(alerts, indent=1))
+    for one in alerts:
+        names = ", ".join(f"{culprit['client_id']}@{culprit['client_host']}" for culprit in one["culprits"])
+        say(
+            f"  {one['group']} {one['name']} {one['severity']} r{one['revision']} {one['status']} "
+            f"[{names}] {one['summary']}"
+        )
+    say("\n".join(["MISTAKES", *wrong]) if wrong else "no mistakes")
+    return 1 if wrong else 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from coordinator_model.members import add, depart, everybody_left, recognise, re
 from coordinator_model.notes import Replaced
 from coordinator_model.observations import (
     AssignmentReceived,
+    GroupConverted,
     GroupDied,
     GroupEmptied,
     GroupLoaded,
@@ -204,7 +205,6 @@ def _loaded(turn: Turn, what: GroupLoaded) -> None:
         return
     generation = what.generation if what.generation >= 0 else resumed_generation(group)
     group.pending = {}
-    group.held_record, group.held_until_ms = None, -1
     resume_members(turn)
     to = GroupState.STABLE if _is_loaded_with_members(group, what) else GroupState.EMPTY
     if (group.state, group.generation) != (to, generation):
@@ -247,7 +247,17 @@ def _died(turn: Turn, what: GroupDied) -> None:
     end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=True, late_ms=DELETION_TOLD_LATE_MS))
 
 
+def _converted(turn: Turn, what: GroupConverted) -> None:
+    """End a classic group that became one of a newer type, if its records are not read.
+
+    Its later lines tell members that come and go, but no state; as a classic group it begins anew.
+    """
+    if not (what.to_classic or turn.context.offsets_enabled):
+        end(turn, cause(CauseKind.PROTOCOL_CHANGED))
+
+
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+    GroupConverted: _converted,
     MemberIdHandedOut: _id_handed_out,
     MemberJoined: _joined,
     StaticMemberReplaced: _static_replaced,

@@ -20,8 +20,10 @@ from coordinator_model.members import (
     bring_back,
     depart,
     departure_of,
+    is_former,
     learn_client,
     member_of_instance,
+    rename,
 )
 from coordinator_model.notes import FENCED_INSTANCE_ID
 from coordinator_model.observations import (
@@ -72,6 +74,13 @@ def _met(turn: Turn, member_id: str, instance_id: str | None) -> Member | None:
     """Return a member that nothing told of before; None if it went: its request was under way then."""
     if not member_id or departure_of(turn.group, member_id) is not None:
         return None
+    static = member_of_instance(turn.group, instance_id)
+    if static is not None:
+        # The coordinator knows one process of each instance.
+        if is_former(turn, static, member_id):
+            return None
+        rename(turn, static.member_id, member_id)
+        return static
     member = add(turn, member_id, instance_id=instance_id)
     if member is not None:
         member.joined_at_ms = -1
@@ -124,6 +133,8 @@ def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
         prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
+        if member.last_heartbeat_ms < 0:
+            member.first_beat_ms = what.times[0]
         member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
         member.session_base_ms = max(member.session_base_ms, what.times[-1])
 

@@ -16,6 +16,7 @@ from coordinator_model.hashing import shard_of
 from coordinator_model.judging import Divergence, Judge, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.ordering import SETTLE_MS
+from coordinator_model.report import GroupReport
 from coordinator_model.shard import Shard
 
 SHARDS = 50
@@ -149,6 +150,8 @@ class Mirror:
         self._end_offset = 0
         self._waiting: dict[int, list[Seen]] = {}
         self.divergences: list[Divergence] = []
+        self.reports: dict[str, GroupReport] = {}
+        """How each group stands, once it is finished."""
         self.shards = {
             shard: Shard.load(None, cluster=cluster, shard=shard, shard_count=shard_count, strict=strict)
             for shard in range(CLUSTER_SHARD, shard_count)
@@ -168,18 +171,22 @@ class Mirror:
                 self._end_offset, *(one.offset + 1 for one in seen if one.source is Source.OFFSETS), 0
             )
 
-    def advance(self, at_ms: int) -> Iterator[Transition | Any]:
-        """Let it be ``at_ms`` and yield what happened, by time; lines may still come ``SETTLE_MS`` late."""
+    def advance(self, at_ms: int, *, ask: bool = False) -> Iterator[Transition | Any]:
+        """Let it be ``at_ms`` and yield what happened, by time; lines may still come ``SETTLE_MS`` late.
+
+        ``ask`` lets every group be reported.
+        """
         self._sequence += 1
         happened: list[tuple[int, Transition | Any]] = []
         lost: list[Seen] = []
         for shard in sorted(self.shards, reverse=True):
             # Two steps: a clock says that what was fed before it has been read.
             waiting = self._waiting.pop(shard, [])
-            clocks = [*self._clocks(at_ms), *(lost if shard == CLUSTER_SHARD else ())]
+            clocks = [*self._clocks(at_ms, ask=ask), *(lost if shard == CLUSTER_SHARD else ())]
             for seen in (waiting, clocks) if waiting else (clocks,):
                 outputs = self.shards[shard].step(seen, self._judge)
                 self.divergences += outputs.divergences
+                self.reports.update((one.group, one) for one in outputs.reports)
                 lost += self._contradictions(outputs, at_ms)
                 lost += [self._control(at_ms, 0, upset) for upset in outputs.upset]
                 happened += [(one.at_ms, one) for one in outputs.transitions]
@@ -189,15 +196,16 @@ class Mirror:
 
     def finish(self, last_ms: int) -> Iterator[Transition | Any]:
         """Let the time of the last line pass and yield what was still to come of it."""
-        yield from self.advance(last_ms + SETTLE_MS + 1 if self._feeds else last_ms + 1)
+        yield from self.advance(last_ms + SETTLE_MS + 1 if self._feeds else last_ms + 1, ask=True)
 
-    def _clocks(self, at_ms: int) -> Iterator[Seen]:
+    def _clocks(self, at_ms: int, *, ask: bool) -> Iterator[Seen]:
         end_offset = self._end_offset if self._offsets else -1
         clock = on.Clock(
             sequence=self._sequence,
             end_offset=end_offset,
             position=end_offset,
             events_partitions=self._feeds,
+            ask=ask,
         )
         yield self._control(at_ms, 0, clock)
         for feed in range(self._feeds):

@@ -24,7 +24,7 @@ from coordinator_model.observations import (
 )
 from coordinator_model.ordering import NEVER
 from coordinator_model.states import GroupState
-from coordinator_model.takeovers import NOT_IN_CHARGE
+from coordinator_model.takeovers import NOT_IN_CHARGE, begin_sessions_anew, taken_over
 from coordinator_model.transitions import Context, Turn, turn_of
 
 __all__ = ["Context", "apply", "due_at", "new_group", "pass_time"]
@@ -51,7 +51,7 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
     """
     step = Step()
     if held.must_wait(group, seen, context) and held.hold(group, seen):
-        _noticed(group, seen, context)
+        _noticed(group, seen, context, step)
     else:
         _apply(group, seen, context, step)
     held.release(group, context, step, _apply)
@@ -78,8 +78,10 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     handler = _HANDLERS.get(type(seen.what))
     if _is_void(group, seen):
         return
-    _noticed(group, seen, context)
+    _noticed(group, seen, context, step)
     modern.begin_anew(group, seen.what)
+    if isinstance(seen.what, GroupLoaded):
+        held.adopt_loaded(group, seen.at_ms, context, step, _apply)
     if modern.takes(group, seen.what):
         _apply_modern(group, seen, context, step)
     elif handler is not None:
@@ -95,7 +97,7 @@ def _apply_modern(group: Group, seen: Seen, context: Context, step: Step) -> Non
         _apply(group, line, context, step)
 
 
-def _noticed(group: Group, seen: Seen, context: Context) -> None:
+def _noticed(group: Group, seen: Seen, context: Context, step: Step) -> None:
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
     is_over = group.state is GroupState.DEAD and isinstance(seen.what, GroupsDeleted)
     if seen.broker < 0 or seen.broker == group.coordinator or is_over:
@@ -106,18 +108,12 @@ def _noticed(group: Group, seen: Seen, context: Context) -> None:
         and getattr(seen.what, "error_code", 0) not in NOT_IN_CHARGE
     ):
         if group.coordinator >= 0:
+            if seen.source is Source.REQUEST_LOG:
+                asked_at_ms = getattr(seen.what, "arrived_at_ms", seen.at_ms)
+                taken_over(turn_of(group, seen, context, step), asked_at_ms)
+                group.taken = asked_at_ms, group.coordinator
             begin_sessions_anew(group, seen.at_ms)
         group.coordinator = seen.broker
-
-
-def begin_sessions_anew(group: Group, at_ms: int) -> None:
-    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
-
-    Until all members have found it, some seem to have been silent for long.
-    Source: ``GroupMetadataManager.onLoaded``.
-    """
-    for member in group.members.values():
-        member.session_base_ms = max(member.session_base_ms, at_ms)
 
 
 def _is_void(group: Group, seen: Seen) -> bool:

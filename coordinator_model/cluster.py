@@ -60,6 +60,8 @@ class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     went_to: int
     told_ms: int = -1
     """When its shard told of it: not all do so in the same batch."""
+    stood: bool = False
+    """Its coordinator did not move: its writes stalled."""
 
 
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):

@@ -308,6 +308,10 @@ _MODERN = (
     _shape(f"[GroupId {{g}}] Dynamic member {{m}} {_EXPLICITLY}", _modern_gone),
     _shape("[GroupId {g}][MemberId {i}] Member {m} left the streams group.", _modern_gone),
     _shape("[GroupId {g}] Member {m} left the consumer group.", _modern_gone),
+    _shape(
+        "[GroupId {g}] Converted the {x} group to a {t} group.",
+        lambda v: on.GroupConverted(group=v["g"], to_classic=v["t"] == "classic"),
+    ),
     _shape("[GroupId {g}] Member {m} left the share group.", _modern_gone),
     _shape(
         "[GroupId {g}] Static member {m} with instance id {i} cannot join the group because the "
@@ -379,7 +383,6 @@ _NOTED = (
     # Streams groups; before the others, or the member would be taken for a part of the group's name.
     ("[GroupId {g}][MemberId {m}] Member joins the streams group{x}", "modern_member_joined"),
     ("[GroupId {g}][MemberId {m}] {x}", "modern_group"),
-    ("[GroupId {g}] Converted the {x}", "group_converted"),
     ("[GroupId {g}] {x} fenced from the group because {y}", "modern_member_fenced"),
     ("[GroupId {g}] {x} is fenced by existing member {y}", "modern_member_fenced"),
     ("[GroupId {g}] {x} left the {s} group.", "modern_member_left"),

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber, kept
-from coordinator_model.cost_parts import CostState, LastCost, Mark, Owned, RebalanceCost, StepCost
+from coordinator_model.cost_parts import CostState, LastCost, Mark, Owned, RebalanceCost, StepCost, ToldCost
+from coordinator_model.cost_parts import told as told_of
 from coordinator_model.group import Group, Member, Rebalance
 from coordinator_model.observations import Commit
 from coordinator_model.states import GroupState
@@ -107,7 +109,8 @@ def note_assignment(turn: "Turn", before: Owned) -> None:
         return
     state.generation = group.generation
     now = mark(group, group.state_since_ms)
-    _tell(turn, _cost(group, last, before, now))
+    cost = _cost(group, last, before, now)
+    state.untold = None if tell(turn, cost) else told_of(cost)
     state.stable, state.started = now, None
 
 
@@ -126,6 +129,7 @@ def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
     if again:
         turn.step.cost = turn.step.cost or StepCost()
         turn.step.cost.reread += again
+        state.again += again
         if state.last is not None:
             state.last.reread += again
 
@@ -147,60 +151,60 @@ def _roll(group: Group, state: CostState, at_ms: int) -> None:
         state.recent, state.older = mark(group, at_ms), last
 
 
-def _before(state: CostState) -> Mark | None:
+def mark_before(state: CostState) -> Mark | None:
     """Return from when on the throughput before the running rebalance is taken."""
     marks = [one for one in (state.stable, state.older or state.recent) if one is not None]
     usable = [one for one in marks if state.started and one.partitions == state.started.partitions]
     return max(usable, key=lambda one: one.at_ms, default=None)
 
 
-def note_epochs(turn: "Turn", wanted: int, owned: int) -> None:
-    """Follow a group of the newer protocols, which lacks only what is on its way from one to another.
+def tell(turn: "Turn", cost: RebalanceCost) -> bool:
+    """Tell what a rebalance cost that ends in this turn: the rules, the report and its transition.
 
-    Args:
-        turn: a write of its records, taken in.
-        wanted: partitions in the target assignment.
-        owned: partitions that members have, those included that they still have to give up.
+    False if this turn tells no such transition.
     """
-    group, last = turn.group, turn.group.rebalance
-    if turn.context.backlog or last is None:
-        return
-    state = group.costs = group.costs or CostState()
-    if state.unowned_since_ms >= 0:
-        state.partition_ms += state.unowned * max(0, turn.at_ms - state.unowned_since_ms)
-    is_calm = group.state in {GroupState.STABLE, GroupState.EMPTY}
-    state.unowned = 0 if is_calm else max(0, wanted - owned)
-    state.unowned_since_ms = turn.at_ms
-    if last.unstable_since_ms == turn.at_ms and group.commits:
-        state.started = mark(group, turn.at_ms)
-    if group.state is not GroupState.STABLE or state.generation == group.generation:
-        return
-    state.generation = group.generation
-    now = mark(group, turn.at_ms)
-    cost = RebalanceCost(
-        started_ms=last.unstable_since_ms,
-        ended_ms=turn.at_ms,
-        eager=False,
-        partitions=wanted,
-        partition_ms=state.partition_ms,
-        rate_before=rate_between(_before(state), state.started),
-        rate_during=rate_within(state.started, now),
-        start=state.started,
-        initial=last.initial,
-    )
-    _tell(turn, cost)
-    state.stable, state.started, state.partition_ms = now, None, 0
-
-
-def _tell(turn: "Turn", cost: RebalanceCost) -> None:
     turn.step.cost = turn.step.cost or StepCost()
     turn.step.cost.finished = cost
     if turn.group.costs is not None:
-        told = (cost.partitions, cost.partition_ms, cost.moved, cost.least)
-        partitions, partition_ms, moved, least = (-1 if number is None else number for number in told)
-        turn.group.costs.last = LastCost(
-            partitions=partitions, partition_ms=partition_ms, moved=moved, least=least
-        )
+        names = [name for name in LastCost.__struct_fields__ if name != "reread"]
+        known = {name: getattr(cost, name) for name in names}
+        numbers = {name: -1 if number is None else number for name, number in known.items()}
+        turn.group.costs.last = LastCost(**numbers)
+    return attach(turn, cost)
+
+
+def attach(turn: "Turn", cost: RebalanceCost) -> bool:
+    """Put a cost into the transition that ends its rebalance; False if this turn tells none."""
+    told, is_told = turn.step.transitions, False
+    for index, one in enumerate(told):
+        if one.to_state is GroupState.STABLE and one.generation == turn.group.generation:
+            told[index], is_told = msgspec.structs.replace(one, cost=told_of(cost)), True
+    return is_told
+
+
+def untold(turn: "Turn", to: GroupState) -> ToldCost | UnsetType:
+    """Return the cost that the transition to ``to`` has to tell of the rebalance before, and take it as told.
+
+    Without the INFO log, members' answers may end a rebalance before its record is read.
+    """
+    state = turn.group.costs
+    if turn.context.backlog or state is None or state.untold is None or to is GroupState.STABLE:
+        return UNSET
+    cost, state.untold = state.untold, None
+    return cost
+
+
+def reread_since(turn: "Turn", came_from: GroupState) -> int | UnsetType:
+    """Return how many records were read again that no transition has told of, and take them as told.
+
+    Not known is what nobody committed after: whoever left Stable before the first commit may read again.
+    """
+    group, state = turn.group, turn.group.costs
+    if turn.context.backlog or state is None or state.stable is None:
+        return UNSET
+    again, state.again = state.again, 0
+    committed_since = group.last_commit_ms > state.stable.at_ms
+    return again if again or (came_from is GroupState.STABLE and committed_since) else UNSET
 
 
 def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceCost:
@@ -232,7 +236,7 @@ def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceC
         moved=moved,
         least=least,
         second_step=second_step,
-        rate_before=rate_between(_before(state), state.started),
+        rate_before=rate_between(mark_before(state), state.started),
         rate_during=rate_within(state.started, now),
         start=state.started,
         before=moves.before,

@@ -118,23 +118,33 @@ def explain_start(turn: Turn, why: Cause) -> None:
     """Tell again, with its reason, a start that was inferred from answers to others a moment ago.
 
     What a leave makes the coordinator answer (parked syncs, a record of nobody) may be logged before
-    the leave itself.
+    the leave itself.  Where lines are read late, the record of the next generation may even have been read
+    before: who left a group at rest, before anything else shows that it rebalances, began it.
     """
     group = turn.group
     last = group.rebalance
-    if last is None or not turn.may_infer or not 0 <= turn.at_ms - last.started_at_ms <= GUESS_TOLERANCE_MS:
+    if last is None or not turn.may_infer:
+        return
+    if last.not_before_ms <= turn.at_ms < last.started_at_ms and not _says_the_same(last, why, turn.at_ms):
+        _explain(turn, last, why, turn.at_ms)
+        return
+    if not 0 <= turn.at_ms - last.started_at_ms <= GUESS_TOLERANCE_MS:
         return
     is_same_leave = last.cause.kind is CauseKind.MEMBER_LEFT and last.cause.member_id == why.member_id
     if last.cause.kind is CauseKind.UNKNOWN or (is_same_leave and last.cause != why):
         is_over = group.state is not GroupState.PREPARING_REBALANCE
-        restate_guess(
-            turn,
-            Target(
-                to=GroupState.PREPARING_REBALANCE,
-                generation=last.old_generation,
-                # What has followed already keeps its place behind it.
-                at_ms=min(turn.at_ms, group.state_since_ms - 1) if is_over else turn.at_ms,
-                cause=why,
-                basis=Basis.INFERRED,
-            ),
-        )
+        # What has followed already keeps its place behind it.
+        _explain(turn, last, why, min(turn.at_ms, group.state_since_ms - 1) if is_over else turn.at_ms)
+
+
+def _explain(turn: Turn, last: Rebalance, why: Cause, at_ms: int) -> None:
+    restate_guess(
+        turn,
+        Target(
+            to=GroupState.PREPARING_REBALANCE,
+            generation=last.old_generation,
+            at_ms=at_ms,
+            cause=why,
+            basis=Basis.INFERRED,
+        ),
+    )

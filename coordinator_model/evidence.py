@@ -3,6 +3,8 @@
 from bisect import bisect_right
 from typing import Final
 
+import msgspec
+
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.snapshot import Header, Moved
@@ -18,6 +20,11 @@ HEARD_SHOWN_MS: Final = 110_000
 """Shorter than what is kept, or what is shown would depend on when the rest was forgotten."""
 PROOF_MS_MAX: Final = 100_000
 """Who has listened for so long has done so as long as evidence goes back, whatever the session timeout."""
+STALLED_APART_MS: Final = 30_000
+"""Refused writes no further apart go back to one replica's death: the controller waits 9 s until it gives a
+broker up, and leaders that are busy drop it from their replicas later."""
+STALL_TOLD_MS: Final = 1_000
+"""Each refused write says the same; so often all of the shard's sessions begin anew."""
 LOST_FOR_MS: Final = 3_600_000
 """A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us: its line is
 lost, and nobody asks for the metadata.  One that was frozen for minutes, as virtual machines are, finds all
@@ -59,9 +66,16 @@ def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
 
     Broker -1 stands for any of them: nobody has told yet who holds the shard.
     """
+    if not header.heard:
+        return -1
     if broker < 0:
         return max((_newest_ms(known, at_ms) for known in header.heard.values()), default=-1)
     return _newest_ms(header.heard.get(broker, []), at_ms)
+
+
+def brokers_heard(header: Header, at_ms: int) -> int:
+    """Return of how many brokers the request log had spoken by ``at_ms``."""
+    return sum(_newest_ms(known, at_ms) >= 0 for known in header.heard.values())
 
 
 def seconds_heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
@@ -73,13 +87,15 @@ def seconds_heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, in
 
 def _heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
     """Return the seconds kept of that broker's request log; for -1 those of the one heard last by then."""
-    if broker < 0:
+    if broker < 0 and header.heard:
         broker = max(sorted(header.heard), key=lambda one: _newest_ms(header.heard[one], at_ms), default=-1)
     return header.heard.get(broker, [])
 
 
 def _newest_ms(known: list[tuple[int, int]], at_ms: int) -> int:
-    if known and known[-1][0] <= at_ms:
+    if not known:
+        return -1
+    if known[-1][0] <= at_ms:
         return known[-1][1]
     index = bisect_right(known, (at_ms, NEWEST)) - 1
     return known[index][1] if index >= 0 else -1
@@ -143,6 +159,23 @@ def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
     header.lost.pop(what.leader, None)
 
 
+def note_stall(header: Header, since_ms: int, broker: int, at_ms: int) -> bool:
+    """Take in that the shard's coordinator waits for a replica; True: it is news, at most once a second.
+
+    Just after a move that is still the same trouble.
+    """
+    if header.coordinator not in (-1, broker):
+        return False
+    last = header.moved
+    if last is None or since_ms > last.over_ms + STALLED_APART_MS:
+        header.moved = Moved(at_ms=since_ms, came_from=broker, went_to=broker, stood=True, stalled_ms=at_ms)
+        return True
+    is_news = at_ms >= last.stalled_ms + STALL_TOLD_MS
+    if is_news:
+        header.moved = msgspec.structs.replace(last, stalled_ms=at_ms)
+    return is_news
+
+
 def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
     """Say whether a broker speaks of a shard that it has lost."""
     lost_ms = header.lost.get(seen.broker)
@@ -169,7 +202,7 @@ def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
     given_up = last is not None and last.went_to < 0
     is_other = header.coordinator not in (-1, broker)
     if last is not None and last.went_to == broker and epoch == header.epoch and at_ms < last.at_ms:
-        header.moved = Moved(at_ms=at_ms, came_from=last.came_from, went_to=broker)
+        header.moved = msgspec.structs.replace(last, at_ms=at_ms)
     if not (given_up or is_other or epoch > header.epoch >= 0):
         return
     came_from = last.came_from if given_up and last is not None else header.coordinator

@@ -7,8 +7,9 @@ the end with a default**, and no field ever changes its meaning.
 from enum import StrEnum
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from coordinator_model.cost_parts import CostState, StepCost
+from coordinator_model.cost_parts import CostState, StepCost, ToldCost
 from coordinator_model.modern.model import Modern
 from coordinator_model.notes import Note
 from coordinator_model.states import GroupState
@@ -83,6 +84,13 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True, rename={"from_state"
     source: str
     """offsets, coordinator_log, request_log or model."""
     replaces: str | None = None
+    cost: ToldCost | UnsetType = UNSET
+    """Of the rebalance that ends here; absent: none does, or nothing is known but its phases.
+
+    One that is not to Stable has that of the rebalance before it, whose end was inferred too early."""
+    reread: int | UnsetType = UNSET
+    """Records read again since the transition before, because of the last rebalance that had ended by then;
+    absent: not known, as nothing was committed since."""
 
 
 class Member(msgspec.Struct, array_like=True, kw_only=True):
@@ -116,6 +124,14 @@ class Member(msgspec.Struct, array_like=True, kw_only=True):
     """How many of its heartbeats came, one after the other, a large part of its session late."""
     paused_until_ms: int = -1
     """When the last of these came."""
+    first_beat_ms: int = -1
+    """Its first heartbeat that was seen: while there is no other, nobody knows how often it sends them."""
+    rhythm_ms: int = -1
+    """Time between its heartbeats, if that was a large part of its session lately: see ``silence``."""
+    rhythm_until_ms: int = -1
+    """When the last heartbeat came that told so."""
+    former: tuple[str, int] | None = None
+    """Of a static member that came back: the id that it had, and until when answers to that are late ones."""
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -244,6 +260,8 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """How its partitions are consumed, since the backlog; None: no commit and no end offset since."""
     costs: CostState | None = None
     """What the cost of its rebalances is counted from; None: no rebalance since the backlog."""
+    taken: tuple[int, int] | None = None
+    """When another broker first answered for it, and which one had before, where no INFO log tells that."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

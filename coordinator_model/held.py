@@ -71,16 +71,29 @@ def release(group: Group, context: Context, step: Step, apply: Apply) -> None:
 
 def give_up(group: Group, now_ms: int, context: Context, step: Step, apply: Apply) -> None:
     """Adopt what has waited out its grace: the log should have told of it and did not."""
-    blind = msgspec.structs.replace(context, info_live=False)
     while group.held_record is not None and group.held_until_ms <= now_ms:
-        first, *rest = _waiting(group)
-        _keep(group, rest)
         # Of a group that nobody knew, any record is the first; its lines may be older than we are.
         if context.info_live and group.state is not GroupState.DEAD and not step.contradicted:
             step.contradicted = True
             step.divergences.append("log_line_missing")
-        apply(group, first, blind, step)
-        release(group, context, step, apply)
+        _adopt_first(group, context, step, apply)
+
+
+def adopt_loaded(group: Group, loaded_ms: int, context: Context, step: Step, apply: Apply) -> None:
+    """Adopt what was there when a coordinator loaded the group: it goes on from that.
+
+    The lines were another broker's.  They may be lost with it, or still be on their way.
+    """
+    while group.held_record is not None and group.held_until_ms <= loaded_ms + GRACE_MS:
+        _adopt_first(group, context, step, apply)
+
+
+def _adopt_first(group: Group, context: Context, step: Step, apply: Apply) -> None:
+    blind = msgspec.structs.replace(context, info_live=False)
+    first, *rest = _waiting(group)
+    _keep(group, rest)
+    apply(group, first, blind, step)
+    release(group, context, step, apply)
 
 
 def _waiting(group: Group) -> list[Seen]:

@@ -13,6 +13,7 @@ from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
 from coordinator_model.inferring import prove
 from coordinator_model.members import (
     add,
+    client_id_in,
     depart,
     departure_of,
     heard,
@@ -23,6 +24,7 @@ from coordinator_model.members import (
     wait_for,
 )
 from coordinator_model.observations import JoinAnswered
+from coordinator_model.rebalances import began_while_completing
 from coordinator_model.refusals import join_refused
 from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import start_by_absence
@@ -54,7 +56,8 @@ def _join_answered(turn: Turn, what: JoinAnswered) -> None:
         wait_for(turn.group, what.member_id, turn.at_ms)
     elif what.error_code == UNKNOWN_MEMBER_ID:
         turn.group.pending.pop(what.requested_member_id, None)
-        removed_unseen(turn, what.requested_member_id, turn.group.generation)
+        waited_ms = turn.at_ms - what.arrived_at_ms
+        removed_unseen(turn, what.requested_member_id, turn.group.generation, waited_ms=waited_ms)
     elif what.error_code == GROUP_MAX_SIZE_REACHED:
         _turned_away(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
@@ -95,11 +98,21 @@ def _learn_generation(turn: Turn, what: JoinAnswered) -> None:
     """Keep what the answer says of the running generation as a whole."""
     group = turn.group
     if what.leader_id:
-        group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
+        group.leader_id, group.leader_basis = _leader(what), Basis.OBSERVED
     if what.protocol:
         group.protocol, group.protocol_type = what.protocol, what.protocol_type or group.protocol_type
     if what.member_ids and turn.may_infer:
         _left_behind(turn, what)
+
+
+def _leader(what: JoinAnswered) -> str:
+    """Return who leads from now on.
+
+    To a static leader that came back the coordinator names the id that it had, so that it does not assign
+    again (Kafka: ``updateStaticMemberThenRebalanceOrCompleteJoin``); that id is fenced from then on.
+    """
+    was_its_own = what.instance_id is not None and client_id_in(what.leader_id) == what.instance_id
+    return what.member_id if was_its_own else what.leader_id
 
 
 def _end_join_phase(turn: Turn, what: JoinAnswered, start: Cause) -> None:
@@ -165,7 +178,9 @@ def _kind_of_start(group: Group, what: JoinAnswered, reason: str) -> CauseKind:
         return told
     static = member_of_instance(group, what.instance_id)
     if static is not None and static.member_id != what.member_id:
-        return CauseKind.STATIC_MEMBER_REPLACED
+        # Kafka: a Stable group rebalances for it only if that changes the protocol of the whole group.
+        is_completing = began_while_completing(group)
+        return CauseKind.STATIC_MEMBER_REPLACED if is_completing else CauseKind.PROTOCOL_CHANGED
     if _is_new(group, what):
         return CauseKind.MEMBER_JOINED
     if reason.startswith(_FOLLOWS):

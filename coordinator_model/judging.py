@@ -35,7 +35,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     retention_ms: Mapping[int, int] = {}
     """Broker -> how long it keeps offsets that nobody uses, as far as the brokers were asked."""
     moved: Moved | None = None
-    """The last move of the group's coordinator."""
+    """The last move of the group's coordinator, or the last time it waited for a replica."""
+    brokers_heard: int = 0
+    """How many brokers' request logs were ever heard; in a cluster of one no replica is waited for."""
 
     def requests_since_ms(self, gap_ms: int) -> int:
         """Return since when that log has spoken without a silence of more than ``gap_ms``; -1 never.

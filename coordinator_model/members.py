@@ -17,6 +17,8 @@ PENDING_MAX = 5_000
 DEPARTURES_MAX = 32
 REASON_MAX = 255
 """KIP-800 cuts a client's reason to this many characters; a broker need not."""
+LATE_ANSWERS_MS = 5_000
+"""So long may a commit wait for its answer (``offsets.commit.timeout.ms``), and its sender be replaced."""
 POLL_TIMEOUT_SLACK_MS = 1_000
 """How much earlier than its rebalance timeout a silent leave may come and still be a poll timeout:
 the last answer we see of a client lies a little after its last poll."""
@@ -182,7 +184,8 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
             )
         )
     member.member_id = new_id
-    member.last_heartbeat_ms = -1  # the new process has not been heard yet
+    member.former = (old_id, turn.at_ms + LATE_ANSWERS_MS)
+    member.last_heartbeat_ms, member.connection = -1, ""  # the new process has not been heard yet
     _insert(group, member)
     if group.leader_id == old_id:
         group.leader_id = new_id
@@ -198,8 +201,17 @@ def recognise(turn: Turn, member_id: str) -> None:
     if member_id in group.members or member_id in group.pending or departure_of(group, member_id) is not None:
         return
     static = member_of_instance(group, client_id_in(member_id) or None)
-    if static is not None:
+    if static is not None and not is_former(turn, static, member_id):
         rename(turn, static.member_id, member_id)
+
+
+def is_former(turn: Turn, static: Member, member_id: str) -> bool:
+    """Say whether this is the id of the process that a static member had before, which is told of late.
+
+    Its last requests were accepted before it was replaced, and may be logged after that.  What goes on for
+    longer shows that it was not replaced.
+    """
+    return static.former is not None and static.former[0] == member_id and turn.at_ms <= static.former[1]
 
 
 def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
@@ -355,8 +367,11 @@ def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
 
 
 def _fill_in(member: Member, record: MemberRecord) -> None:
-    member.client_id = record.client_id
-    member.client_host = record.client_host
+    if not member.connection:
+        # Kafka: replaceStaticMember keeps in the records the client that had the instance id before; what
+        # the member's own requests told is right.
+        member.client_id = record.client_id
+        member.client_host = record.client_host
     member.instance_id = record.instance_id
     member.session_timeout_ms = record.session_timeout_ms
     timeout_ms = record.rebalance_timeout_ms

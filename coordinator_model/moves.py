@@ -5,6 +5,8 @@ does is a rebalance that was lost with its coordinator, members that it does not
 clients that were without one for longer than their session.
 """
 
+import msgspec
+
 from coordinator_model.group import CauseKind, Departure, Group, Member, Transition
 from coordinator_model.members import client_name
 from coordinator_model.observations import GroupUpset
@@ -37,8 +39,26 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
         return False
     begins = transition.to_state is GroupState.PREPARING_REBALANCE and transition.from_state not in _FRESH
     if begins and transition.cause.kind is CauseKind.MEMBER_JOINED:
-        return any(comes_again(transition.cause.client_id, one, moved) for one in group.members.values())
+        gone = [one for one in group.departures if one.at_ms >= moved.at_ms]
+        formers: list[Member | Departure] = [*group.members.values(), *gone]
+        return any(comes_again(transition.cause.client_id, one, moved) for one in formers)
     return begins and transition.cause.kind not in _OTHER
+
+
+def last_move(group: Group, moved: Moved | None) -> Moved | None:
+    """Return the last move of a group's coordinator.
+
+    Args:
+        group: its own requests tell of a move as soon as another broker answers one.
+        moved: the shard's last, which without the INFO log only the metadata tell, seconds later.
+    """
+    if group.taken is None:
+        return moved
+    at_ms, came_from = group.taken
+    if moved is None or moved.over_ms < at_ms - UPSET_MS:
+        return Moved(at_ms=at_ms, came_from=came_from, went_to=group.coordinator)
+    is_same = moved.went_to == group.coordinator and at_ms < moved.at_ms <= at_ms + UPSET_MS
+    return msgspec.structs.replace(moved, at_ms=at_ms) if is_same else moved
 
 
 def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -> Moved | None:
@@ -56,7 +76,7 @@ def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -
         return moved
     if moved is None or abs(transition.at_ms - moved.at_ms) > UPSET_MS:
         return Moved(at_ms=transition.at_ms, came_from=coordinator)
-    return Moved(at_ms=min(moved.at_ms, transition.at_ms), came_from=moved.came_from, went_to=moved.went_to)
+    return msgspec.structs.replace(moved, at_ms=min(moved.at_ms, transition.at_ms))
 
 
 def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> bool:
@@ -65,7 +85,7 @@ def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> boo
     librdkafka ends its session itself when no coordinator answers for so long, and joins as a new member;
     the former one stays until the new coordinator, which never heard of it, has waited its session for it.
     """
-    is_from_before = max(former.joined_at_ms, former.last_heartbeat_ms) < moved.at_ms
+    is_from_before = max(former.joined_at_ms, former.last_heartbeat_ms) < moved.over_ms
     return is_from_before and client_id == client_name(former) != ""
 
 
@@ -78,4 +98,5 @@ def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:
         moved_ms=moved.at_ms,
         came_from=moved.came_from,
         went_to=moved.went_to,
+        stood=moved.stood,
     )

@@ -205,6 +205,12 @@ class InstanceRefused(GroupObservation, tag="irefd", frozen=True, kw_only=True):
     """True: the sender was replaced; False: it would join, and the holder has not gone (error 111)."""
 
 
+class GroupConverted(GroupObservation, tag="conv", frozen=True, kw_only=True):
+    """The group's type changed: its classic members joined under a newer protocol, or back again."""
+
+    to_classic: bool
+
+
 class GroupsDeleted(Observation, tag="del", frozen=True, kw_only=True):
     """DeleteGroups: the names as logged, joined by ", ", which a group id may contain as well."""
 
@@ -225,6 +231,24 @@ class ShardLoaded(Observation, tag="loaded", frozen=True, kw_only=True):
 
 class ShardUnloaded(Observation, tag="unloaded", frozen=True, kw_only=True):
     """A broker has given up this offsets partition."""
+
+
+NOT_REPLICATED = 15
+"""COORDINATOR_NOT_AVAILABLE: from a group's coordinator, that a write was not replicated in time.
+
+Nobody's silence means anything then: heartbeats are answered, and logged, when older writes are replicated.
+That lasts until a replica that died is missed no more (``broker.session.timeout.ms``, 9 s).  Source:
+``CoordinatorRuntime`` (a write without records waits for those before it); measured on 4.3.1.
+"""
+
+
+class ShardStalled(Observation, tag="stalled", frozen=True, kw_only=True):
+    """The coordinator answered that a write to this offsets partition was not replicated in time."""
+
+    group: str
+    """Whose request it was; the partition's other groups wait as well."""
+    since_ms: int
+    """When the coordinator was asked."""
 
 
 class LogNoted(Observation, tag="note", frozen=True, kw_only=True):
@@ -305,6 +329,8 @@ class ModernRecord(GroupObservation, tag="modern", frozen=True, kw_only=True):
     """What it holds; None for a tombstone, and for types that tell the model nothing."""
     expression: str = ""
     """The regular expression in the key (type 16)."""
+    uncommitted_ms: int = -1
+    """The last time at which its partition's leader told that it was not replicated yet; -1: at once."""
 
 
 class ModernWrite(GroupObservation, tag="mwrite", frozen=True, kw_only=True):
@@ -574,6 +600,13 @@ class ShardLed(Observation, tag="led", frozen=True, kw_only=True):
     """Leader epoch, which is the coordinator's; -1 where the broker does not tell."""
 
 
+class ReplicaMissed(Observation, tag="missed", frozen=True, kw_only=True):
+    """A broker with a replica of the shard's offsets partition has gone: until then, writes waited for it."""
+
+    since_ms: int
+    """Since when they may have waited."""
+
+
 class LeadersDescribed(Observation, tag="leaders", frozen=True, kw_only=True):
     """The same for the whole cluster: offsets partition -> (leader, leader epoch), as far as changed."""
 
@@ -602,6 +635,13 @@ class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
     ends: dict[str, dict[int, int]]
     since_ms: int = -1
     """Since when the brokers have been asked without a pause; -1: all the time (a capture)."""
+    asked_ms: int = -1
+    """When they were asked, if that was before: what stands in a capture before a group is met."""
+    stable: dict[str, dict[int, int]] = {}
+    """Topic -> partition -> last stable offset, where the group seems to wait for it to move,
+    or did when it was told last."""
+    transaction_ms: int = -1
+    """How long brokers let a transaction last (``transaction.max.timeout.ms``); -1: not known."""
 
 
 class RetentionTold(Observation, tag="retain", frozen=True, kw_only=True):
@@ -622,6 +662,8 @@ class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
     came_from: int = -1
     """Broker that gave it up; -1 not told."""
     went_to: int = -1
+    stood: bool = False
+    """The coordinator did not move: its writes stalled."""
 
 
 AnyObservation = (
@@ -680,6 +722,9 @@ AnyObservation = (
     | InstanceRefused
     | RetentionTold
     | GroupUpset
+    | GroupConverted
+    | ShardStalled
+    | ReplicaMissed
 )
 
 

@@ -10,8 +10,9 @@ Observations wait here until then.  Three lanes prove time:
 
 - a partition of the events topic, by the clock copies in it, less the time a log line may take on its
   way (``SETTLE_MS``), on the slowest broker's clock;
-- the shard's offsets partition, by clocks whose end offset has been read, or by its records; a clock
-  without an end (its leader is gone) proves nothing here, and the shard waits;
+- the shard's offsets partition, by clocks whose end offset has been read, or by its records before the
+  newest end (of one behind it a clock may still say that it was not replicated yet); a clock without an
+  end (its leader is gone) proves nothing here, and the shard waits;
 - the control partition, by its clocks.
 
 A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
@@ -51,6 +52,7 @@ _CONTROL = (
     on.Contradicted,
     on.GroupDescribed,
     on.ShardLed,
+    on.ReplicaMissed,
     on.LeadersDescribed,
     on.BrokerDescribed,
     on.TopicsDescribed,
@@ -134,11 +136,13 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     """(end offset, time) of clocks whose end is not read yet; ascending."""
     answers: list[tuple[int, int]] = []
     """(end offset, newest time of that end) as brokers answered: what lay behind was not replicated then."""
+    proved_ms: int = -1
+    """Order time of the newest record before the newest end: no clock can make it later."""
 
     @property
     def now_ms(self) -> int:
         """Return the time reached."""
-        return max(self.reached_ms, self.order_ms)
+        return max(self.reached_ms, self.proved_ms)
 
     def exists(self) -> None:
         """Note that the partition is read, wherever it ends: without this, nobody would wait for it."""
@@ -148,6 +152,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
         # An end that goes back (a stale answer, an unclean election) proves nothing new.
         self.end_offset = max(self.end_offset, end_offset)
+        if self.position <= self.end_offset:
+            self.proved_ms = self.order_ms
         self.ahead.append((self.end_offset, at_ms))
         self.read_to(position)
 
@@ -167,6 +173,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         """Return the order time of the record at ``offset`` and note it as read."""
         self.read_to(offset)
         self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
+        if offset < self.end_offset:
+            self.proved_ms = self.order_ms
         self.read_to(offset + 1)
         return self.order_ms
 
@@ -180,7 +188,7 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def with_lag(self, seen: Seen) -> Seen:
         """Return a group's record with the last answer by which it was not replicated, if that is late."""
         what = seen.what
-        if not isinstance(what, on.GroupRecorded) or seen.backlog:
+        if not isinstance(what, on.GroupRecorded | on.ModernRecord) or seen.backlog:
             return seen
         behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
         until_ms = next(behind, -1)

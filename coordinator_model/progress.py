@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from coordinator_model import tracks
 from coordinator_model.group import Group, Step
 from coordinator_model.observations import Commit, EndsTold
+from coordinator_model.open_transactions import note_stable
 from coordinator_model.ordering import Held
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Tracks
@@ -30,7 +31,7 @@ def note_commits(group: Group, commits: Iterable[Commit]) -> bool:
 
 def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
     known = _tracks(group, commit.committed_at_ms)
-    is_other = known.renew(commit.topic, commit.topic_id)
+    is_other = known.renew(commit.topic, commit.topic_id, known.since_base(commit.committed_at_ms))
     track = known.track(commit.topic, commit.partition)
     if track is None:
         return False
@@ -66,8 +67,9 @@ def take(timeline: "Timeline", live: "Live", held: Held) -> None:
 def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
     """Fold end offsets asked for at ``at_ms`` into the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
-    at = known.since_base(at_ms)
+    at = known.since_base(at_ms if what.asked_ms < 0 else what.asked_ms)
     known.asked = known.since_base(what.since_ms) if what.since_ms >= 0 else tracks.UNKNOWN
+    known.transaction_ms = what.transaction_ms
     for topic, ends in what.ends.items():
         committed = group.commits.get(topic, {})
         for partition, end in ends.items():
@@ -75,3 +77,13 @@ def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
             track = known.track(topic, partition) if commit is not None else None
             if commit is not None and track is not None:
                 tracks.ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))
+    _note_stable(group, known, what, at)
+
+
+def _note_stable(group: Group, known: Tracks, what: EndsTold, at: int) -> None:
+    for topic, offsets in what.stable.items():
+        for partition, stable in offsets.items():
+            commit = group.commits.get(topic, {}).get(partition)
+            track = known.track(topic, partition) if commit is not None else None
+            if commit is not None and track is not None:
+                note_stable(track, stable=stable, at=at, offset=commit[0])

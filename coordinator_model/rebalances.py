@@ -45,6 +45,19 @@ def _start(group: Group, came_from: GroupState, at_ms: int, cause: Cause) -> Non
         member.heartbeats_refused = 0
 
 
+def began_while_completing(group: Group) -> bool:
+    """Say whether what made the group rebalance found it waiting for its assignment, not Stable."""
+    running = group.rebalance
+    if group.state is not GroupState.PREPARING_REBALANCE or running is None:
+        return group.state is GroupState.COMPLETING_REBALANCE
+    return is_loop(running)
+
+
+def is_loop(running: Rebalance) -> bool:
+    """Say whether the group has not been Stable since an earlier rebalance than this one began."""
+    return running.unstable_since_ms < running.started_at_ms
+
+
 def unburn(group: Group, generation: int, joined_at_ms: int) -> None:
     """Take back a burned generation whose record is read after the group has moved on.
 

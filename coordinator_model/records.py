@@ -27,8 +27,11 @@ Recorded: TypeAlias = OffsetsCommitted | GroupRecorded | GroupTombstone | Modern
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 COMMIT_TYPES = frozenset({LEGACY_OFFSET_COMMIT, OFFSET_COMMIT})
 _CONSUMER_PROTOCOL = "consumer"
-_VERSION_AND_COUNT, _SHORT, _INT = struct.Struct(">hi"), struct.Struct(">h"), struct.Struct(">i")
 """Only for this protocol type do we know what a member's opaque bytes mean (Connect has its own)."""
+_VERSION_AND_COUNT, _SHORT, _INT = struct.Struct(">hi"), struct.Struct(">h"), struct.Struct(">i")
+_TIME_AND_COUNT, _TIMEOUTS_AND_SIZE = struct.Struct(">qi"), struct.Struct(">iii")
+_GROUP_KEY, _GROUP_VALUE = b"\x00\x02", b"\x00\x03"
+"""Record type, and version of the value, of the group records that are read without the tables."""
 _SUBSCRIPTIONS_CACHED = 1_024
 """Members of a group mostly subscribe alike, and so do its generations."""
 
@@ -90,6 +93,9 @@ def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> R
     """
     if key is None:
         raise DecodeError(Fault.NULL_KEY)
+    plain = _plain_group(key, value)
+    if plain is not None:
+        return plain
     record_type, fields = decode_key(key)
     content = None if value is None else decode_value(record_type, value)[1]
     if record_type in COMMIT_TYPES:
@@ -153,6 +159,89 @@ def _member(value: Value, *, opaque: bool) -> MemberRecord:
         topics=None if opaque else subscribed_topics(value["subscription"]),
         assigned=None if opaque else assigned_partitions(value["assignment"]),
     )
+
+
+# --- the group records that nearly all are ------------------------------------------------------------
+
+
+def _plain_group(key: bytes, value: bytes | None) -> GroupRecorded | None:
+    """Return what a sound record of a classic group says, sooner than the tables do; None for others.
+
+    A snapshot of a large cluster is made of these, in the version that brokers have written since Kafka 2.3.
+    Slices may reach beyond the bytes, since places only grow: what adds up to the end has stayed within.
+    """
+    if value is None or key[:2] != _GROUP_KEY or value[:2] != _GROUP_VALUE:
+        return None
+    try:
+        group, key_end = _plain_text(key, 2)
+        protocol_type, place = _plain_text(value, 2)
+        generation = _INT.unpack_from(value, place)[0]
+        protocol, place = _plain_text(value, place + 4)
+        leader_id, place = _plain_text(value, place)
+        state_since_ms, count = _TIME_AND_COUNT.unpack_from(value, place)
+        place += _TIME_AND_COUNT.size
+        members = []
+        for _ in range(count):
+            member, place = _plain_member(value, place, opaque=protocol_type != _CONSUMER_PROTOCOL)
+            members.append(member)
+    except (IndexError, ValueError, struct.error):
+        return None
+    if key_end != len(key) or place != len(value) or count < 0 or group is None or protocol_type is None:
+        return None
+    return GroupRecorded(
+        group=group,
+        generation=generation,
+        protocol_type=protocol_type,
+        protocol=protocol,
+        leader_id=leader_id,
+        state_since_ms=state_since_ms,
+        members=tuple(members),
+    )
+
+
+def _plain_member(data: bytes, place: int, *, opaque: bool) -> tuple[MemberRecord, int]:
+    """Return the member that begins at ``place`` and where it ends.
+
+    Raises:
+        IndexError, ValueError, struct.error: it is no sound one.
+    """
+    member_id, place = _plain_text(data, place)
+    instance_id, place = _plain_text(data, place)
+    client_id, place = _plain_text(data, place)
+    client_host, place = _plain_text(data, place)
+    rebalance_timeout_ms, session_timeout_ms, size = _TIMEOUTS_AND_SIZE.unpack_from(data, place)
+    start = place + _TIMEOUTS_AND_SIZE.size
+    subscription_end = start + size
+    (assignment_size,) = _INT.unpack_from(data, subscription_end)
+    end = subscription_end + 4 + assignment_size
+    if member_id is None or client_id is None or client_host is None or size < 0 or assignment_size < 0:
+        raise ValueError
+    member = MemberRecord(
+        member_id=member_id,
+        client_id=client_id,
+        client_host=client_host,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        instance_id=instance_id,
+        topics=None if opaque else subscribed_topics(data[start:subscription_end]),
+        assigned=None if opaque else assigned_partitions(data[subscription_end + 4 : end]),
+    )
+    return member, end
+
+
+def _plain_text(data: bytes, place: int) -> tuple[str | None, int]:
+    """Return the nullable text at ``place`` and where it ends.
+
+    Raises:
+        IndexError, ValueError: there is none.
+    """
+    high, start = data[place], place + 2
+    if high < 0x80:
+        end = start + (high << 8 | data[place + 1])
+        return data[start:end].decode(), end
+    if high == data[place + 1] == 0xFF:
+        return None, start
+    raise ValueError
 
 
 # --- what the clients of protocol type "consumer" put into a member's opaque bytes ---------------------

@@ -5,7 +5,7 @@ noted once in ``AGAIN_MS``.
 """
 
 from coordinator_model import observations as on
-from coordinator_model.group import Group
+from coordinator_model.group import Group, Member
 from coordinator_model.members import departure_of, member_of_instance
 from coordinator_model.notes import (
     COMMIT,
@@ -23,6 +23,7 @@ from coordinator_model.notes import (
     Paused,
     Refused,
 )
+from coordinator_model.silence import USUAL_SLACK, is_rhythm_known, note_gap, usual_gap_ms
 from coordinator_model.transitions import Turn
 
 AGAIN_MS = 1_000
@@ -138,23 +139,35 @@ def id_unused(turn: Turn, what: on.PendingMemberExpired) -> None:
 def pause_before(group: Group, what: on.Heartbeats) -> Paused | None:
     """Return what is to be noted of the pause before a heartbeat; to be asked before that is applied.
 
-    Regular pauses are told once, when there are ``REGULAR`` of them in a row, narrow escapes each.
+    Regular pauses are told once, when there are ``REGULAR`` of them in a row, narrow escapes each; what the
+    member does all the time is no escape.
     """
     member = group.members.get(what.member_id)
-    if member is None or what.error_code or member.last_heartbeat_ms < 0:
+    if member is None or what.error_code:
         return None
     # Commits, joins and syncs restart the session as well.
     since_ms, timeout_ms = max(member.last_heartbeat_ms, member.session_base_ms), member.session_timeout_ms
     pause_ms = what.times[0] - since_ms
-    if not PAUSE_SHARE * timeout_ms <= pause_ms < timeout_ms:
+    is_first, is_known = member.last_heartbeat_ms < 0, is_rhythm_known(member)
+    usual_ms = usual_gap_ms(member, since_ms)
+    _note_rhythm(group, member, since_ms, what.times[0])
+    if is_first or not PAUSE_SHARE * timeout_ms <= pause_ms < timeout_ms:
         return None
-    goes_on = member.paused_until_ms == since_ms
-    member.pauses = member.pauses + 1 if goes_on else 1
+    member.pauses = member.pauses + 1 if usual_ms else 1
     member.paused_until_ms = what.times[-1]
-    is_narrow = pause_ms >= NARROW_SHARE * timeout_ms and member.pauses == 1
+    is_longer = is_known and pause_ms > usual_ms + USUAL_SLACK * timeout_ms
+    is_narrow = pause_ms >= NARROW_SHARE * timeout_ms and member.pauses == 1 and is_longer
     if not is_narrow and member.pauses != REGULAR:
         return None
     return Paused(at_ms=what.times[0], member_id=what.member_id, pause_ms=pause_ms, in_a_row=member.pauses)
+
+
+def _note_rhythm(group: Group, member: Member, since_ms: int, at_ms: int) -> None:
+    """Learn from a heartbeat how rarely its member sends them; commits between two say nothing of that."""
+    is_steady = member.last_heartbeat_ms >= max(0, group.state_since_ms)
+    gap_ms = at_ms - (member.last_heartbeat_ms if is_steady else since_ms)
+    if since_ms >= 0 and PAUSE_SHARE * member.session_timeout_ms <= gap_ms < member.session_timeout_ms:
+        note_gap(member, since_ms, gap_ms, at_ms)
 
 
 _OfMember = on.SyncAnswered | on.Heartbeats | on.LeaveAnswered | on.EpochAnswered

@@ -42,7 +42,8 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: dict[str, int]
     last_rebalance: dict[str, int | str] | None
     """started_at_ms, joined_at_ms, ended_at_ms (-1: not yet) and cause; once it has ended, partitions,
-    partition_ms (time without an owner), moved, least (moves that were needed) and reread (-1: unknown)."""
+    partition_ms (time without an owner), moved, least (moves that were needed), reread, and for newer
+    protocols assigning_ms and reconciling_ms (-1: unknown)."""
     commits: dict[str, dict[int, tuple[int, int]]]
     last_commit_ms: int
     last_seen_ms: int

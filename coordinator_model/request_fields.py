@@ -35,6 +35,8 @@ class RequestLine(Part, frozen=True):
     request_header: Header
     connection: str = ""
     total_time_ms: Millis = 0.0
+    remote_time_ms: Millis = 0.0
+    """Of that, how long the answer waited after the request had been worked on: for a replica."""
     principal: str = ""
     client_information: Software = Software()
 

@@ -35,6 +35,8 @@ _API = re.compile(
     rb'Completed request:\s*\{(?:"isForwarded":\w+,)?"requestHeader":\{"requestApiKey":(\d{1,5}),'
 )
 _LOGGER = b" (kafka.request.logger)"
+SLOW_MS = 1_000
+"""Heartbeats are answered at once, unless the coordinator waits for a replica."""
 
 
 class RequestLineError(Exception):
@@ -89,6 +91,15 @@ def _arrived_ms(line: RequestLine, at_ms: int) -> int:
     return at_ms - round(line.total_time_ms)
 
 
+def _stall(line: RequestLine, group: str, error_code: int, at_ms: int) -> tuple[on.ShardStalled, ...]:
+    """Return what an answer that waited for writes says of those of all groups beside this one.
+
+    Answered at once, the same error comes from a broker that is going down.
+    """
+    is_stalled = error_code == on.NOT_REPLICATED and line.remote_time_ms >= SLOW_MS
+    return (on.ShardStalled(group=group, since_ms=_arrived_ms(line, at_ms)),) if is_stalled else ()
+
+
 def _join(line: JoinLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked, answer = line.request, line.response
     return (
@@ -119,6 +130,7 @@ def _join(line: JoinLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     return (
+        *_stall(line, asked.group_id, line.response.error_code, at_ms),
         on.SyncAnswered(
             group=asked.group_id,
             member_id=asked.member_id,
@@ -134,13 +146,16 @@ def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 
 def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
+    # One that waited for a replica counted, for the coordinator, when it came.
+    waited_ms = round(line.remote_time_ms) if line.remote_time_ms >= SLOW_MS else 0
     return (
+        *_stall(line, asked.group_id, line.response.error_code, at_ms),
         on.Heartbeats(
             group=asked.group_id,
             member_id=asked.member_id,
             generation=asked.generation_id,
             error_code=line.response.error_code,
-            times=(at_ms,),
+            times=(at_ms - waited_ms,),
             client=_client(line),
             instance_id=asked.group_instance_id,
         ),
@@ -199,6 +214,7 @@ def _commit(line: CommitLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     epoch = asked.generation_id_or_member_epoch
     error_code = worst_error(codes)
     return (
+        *_stall(line, asked.group_id, error_code, at_ms),
         on.CommitsAnswered(
             group=asked.group_id,
             member_id=asked.member_id,
@@ -219,12 +235,14 @@ def _claim(line: ClaimLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
         for topic in line.response.topics
         for partition in topic.partitions
     }
+    error_code = worst_error(set(errors.values()))
     return (
+        *_stall(line, asked.group_id, error_code, at_ms),
         on.OffsetsClaimed(
             group=asked.group_id,
             member_id=asked.member_id,
             generation=asked.generation_id,
-            error_code=worst_error(set(errors.values())),
+            error_code=error_code,
             producer_id=asked.producer_id,
             offsets=tuple(
                 (topic.name, partition.partition_index, partition.committed_offset)
@@ -299,7 +317,7 @@ def _epoch(protocol: str) -> Callable[[EpochLine, int], tuple[on.AnyObservation,
             instance_id=asked.instance_id,
             client=_client(line),
         )
-        return (answered,)
+        return (*_stall(line, asked.group_id, answer.error_code, at_ms), answered)
 
     return read
 

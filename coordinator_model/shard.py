@@ -24,6 +24,7 @@ from coordinator_model.report import report_of
 from coordinator_model.retention import retention_of
 from coordinator_model.shard_settings import ShardSettings, read_settings
 from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
+from coordinator_model.takeovers import begin_sessions_anew
 from coordinator_model.timeline import Live, Timeline
 
 __all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
@@ -31,7 +32,8 @@ __all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"
 SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
-_CUTS = (*_MOVES, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.ShardLed, on.RetentionTold)
+_LEADS = (*_MOVES, on.ShardLed, on.ShardStalled, on.ReplicaMissed)
+_CUTS = (*_LEADS, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.RetentionTold)
 
 
 class Shard:
@@ -139,7 +141,8 @@ class Shard:
         self._cursor_ms = self.header.done_ms
         while True:
             next_ms = self._next_ms(held, index, now_ms)
-            if self._cross(next_ms):
+            # Of what happens at *now* itself more may come.
+            if self._cross(min(next_ms, now_ms - 1)):
                 next_ms = self._next_ms(held, index, now_ms)
             until_ms = self._cut_ms(next_ms, now_ms)
             singles, index, cut = self._collect(held, index, until_ms)
@@ -151,7 +154,7 @@ class Shard:
             if cut is not None:
                 self._apply_cut(cut)
             elif until_ms >= now_ms:
-                self._cross(now_ms)
+                self._cross(now_ms - 1)
                 return
             else:
                 self._cross(until_ms)
@@ -318,7 +321,7 @@ class Shard:
         what = cut.seen.what
         if isinstance(what, on.Settings | on.Adopted | on.RetentionTold):
             self._obey(what, cut.order_ms)
-        elif isinstance(what, (*_MOVES, on.ShardLed)):
+        elif isinstance(what, _LEADS):
             self._move(cut)
         elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
             if self._is_first_word(cut.seen):
@@ -337,16 +340,25 @@ class Shard:
             self._retain(what, at_ms)
 
     def _move(self, cut: Held) -> None:
-        if isinstance(cut.seen.what, on.ShardLed):
-            before = self.header.moved
-            evidence.note_leader(self.header, cut.seen.what, cut.order_ms)
-            for name in sorted(self.slots) if self.header.moved != before else ():
-                live = self._wake(name)
-                classic.begin_sessions_anew(live.group, cut.order_ms)
-                self._timeline.reschedule(live, cut.order_ms)
-            return
-        evidence.move_shard(self.header, cut.seen, cut.order_ms)
-        self.header.info_live = True
+        header, what = self.header, cut.seen.what
+        if isinstance(what, on.ShardStalled | on.ReplicaMissed):
+            broker = cut.seen.broker if isinstance(what, on.ShardStalled) else header.coordinator
+            if evidence.note_stall(header, what.since_ms, broker, cut.order_ms):
+                self._begin_sessions_anew(cut.order_ms)
+        elif isinstance(what, on.ShardLed):
+            before = header.moved
+            evidence.note_leader(header, what, cut.order_ms)
+            if header.moved != before:
+                self._begin_sessions_anew(cut.order_ms)
+        else:
+            evidence.move_shard(header, cut.seen, cut.order_ms)
+            header.info_live = True
+
+    def _begin_sessions_anew(self, at_ms: int) -> None:
+        for name in sorted(self.slots):
+            live = self._wake(name)
+            begin_sessions_anew(live.group, at_ms)
+            self._timeline.reschedule(live, at_ms)
 
     def _retain(self, what: on.RetentionTold, at_ms: int) -> None:
         """Take in how long offsets are kept; one that is not as assumed concerns all groups at once."""

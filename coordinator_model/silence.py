@@ -10,6 +10,10 @@ GAP_MIN_MS = 5_000
 """A broker is restarted in no less; whoever speaks at all does so more often."""
 
 
+USUAL_SLACK = 0.05
+"""Of its session: by how much a member may be later than usual, as clients and their hosts are."""
+
+
 def gap_max_ms(member: Member) -> int:
     """Return how long a whole request log may be silent for no other reason than that members rest.
 
@@ -17,6 +21,33 @@ def gap_max_ms(member: Member) -> int:
     Clients should send three heartbeats in a session, and many send two.
     """
     return max(GAP_MIN_MS, member.session_timeout_ms // 2 + 1_000)
+
+
+def is_rhythm_known(member: Member) -> bool:
+    """Say whether two heartbeats were seen, so that there was a time between them."""
+    return member.last_heartbeat_ms > member.first_beat_ms or member.rhythm_ms >= 0
+
+
+def usual_gap_ms(member: Member, since_ms: int) -> int:
+    """Return how long a member lets pass between heartbeats; 0 if that is no large part of its session.
+
+    A single pause counts until as much time has gone by without another one: a commit or a rebalance may
+    come between two heartbeats of a member that sends them rarely.
+
+    Args:
+        member: whose heartbeats were seen.
+        since_ms: its last sign of life.
+    """
+    is_late = since_ms - member.rhythm_until_ms > member.rhythm_ms
+    return 0 if member.rhythm_ms < 0 or is_late else member.rhythm_ms
+
+
+def note_gap(member: Member, since_ms: int, gap_ms: int, at_ms: int) -> None:
+    """Take a long time before a heartbeat at ``at_ms`` for the member's rhythm."""
+    usual_ms = usual_gap_ms(member, since_ms)
+    # The longest of them, which one that was longer by accident raises for a few heartbeats only.
+    member.rhythm_ms = max(gap_ms, (3 * usual_ms + gap_ms) // 4)
+    member.rhythm_until_ms = at_ms
 
 
 def runs_out_at(member: Member) -> int | None:
@@ -36,6 +67,11 @@ def has_run_out(member: Member, at_ms: int) -> bool:
 def was_heard(member: Member) -> bool:
     """Say whether any request of the member was seen accepted, so that its silence means something."""
     return max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
+
+
+def last_word_ms(member: Member) -> int:
+    """Return when the member itself last said anything, -1 if it was never heard."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms, member.joined_at_ms)
 
 
 def went_silent(member: Member, at_ms: int) -> bool:

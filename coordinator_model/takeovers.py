@@ -1,21 +1,22 @@
 """A group that goes on with another coordinator, which knows no more than the last record.
 
-The INFO log says so itself (``by_log``).  Without it, three things do: answers that their broker no
-longer coordinates the group, answers that fit only a place which the group had left already, and a
-join phase that ends with the generation that had ended one before.  Within one coordinator's time no
-generation comes back.
+The INFO log says so itself (``by_log``).  Without it, four things do: answers that their broker no
+longer coordinates the group, answers of another broker, answers that fit only a place which the group
+had left already, and a join phase that ends with the generation that had ended one before.  Within one
+coordinator's time no generation comes back.
 
 Source: ``GroupMetadataManager`` (``onLoaded``, ``onUnloaded``); a rebalance under way is in no record.
 """
 
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import resume_members
+from coordinator_model.observations import NOT_REPLICATED
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import GUESS_TOLERANCE_MS, Target, Turn, cause, make, place, place_of
 
 LOADING = 14
 NOT_COORDINATOR = 16
-NOT_IN_CHARGE = frozenset({LOADING, 15, NOT_COORDINATOR})
+NOT_IN_CHARGE = frozenset({LOADING, NOT_REPLICATED, NOT_COORDINATOR})
 """Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
 
 _UNDER_WAY = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
@@ -39,10 +40,36 @@ def refused(turn: Turn, error_code: int) -> None:
     group = turn.group
     is_loss = error_code == LOADING or (error_code == NOT_COORDINATOR and turn.broker == group.coordinator)
     if is_loss and turn.may_infer and group.state in _UNDER_WAY:
-        group.pending = {}
-        resume_members(turn)
-        to = GroupState.STABLE if group.members and group.stored_members != 0 else GroupState.EMPTY
-        _go_back(turn, to, resumed_generation(group), turn.at_ms)
+        _lose_rebalance(turn, turn.at_ms)
+
+
+def begin_sessions_anew(group: Group, at_ms: int) -> None:
+    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+
+    Until all members have found it, some seem to have been silent for long.
+    Source: ``GroupMetadataManager.onLoaded``.
+    """
+    for member in group.members.values():
+        member.session_base_ms = max(member.session_base_ms, at_ms)
+
+
+def taken_over(turn: Turn, asked_at_ms: int) -> None:
+    """Take in that another broker answers a request of that time: what was under way before is lost.
+
+    A broker that was killed said nothing of it; what the new one answers tells what has begun there since.
+    """
+    group = turn.group
+    has_begun_before = asked_at_ms > group.state_since_ms + GUESS_TOLERANCE_MS
+    if turn.may_infer and group.state in _UNDER_WAY and has_begun_before:
+        _lose_rebalance(turn, asked_at_ms)
+
+
+def _lose_rebalance(turn: Turn, at_ms: int) -> None:
+    group = turn.group
+    group.pending = {}
+    resume_members(turn)
+    to = GroupState.STABLE if group.members and group.stored_members != 0 else GroupState.EMPTY
+    _go_back(turn, to, resumed_generation(group), at_ms)
 
 
 def came_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> bool:

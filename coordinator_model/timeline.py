@@ -370,9 +370,10 @@ class Timeline:
         if backlog or self.header.live_since_ms < 0:
             return
         group = live.group.group
+        last = moves.last_move(live.group, self.header.moved)
         for transition in step.transitions:
             self.transitions.append((at_ms, transition))
-            moved = moves.move_behind(transition, self.header.moved, self.header.coordinator)
+            moved = moves.move_behind(transition, last, self.header.coordinator)
             if moved is not None and moves.is_upset(live.group, transition, moved):
                 self.outputs.upset.append(moves.upset(transition, self.header.shard, moved))
         for kind in step.divergences:
@@ -435,7 +436,8 @@ class Timeline:
             live_since_ms=header.live_since_ms,
             requests_seconds=evidence.seconds_heard(header, broker, at_ms),
             retention_ms=header.retention_ms,
-            moved=header.moved,
+            moved=moves.last_move(live.group, header.moved),
+            brokers_heard=evidence.brokers_heard(header, at_ms),
         )
 
 

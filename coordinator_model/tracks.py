@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from coordinator_model.open_transactions import OpenTransaction, after_waiting
+
 WINDOW: Final = 10
 """Commits that make a window, as in Burrow's ``intervals``."""
 TRACKS_MAX: Final = 2_000
@@ -26,6 +28,10 @@ GROWTH_PERCENT: Final = 2
 keeps up grows as well, by less than that."""
 OUTLIER: Final = 3
 """A gap between commits counts as so many usual ones at most: a night without data makes nobody slow."""
+LEFT_MAX: Final = 5
+"""Records that may be left for ever: each transaction ends with a marker that nobody reads."""
+ENDS_LATE_MS: Final = 60_000
+"""An end offset may be told so long after it was reached."""
 FLAT_MAX: Final = 6
 """Lags in a row that may not grow before growth has come to an end: a jump is no growth."""
 UNKNOWN: Final = -1
@@ -69,6 +75,12 @@ class Growth(msgspec.Struct, array_like=True):
     mark_end: int = 0
     flat: int = 0
     """Lags since then."""
+    rises: int = 0
+    """How often it grew by so much, at most ``WINDOW``: a single jump is no growth, however long it took."""
+    rose_from: int = UNKNOWN
+    """The commit before the first of these."""
+    rose_to: int = UNKNOWN
+    """The commit of the last one."""
 
 
 class Track(msgspec.Struct, array_like=True):
@@ -96,6 +108,12 @@ class Track(msgspec.Struct, array_like=True):
     rewind: Rewind | None = None
     fresh: bool = False
     """From its first commit until one has reached the end that was known: all of it had been waiting."""
+    anew: int = UNKNOWN
+    """When it was found to be another partition of that name: what was committed before is not its own."""
+    transaction: OpenTransaction | None = None
+    """What the group waits for, if it has read all that is stable."""
+    woken: int = UNKNOWN
+    """When more was written after all had been read but end markers: what waits counts from then."""
 
 
 class Habit(msgspec.Struct, array_like=True):
@@ -130,6 +148,10 @@ class Tracks(msgspec.Struct, array_like=True):
     """Topic -> first half of its id, where commits tell it."""
     asked: int = UNKNOWN
     """Since when the brokers have been asked without a pause; -1: the ends stand in a capture."""
+    anew: dict[str, int] = {}
+    """Topic -> when its name was found to be that of another topic."""
+    transaction_ms: int = UNKNOWN
+    """How long brokers let a transaction last, in milliseconds."""
 
     def since_base(self, at_ms: int) -> int:
         """Return a time as tracks hold it."""
@@ -140,7 +162,8 @@ class Tracks(msgspec.Struct, array_like=True):
         known = self.partitions.get(topic)
         found = None if known is None else known.get(partition)
         if found is None and sum(map(len, self.partitions.values())) < TRACKS_MAX:
-            found = self.partitions.setdefault(topic, {})[partition] = Track()
+            made = Track(anew=self.anew.get(topic, UNKNOWN))
+            found = self.partitions.setdefault(topic, {})[partition] = made
         return found
 
     def forget(self, topic: str, partition: int) -> None:
@@ -149,14 +172,18 @@ class Tracks(msgspec.Struct, array_like=True):
         if known is not None and known.pop(partition, None) is not None and not known:
             del self.partitions[topic]
 
-    def renew(self, topic: str, topic_id: int) -> bool:
-        """Take in a topic's id; True if it is another topic of that name, of which nothing is known."""
+    def renew(self, topic: str, topic_id: int, at: int = 0) -> bool:
+        """Take in a topic's id; True if it is another topic of that name, of which nothing is known.
+
+        What was committed before ``at`` belongs to the other one, of all its partitions.
+        """
         if not topic_id or self.ids.get(topic) == topic_id:
             return False
         is_other = topic in self.ids
         self.ids[topic] = topic_id
         if is_other:
             self.partitions.pop(topic, None)
+            self.anew[topic] = at
         return is_other
 
 
@@ -181,16 +208,10 @@ def committed(
         steady: since when the group has been as it is; what it waited before is no habit.
         may_abort: it may be the claim of a transaction, so that the next one may lie below it.
     """
-    if before is None or track.moved < 0:
-        track.moved = at
-    if before is not None:
-        _measure(tracks, track, (offset, at), before, steady)
-    else:
-        track.fresh = True
-    track.commits = min(WINDOW, track.commits + 1)
+    before = _count(tracks, track, (offset, at), before, steady)
     if before is None or offset == before[0]:
         return False
-    track.moved, track.repeats = at, 0
+    track.moved, track.repeats, track.transaction = at, 0, None
     if 0 <= track.end <= offset:
         # It reached the end that was known; whether it reached today's, the next one tells (growth).
         track.behind, track.fresh = UNKNOWN, False
@@ -204,6 +225,31 @@ def committed(
         highest = max(before[0], track.rewind.before) if open_ and track.rewind else before[0]
         track.rewind = Rewind(highest, offset, at, track.end < 0)
     return not may_abort
+
+
+def _count(
+    tracks: Tracks, track: Track, commit: tuple[int, int], before: tuple[int, int] | None, steady: int
+) -> tuple[int, int] | None:
+    """Count a commit, and return the one before it, if that was of the same partition."""
+    if before is not None and before[1] < track.anew:
+        before = None
+    if before is None or track.moved < 0:
+        track.moved = commit[1]
+    if before is None:
+        track.fresh = True
+    else:
+        _measure(tracks, track, commit, before, steady)
+    if before is None or not track.commits or _is_whole(commit, before, steady):
+        track.commits = min(WINDOW, track.commits + 1)
+    return before
+
+
+def _is_whole(commit: tuple[int, int], before: tuple[int, int], steady: int) -> bool:
+    """Say whether no rebalance lies between two commits.
+
+    What a member commits because it has to join again does not tell how often it commits by itself.
+    """
+    return not before[1] < steady <= commit[1]
 
 
 def _make_good(track: Track, offset: int) -> bool:
@@ -231,24 +277,27 @@ def _measure(
     tracks: Tracks, track: Track, commit: tuple[int, int], before: tuple[int, int], steady: int
 ) -> None:
     """Note how long the group took from one commit to the next, and from one offset to the next."""
+    before = after_waiting(track, before)
     offset, at = commit
     gap, moved = max(0, at - max(before[1], steady)), max(0, offset - before[0])
-    if 0 < track.commits < WINDOW:
+    is_whole = _is_whole(commit, before, steady)
+    if is_whole and 0 < track.commits < WINDOW:
         track.span += gap
         track.records += moved
-    elif track.commits:
+    elif is_whole and track.commits:
         # Forgets one of the window's gaps, which is not known one by one, for each new one.
         usual = track.span // (WINDOW - 1)
         track.span += min(gap, OUTLIER * max(usual, 1_000)) - usual
         track.records += moved - track.records // (WINDOW - 1)
     if track.behind < 0:
         return
-    since = max(track.behind, steady)
-    tracks.waits.learn(max(0, at - max(before[1], since)), at)
-    if offset > before[0]:
-        tracks.stands.learn(max(0, at - max(track.moved, since)), at)
-    elif offset == before[0]:
+    since, is_idle = max(track.behind, track.woken, steady), _has_read_all(track, before[0])
+    if not is_idle:
+        tracks.waits.learn(max(0, at - max(before[1], since)), at)
+    if offset == before[0]:
         track.repeats = min(WINDOW, track.repeats + 1)
+    elif offset > before[0] and not is_idle:
+        tracks.stands.learn(max(0, at - max(track.moved, since)), at)
 
 
 def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) -> None:
@@ -261,9 +310,12 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
         commit: the group's newest commit (offset, when); None: it has none.
     """
     if end < track.end:
-        _begin_anew(track)
+        _begin_anew(track, at)
+    if commit is not None and commit[1] < track.anew:
+        commit = None
     earlier = (track.end, track.told)
     if end != track.end:
+        track.woken = at if commit is not None and _has_read_all(track, commit[0]) else track.woken
         track.grown = at
     track.end, track.told = end, at
     if commit is None:
@@ -278,12 +330,19 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
     _grow(track, earlier, commit)
 
 
-def _begin_anew(track: Track) -> None:
+def _has_read_all(track: Track, offset: int) -> bool:
+    """Say whether all that waited so far are end markers: nothing was written since the group got on."""
+    is_left = track.behind >= 0 and 0 < track.end - offset <= LEFT_MAX
+    return is_left and 0 <= track.grown <= track.moved + ENDS_LATE_MS
+
+
+def _begin_anew(track: Track, at: int) -> None:
     """Forget a partition that ends before it did: its topic was made anew, or cut by an unclean election."""
+    track.anew = at
     track.commits = track.span = track.records = track.repeats = 0
     track.moved = track.end = track.told = track.grown = track.behind = UNKNOWN
-    track.growth = track.rewind = None
-    track.fresh = False
+    track.growth = track.rewind = track.transaction = None
+    track.fresh, track.woken = False, UNKNOWN
 
 
 def _confirm(track: Track, rewind: Rewind) -> None:
@@ -307,10 +366,13 @@ def _grow(track: Track, earlier: tuple[int, int], commit: tuple[int, int]) -> No
     elif growth is None or lag < growth.peak - doubt:
         track.growth = _new_growth(commit[1], lag, end)
     else:
-        growth.peak, growth.until, growth.top = max(growth.peak, lag), commit[1], end
+        before, growth.until = growth.until, commit[1]
+        growth.peak, growth.top = max(growth.peak, lag), end
         growth.folds = min(WINDOW, growth.folds + 1)
         if grows(growth.mark, lag, end - growth.mark_end):
             growth.mark, growth.mark_end, growth.flat = lag, end, 0
+            growth.rose_from = before if growth.rises == 0 else growth.rose_from
+            growth.rises, growth.rose_to = min(WINDOW, growth.rises + 1), commit[1]
         elif growth.flat + 1 < FLAT_MAX:
             growth.flat += 1
         else:

@@ -18,7 +18,7 @@ import msgspec
 from coordinator_model import costs
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Step, Transition
 from coordinator_model.observations import Seen, Source
-from coordinator_model.rebalances import note_move
+from coordinator_model.rebalances import is_loop, note_move
 from coordinator_model.states import MOVES, GroupState
 
 GUESS_TOLERANCE_MS = 300
@@ -236,6 +236,8 @@ def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | Non
         basis=target.basis,
         source=turn.source,
         replaces=replaces,
+        cost=costs.untold(turn, target.to),
+        reread=costs.reread_since(turn, came_from),
     )
     turn.step.transitions.append(told)
     if target.basis is Basis.INFERRED:
@@ -276,8 +278,8 @@ def _before(group: Group, target: Target) -> GroupState:
     if target.to is GroupState.PREPARING_REBALANCE:
         if last is not None and last.initial:
             return GroupState.EMPTY
-        is_loop = last is not None and last.unstable_since_ms < last.started_at_ms
-        return GroupState.COMPLETING_REBALANCE if is_loop else GroupState.STABLE
+        was_completing = last is not None and is_loop(last)
+        return GroupState.COMPLETING_REBALANCE if was_completing else GroupState.STABLE
     if target.to is GroupState.STABLE:
         return GroupState.COMPLETING_REBALANCE
     if target.to is GroupState.EMPTY and target.generation == 0:

@@ -40,10 +40,27 @@ class BinaryColumn:
 
     def text(self, place: Ints, size: int) -> npt.NDArray[np.bytes_]:
         """Return ``size`` bytes at each place, without NULs at their end, masked as ``byte``."""
+        texts: npt.NDArray[np.bytes_] = self.window(place, size).view(f"S{size}").reshape(len(place))
+        return texts
+
+    def window(self, place: Ints, size: int) -> npt.NDArray[np.uint8]:
+        """Return ``size`` bytes (more than 0) at each place as a row of a matrix, masked as ``byte``."""
         data = self.data if len(self.data) >= size else np.pad(self.data, (0, size - len(self.data)))
         count = len(data) - size + 1
-        window: npt.NDArray[np.bytes_] = np.ndarray((count,), f"S{size}", buffer=data, strides=(1,))
-        return window[np.clip(place, 0, count - 1)]
+        whole: npt.NDArray[np.void] = np.ndarray((count,), f"V{size}", buffer=data, strides=(1,))
+        return whole[np.clip(place, 0, count - 1)].view(np.uint8).reshape(len(place), size)
+
+    def holds(self, row: Ints, place: Ints, word: bytes) -> Bools:
+        """Say whether ``word`` stands at a place within each of these rows."""
+        start = self.start[row]
+        within = (start <= place) & (place + len(word) <= start + self.length[row])
+        return np.asarray(within & (self.text(place, len(word)) == word))
+
+    def find(self, row: int, word: bytes) -> int:
+        """Return the first place of ``word`` in a row, -1 if there is none."""
+        start = int(self.start[row])
+        at = self.data[start : start + int(self.length[row])].tobytes().find(word)
+        return at if at < 0 else start + at
 
     def at(self, row: int) -> bytes | None:
         """Return one value."""

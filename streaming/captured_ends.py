@@ -36,7 +36,8 @@ class CapturedEnds:
             if what.group not in readers and row is not None:
                 rows.append(row)
             readers[what.group] = None
-        return self._seen([(what.group, rows)] if rows else (), at_ms, offset)
+        # Each as old as it is: the lag at this commit is not known from it.
+        return self._seen([(what.group, [row]) for row in rows], at_ms, offset)
 
     def _seen(
         self, told: Iterable[tuple[str, list[EndOffsetRow]]], at_ms: int, offset: int
@@ -52,10 +53,16 @@ class CapturedEnds:
                 broker=-1,
                 recorded_at_ms=at_ms,
                 backlog=False,
-                what=EndsTold(group=group, ends=_ends_of(rows)),
+                what=EndsTold(group=group, ends=_ends_of(rows), asked_ms=_asked_ms(rows, at_ms)),
             )
             cells.setdefault(shard_of(group, self._shard_count), []).append(seen)
         return cells
+
+
+def _asked_ms(rows: Iterable[EndOffsetRow], at_ms: int) -> int:
+    """Return when the brokers were asked, -1 if that was at ``at_ms``."""
+    asked_ms = max(row.timestamp_ms for row in rows)
+    return asked_ms if asked_ms < at_ms else -1
 
 
 def _ends_of(rows: Iterable[EndOffsetRow]) -> dict[str, dict[int, int]]:

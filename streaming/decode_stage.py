@@ -242,12 +242,16 @@ def _merge(into: Decoded, other: Decoded) -> None:
 
 
 def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
-    cells: dict[int, list[Seen]] = {}
+    # As far as the cells: what is left when the collector runs again, it looks through.
     with collector_paused():
-        for heap in heaps.values():
-            heap.into(cells)
-    if not cells:
-        return
-    shards = pa.array(list(cells), pa.int32())
-    payloads = pa.array([pack(seen) for seen in cells.values()], pa.binary())
-    yield pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)
+        packed = _packed_cells(heaps)
+    if packed:
+        shards, payloads = pa.array(list(packed), pa.int32()), pa.array(list(packed.values()), pa.binary())
+        yield pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)
+
+
+def _packed_cells(heaps: Mapping[int, _Heap[Any]]) -> dict[int, bytes]:
+    cells: dict[int, list[Seen]] = {}
+    for heap in heaps.values():
+        heap.into(cells)
+    return {shard: pack(seen) for shard, seen in cells.items()}

@@ -25,6 +25,7 @@ from coordinator_model.observations import (
     GroupDescribed,
     GroupUpset,
     LeadersDescribed,
+    ReplicaMissed,
     RetentionTold,
     Seen,
     Settings,
@@ -114,6 +115,8 @@ class LeadersRecord(_Record, tag="leaders", kw_only=True):
     """Offsets partition -> (leader, leader epoch), as far as changed."""
 
     leaders: dict[int, tuple[int, int]]
+    shrunk: list[int] = []
+    """Partitions of which a replica is in sync no more, as its broker has gone."""
 
 
 class BrokersRecord(_Record, tag="brokers", kw_only=True):
@@ -137,6 +140,7 @@ class UpsetRecord(_Record, tag="upset", kw_only=True):
     moved_ms: int
     came_from: int = -1
     went_to: int = -1
+    stood: bool = False
 
 
 class GroupEnds(msgspec.Struct, kw_only=True):
@@ -144,6 +148,8 @@ class GroupEnds(msgspec.Struct, kw_only=True):
 
     group: str
     ends: dict[str, dict[int, int]]
+    stable: dict[str, dict[int, int]] = {}
+    """The same of last stable offsets, where the group may wait for one to move."""
 
 
 class EndsRecord(_Record, tag="ends", kw_only=True):
@@ -152,6 +158,8 @@ class EndsRecord(_Record, tag="ends", kw_only=True):
     groups: list[GroupEnds]
     since_ms: int = -1
     """Since when the brokers have answered without a pause."""
+    transaction_ms: int = -1
+    """The brokers' largest ``transaction.max.timeout.ms``; -1: not known."""
 
 
 ControlRecord = (
@@ -174,6 +182,9 @@ class _AlertGroup(msgspec.Struct):
     group: str
 
 
+MISSED_MS = 20_000
+"""A broker that died is waited for 9 s (``broker.session.timeout.ms``), by a busy leader for longer, and
+which replicas are in sync is asked each 5 s."""
 _ALERT_GROUP = msgspec.json.Decoder(_AlertGroup)
 
 
@@ -260,7 +271,13 @@ def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[
             yield shard_of(answer.group, shard_count), _described(record, answer)
         return
     for one in record.groups:
-        ends = EndsTold(group=one.group, ends=one.ends, since_ms=record.since_ms)
+        ends = EndsTold(
+            group=one.group,
+            ends=one.ends,
+            since_ms=record.since_ms,
+            stable=one.stable,
+            transaction_ms=record.transaction_ms,
+        )
         yield shard_of(one.group, shard_count), ends
 
 
@@ -299,10 +316,7 @@ def _of_cluster(
     record: LeadersRecord | BrokersRecord | TopicsRecord, shard_count: int
 ) -> Iterator[tuple[int, AnyObservation]]:
     if isinstance(record, LeadersRecord):
-        yield CLUSTER_SHARD, LeadersDescribed(leaders=record.leaders)
-        for shard, (leader, epoch) in record.leaders.items():
-            if 0 <= shard < shard_count:
-                yield shard, ShardLed(leader=leader, epoch=epoch)
+        yield from _led(record, shard_count)
     elif isinstance(record, BrokersRecord):
         for broker, settings in record.brokers.items():
             yield CLUSTER_SHARD, BrokerDescribed(broker=broker, settings=settings)
@@ -311,6 +325,17 @@ def _of_cluster(
             yield from ((shard, RetentionTold(retention_ms=kept)) for shard in range(shard_count))
     else:
         yield CLUSTER_SHARD, TopicsDescribed(partitions=record.partitions)
+
+
+def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    if record.leaders:
+        yield CLUSTER_SHARD, LeadersDescribed(leaders=record.leaders)
+    for shard, (leader, epoch) in record.leaders.items():
+        if 0 <= shard < shard_count:
+            yield shard, ShardLed(leader=leader, epoch=epoch)
+    for shard in record.shrunk:
+        if 0 <= shard < shard_count:
+            yield shard, ReplicaMissed(since_ms=record.at_ms - MISSED_MS)
 
 
 def retention_ms(brokers: Mapping[int, Mapping[str, str]]) -> dict[int, int]:

@@ -235,7 +235,7 @@ class _Decoding:
         for index, what in enumerate(observations):
             if isinstance(what, on.Heartbeats | on.CommitsAnswered):
                 stretch.fold(what, place)
-            elif isinstance(what, on.GroupObservation):
+            elif isinstance(what, on.GroupObservation | on.ShardStalled):
                 seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
                 self._decoded.add(shard_of(what.group, self._shard_count), seen)
             elif isinstance(what, on.TransactionEnded) and what.partition < self._shard_count:

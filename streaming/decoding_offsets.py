@@ -26,13 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator_model.hashing import shard_of
-from coordinator_model.observations import (
-    Commit,
-    OffsetsCommitted,
-    Seen,
-    Source,
-    Undecodable,
-)
+from coordinator_model.observations import Commit, OffsetsCommitted, Seen, Source, Undecodable
 from coordinator_model.records import (
     LEGACY_OFFSET_COMMIT,
     CommitValue,
@@ -240,14 +234,15 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
 
 def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Keys]:
     """Return the rows whose key can be read, which of the keys each of them has, and the keys."""
-    column = rows.key.column if len(row) == len(rows.offset) else rows.key.column.take(pa.array(row))
-    encoded = column.dictionary_encode()
-    code = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    encoded = rows.key.column.dictionary_encode()
+    code = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[row]
     raw = encoded.dictionary.to_pylist()
     layout = key_layout(BinaryColumn(encoded.dictionary))
     legible = np.ones(len(raw), np.bool_)
-    first, count = _first_and_count(code)
-    for number in np.flatnonzero(~layout.plain).tolist():
+    first, count = _first_and_count(code, len(raw))
+    for number in np.flatnonzero(count == 0).tolist():  # of other records
+        raw[number] = bytes(4)
+    for number in np.flatnonzero(~layout.plain & (count > 0)).tolist():
         try:
             read_commit_key(raw[number])
         except DecodeError as error:
@@ -258,9 +253,9 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     return row[keep], code[keep], _parts(raw, layout)
 
 
-def _first_and_count(code: Ints) -> tuple[Ints, Ints]:
-    """Return where each code from 0 on is first met, and how often it is."""
-    count = np.bincount(code)
+def _first_and_count(code: Ints, codes: int) -> tuple[Ints, Ints]:
+    """Return where each of so many codes is first met, and how often it is."""
+    count = np.bincount(code, minlength=codes)
     first = np.zeros(len(count), np.int64)
     # Of several values for one place numpy keeps the last, so going backwards leaves the first.
     first[code[::-1]] = np.arange(len(code))[::-1]
@@ -304,7 +299,7 @@ def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list
     numbers: dict[str, int] = {}
     group_of_key = [numbers.setdefault(name, len(numbers)) for name in commits.keys.group]
     group = np.array(group_of_key, np.int64)[commits.code]
-    separators = [(numbers[name], row) for row, name in others if name in numbers]
+    separators = _between(commits, group, [(numbers[name], row) for row, name in others if name in numbers])
     run = _runs(rows, commits, group, separators)
     # A key belongs to one group, so where each group has one run, key and slot are the same.
     slot = commits.code if run is group else _numbered(run * len(commits.keys.group) + commits.code)
@@ -315,6 +310,17 @@ def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list
     order = np.lexsort((last, run[last]))
     last = last[order]
     return _folded(commits, run, last, count[order], _topic_ids(rows, commits.row[last]))
+
+
+def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return those of ``others`` (group, row) that have commits of their group before and behind them."""
+    number, row = np.array(others, np.int64).reshape(-1, 2).T
+    size = 1 + max(int(number.max(initial=0)), int(group.max(initial=0)))
+    first, last = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    # Of several values for one place numpy keeps the last, so going backwards leaves the first.
+    first[group[::-1]], last[group] = commits.row[::-1], commits.row
+    between = (first[number] < row) & (row < last[number])
+    return [others[index] for index in np.flatnonzero(between).tolist()]
 
 
 def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:

@@ -1,18 +1,18 @@
 """Heartbeat lines of a whole column at once.
 
-The same lines as ``heartbeat_lines.LINE``, split by Arrow at the words that stand once in each; what
-is left between them repeats from line to line, so each distinct piece is matched once.  Only the
-measured times differ everywhere.  A row that is not found here may still be a heartbeat.
+The same lines as ``heartbeat_lines.LINE``, cut at the words that stand once in each; these stand mostly
+where they stood in other lines.  What is left between them repeats from line to line (of the measured
+times all but the digits), so each distinct piece is matched once.  A row that is not found here may
+still be a heartbeat.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streaming import heartbeat_lines as lines
 from streaming.binary_column import BinaryColumn, Bools, Ints
@@ -25,14 +25,16 @@ _Origin = tuple[bytes, bytes]
 
 _SECOND = re.compile(lines.SECOND)
 _HEAD = re.compile(lines.LEVEL + lines.HEAD)
-_WHO = re.compile(lines.WHO)
-_FROM = re.compile(lines.FROM)
-_TIMES = "^" + lines.TIMES.decode().replace("++", "+") + "$"
+_WHO = re.compile(lines.WHO_AFTER + lines.WHO)
+_TIMED = re.compile(lines.TIMES_AFTER + lines.TIMES)
+_FROM = re.compile(lines.FROM_AFTER + lines.FROM)
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _CORRELATION_DIGITS_MAX = 10
 _NEW = -2
 _NAME_BYTES = 400
-_DIGITS = "0123456789"
+_HEAD_SIZE_MAX = 256
+"""Far more than a head can have; what is longer is not looked at."""
+_DISTANCES_MAX = 64
 _SECOND_SIZE = len("2026-11-21 06:28:53")
 _SLICE = 8_192
 """Rows split up at once: what is made of them stays in memory that is used again (of 130,000 at once: a third
@@ -46,11 +48,16 @@ class Names:
         self.seconds = Known(_second)
         self.whos = Known(_who)
         self.origins = Known(_origin)
+        self.heads = Known(_head)
+        self.times = Known(_timed)
+        self.places: tuple[list[int], list[int], list[int]] = ([], [], [])
+        """How far the words between the parts stood from the places next to them."""
 
     @property
     def bytes(self) -> int:
         """What they cost, roughly."""
-        return self.seconds.bytes + self.whos.bytes + self.origins.bytes
+        known = (self.seconds, self.whos, self.origins, self.heads, self.times)
+        return sum(one.bytes for one in known)
 
 
 class Known(Generic[T]):
@@ -140,12 +147,10 @@ class Reader:
             offset: of each in its partition.
             stamp: each record's timestamp, epoch ms.
         """
-        slices = [_split_up(part, start) for part, start in _slices(values)]
-        row, text, millis = (np.concatenate([getattr(one, name) for one in slices]) for name in _NUMBERS)
-        who = _codes(pa.chunked_array([one.who for one in slices]), self.names.whos)
-        origin = _codes(pa.chunked_array([one.origin for one in slices]), self.names.origins)
+        slices = [_split_up(part, start, self.names) for part, start in _slices(values)]
+        row, text, millis, who, origin = map(np.concatenate, zip(*slices, strict=True))
         second = _seconds(text, self.names.seconds)
-        good = (who >= 0) & (origin >= 0) & (second >= 0)
+        good = second >= 0
         if not good.all():
             row, second, millis, who, origin = (one[good] for one in (row, second, millis, who, origin))
         return Beats(row, offset[row], stamp[row], second, millis, who, origin, self.names)
@@ -170,77 +175,87 @@ def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
 
 
 class _Parts(NamedTuple):
-    """The parts of lines that may be heartbeats."""
+    """The lines of a slice that are heartbeats, and what their parts say."""
 
     row: Ints
     second: npt.NDArray[np.bytes_]
     millis: Ints
-    who: pa.Array
-    origin: pa.Array
+    who: Ints
+    origin: Ints
 
 
-_NUMBERS = ("row", "second", "millis")
+def _split_up(values: pa.Array, first: int, names: Names) -> _Parts:
+    """Return the parts of a slice of the column that begins at row ``first``."""
+    column = BinaryColumn(values)
+    row: Ints = np.flatnonzero(column.present)
+    start = column.start[row]
+    who = _places(column, row, lines.WHO_AFTER, start, names.places[0])
+    good = _is_head(column, start + _DATE_SIZE, who, names.heads)
+    # Only of heartbeats the rest has few lengths.
+    row, start, who = row[good], start[good], who[good]
+    end: Ints = start + column.length[row]
+    origin = _places(column, row, lines.FROM_AFTER, end, names.places[1])
+    times = _places(column, row, lines.TIMES_AFTER, origin, names.places[2])
+    good = (who < times) & (times < origin)
+    row, start, who, times, origin, end = (place[good] for place in (row, start, who, times, origin, end))
+    sender, source = _codes(column, who, times, names.whos), _codes(column, origin, end, names.origins)
+    second, millis, dated = _dates(column, start)
+    good = dated & (sender >= 0) & (source >= 0)
+    good &= _codes(column, times, origin, names.times, digits=False) >= 0
+    return _Parts(first + row[good], second[good], millis[good], sender[good], source[good])
 
 
-def _split_up(values: pa.Array, start: int) -> _Parts:
-    """Return the parts of a slice of the column that begins at row ``start``."""
-    row = np.arange(start, start + len(values))
-    row, head, rest = _halves(row, values, lines.WHO_AFTER)
-    row, who, rest, head = _halves(row, rest, lines.TIMES_AFTER, head)
-    row, times, origin, head, who = _halves(row, rest, lines.FROM_AFTER, head, who)
-    good = pc.match_substring_regex(times, _TIMES).to_numpy(zero_copy_only=False)
-    second, millis, dated = _dates(head)
-    good = good & dated
-    if not good.all():
-        keep = pa.array(good)
-        row, second, millis, who, origin = (
-            row[good],
-            second[good],
-            millis[good],
-            who.filter(keep),
-            origin.filter(keep),
-        )
-    return _Parts(row, second, millis, who, origin)
+def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distances: list[int]) -> Ints:
+    """Return where ``word`` stands in each of these rows; -1 where it does not.
+
+    Args:
+        column: the lines.
+        row: which of them.
+        word: what stands in a heartbeat's line once.
+        anchor: a place in each row from which it mostly is as far away as in other rows.
+        distances: how far it was so far; new ones are added.
+    """
+    places = np.full(len(row), -1)
+    for distance in distances:
+        _look(column, row, word, anchor + distance, places)
+    for index in np.flatnonzero(places < 0).tolist():
+        at = column.find(int(row[index]), word) if places[index] < 0 else -1
+        if at >= 0:
+            places[index] = at
+            if len(distances) < _DISTANCES_MAX:
+                distances.append(at - int(anchor[index]))
+                _look(column, row, word, anchor + distances[-1], places)
+    return places
 
 
-def _halves(row: Ints, column: pa.Array, words: bytes, *others: pa.Array) -> tuple[Any, ...]:
-    """Return which rows hold ``words``, what stands before and behind them, and those rows of others."""
-    halves, found = _split(column, words)
-    kept = others if found.all() else [other.filter(pa.array(found)) for other in others]
-    return row[found], pc.list_element(halves, 0), pc.list_element(halves, 1), *kept
+def _look(column: BinaryColumn, row: Ints, word: bytes, place: Ints, places: Ints) -> None:
+    """Put into ``places``, where it is negative, each ``place`` at which ``word`` stands."""
+    left = np.flatnonzero(places < 0)
+    hit = column.holds(row[left], place[left], word)
+    places[left[hit]] = place[left[hit]]
 
 
-def _split(column: pa.Array, words: bytes) -> tuple[pa.Array, Bools]:
-    halves = pc.split_pattern(column, pattern=words, max_splits=1)
-    found = pc.equal(pc.list_value_length(halves), 2).fill_null(False)
-    places = found.to_numpy(zero_copy_only=False)
-    return halves if places.all() else halves.filter(found), places
-
-
-def _dates(head: pa.Array) -> tuple[npt.NDArray[np.bytes_], Ints, Bools]:
-    """Return the second and the milliseconds that each head begins with, and whether it is a head."""
-    column = BinaryColumn(head)
-    start, digits = column.start, column.length - _DATE_SIZE
-    dated = (digits > 0) & (column.byte(start) == ord("[")) & (column.byte(start + 20) == ord(","))
+def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], Ints, Bools]:
+    """Return the second and the milliseconds that each row begins with, and whether it begins so."""
+    dated = (column.byte(start) == ord("[")) & (column.byte(start + 20) == ord(","))
     millis = np.zeros(len(start), np.int64)
     for place in (21, 22, 23):
         digit = column.byte(start + place) - ord("0")
         dated &= (digit >= 0) & (digit <= 9)
         millis = millis * 10 + digit
-    dated &= _is_head(head, column)
     return column.text(start + 1, _SECOND_SIZE), millis, dated
 
 
-def _is_head(head: pa.Array, column: BinaryColumn) -> Bools:
-    """Say of each head whether what follows its date is one, as far as the correlation id."""
-    behind = pc.binary_slice(head, _DATE_SIZE, 4096)
-    # A cast that does not look at the bytes: trimming works on any.
-    texts = pc.cast(behind, options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
-    trimmed = pc.ascii_rtrim(texts, characters=_DIGITS)
-    code = _codes(pa.chunked_array([pc.cast(trimmed, pa.binary())]), Known(_head))
-    size = pc.binary_length(trimmed).to_numpy(zero_copy_only=False)
-    digits = column.length - _DATE_SIZE - size
-    return np.asarray((code >= 0) & (digits >= 1) & (digits <= _CORRELATION_DIGITS_MAX))
+def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: "Known[bool]") -> Bools:
+    """Say of what stands behind each date, up to ``end``, whether it is a head with its correlation id."""
+    size, running = np.zeros(len(end), np.int64), np.ones(len(end), np.bool_)
+    for _ in range(_CORRELATION_DIGITS_MAX):
+        digit = column.byte(end - size - 1) - ord("0")
+        running &= (digit >= 0) & (digit <= 9)
+        size += running
+    good = (size > 0) & (start < end - size) & (end - start < _HEAD_SIZE_MAX)
+    good[good] = _codes(column, start[good], (end - size)[good], known) >= 0
+    return good
 
 
 def _seconds(text: npt.NDArray[np.bytes_], known: "Known[bytes]") -> Ints:
@@ -250,15 +265,20 @@ def _seconds(text: npt.NDArray[np.bytes_], known: "Known[bytes]") -> Ints:
     return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))
 
 
-def _codes(column: pa.ChunkedArray, known: "Known[T]") -> Ints:
-    """Return the code of each text."""
-    if not len(column):
-        return np.zeros(0, np.int64)
-    encoded = column.dictionary_encode()
-    codes = known.codes(encoded.chunk(0).dictionary.to_pylist())
-    places = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-    found: Ints = codes[np.concatenate(places)]
-    return found
+def _codes(column: BinaryColumn, start: Ints, end: Ints, known: "Known[T]", *, digits: bool = True) -> Ints:
+    """Return the code of each text from ``start`` to before ``end``; without ``digits`` each counts as 0."""
+    length, codes = end - start, np.full(len(start), -1)
+    for size in np.unique(length).tolist():  # of which there are few
+        rows = np.flatnonzero(length == size)
+        texts = column.window(start[rows], size)
+        if not digits:
+            above = texts - np.uint8(ord("0"))  # of what is less it is far more than 9
+            texts -= above * (above < 10)
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(rows), [None, pa.py_buffer(texts)])
+        encoded = fixed.dictionary_encode()
+        distinct = np.frombuffer(encoded.dictionary.buffers()[1], f"V{size}", len(encoded.dictionary))
+        codes[rows] = known.codes(distinct.tolist())[encoded.indices.to_numpy()]
+    return codes
 
 
 def _head(text: bytes) -> bool | None:
@@ -267,6 +287,10 @@ def _head(text: bytes) -> bool | None:
 
 def _second(text: bytes) -> bytes | None:
     return text if _SECOND.fullmatch(text) else None
+
+
+def _timed(text: bytes) -> bool | None:
+    return True if _TIMED.fullmatch(text) else None
 
 
 def _who(text: bytes) -> _Who | None:

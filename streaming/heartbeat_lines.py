@@ -46,7 +46,9 @@ WHO = (
 )
 """Groups: client id, what identifies the member and its answer, connection."""
 _TIMED = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", None, "responseQueueTimeMs", "sendTimeMs")
-TIMES = _MILLIS + b"".join(
+_AT_ONCE = rb"\d{1,3}\.\d++"
+"""Less than a second: one whose answer waited counts from when it came, which ``request_log`` reads."""
+TIMES = _AT_ONCE + b"".join(
     rb',"throttleTimeMs":\d++' if name is None else rb',"%s":' % name.encode() + _MILLIS for name in _TIMED
 )
 FROM = (

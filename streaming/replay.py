@@ -104,6 +104,7 @@ class _Feeding:
             yield from self._mirror.advance(max(self._last_ms, self._clock_ms))
         self._skipped.last_ms = max(self._last_ms, self._clock_ms)
         yield from self._mirror.finish(self._skipped.last_ms)
+        self._skipped.reports = self._mirror.reports
 
     def _feed(self, chunk: list[Piece]) -> None:
         rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []

@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple, cast
 from coordinator_model import capture, coordinator_log
 from coordinator_model.log_envelope import EnvelopeError, open_record
 from coordinator_model.records import observe
+from coordinator_model.report import GroupReport
 from coordinator_model.wire import DecodeError
 
 _SNIFFED_LINES = 20
@@ -65,6 +66,8 @@ class Skipped:
     counts: dict[str, int] = field(default_factory=dict)
     last_ms: int = -1
     """Time of the newest line that was read."""
+    reports: dict[str, GroupReport] = field(default_factory=dict)
+    """How each group stood at the end."""
 
     def add(self, reason: str, count: int = 1) -> None:
         """Count lines."""

@@ -49,11 +49,12 @@ class EventRule:
         advice: str,
         behind: Behind = _nothing,
         is_told: Callable[[Situation, Departure], bool] = lambda _, __: True,
+        setting: Callable[[Departure], str] = lambda _: "",
     ) -> None:
         """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …".
 
         ``behind`` tells what several occurrences have in common, or what is learned after one; ``is_told``
-        says of a departure whether it counts at all.
+        says of a departure whether it counts at all; ``setting`` adds the value that is set to the advice.
         """
         self.name = name
         self._how = how
@@ -65,6 +66,7 @@ class EventRule:
         self._advice = advice
         self._behind = behind
         self._is_told = is_told
+        self._setting = setting
 
     def evaluate(self, situation: Situation) -> Verdict:
         """Return what is to be said of the group now."""
@@ -125,9 +127,15 @@ class EventRule:
             culprits=_culprits(memory),
             evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
             cost=self._cost,
-            advice=self._advice,
+            advice=self._advice + self._set(situation, newest),
             # Beyond what the alert can list, only the number is news, and not at each member.
             aspect=f"{memory.count // CULPRITS_MAX}/{key}" if key else str(memory.count // CULPRITS_MAX),
+        )
+
+    def _set(self, situation: Situation, newest: Occurrence) -> str:
+        gone = [one for one in situation.group.departures if one.how is self._how]
+        return next(
+            (self._setting(one) for one in reversed(gone) if one.member_id == newest.culprit.member_id), ""
         )
 
     def _closing(self, situation: Situation, memory: EventMemory | None, ends_at_ms: int) -> Closing:

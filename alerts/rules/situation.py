@@ -130,6 +130,10 @@ class CostEntry(msgspec.Struct, array_like=True, kw_only=True):
     rate_before: float = -1
     churns: bool = False
     """Nothing explains it (a restart, a first start), and somebody was there before."""
+    assigning_ms: int = -1
+    """Newer protocols: until target assignments were computed …"""
+    reconciling_ms: int = -1
+    """… and until every member had its own."""
 
 
 class CostMemory(msgspec.Struct, array_like=True, kw_only=True):
@@ -156,9 +160,13 @@ class Whole(msgspec.Struct, array_like=True, kw_only=True):
     base_ms: int
     """Of the group's tracks, which its times are since."""
     partitions: int
-    """How many; with another number it begins anew."""
+    """How many; with fewer than before it begins anew."""
     track: Track = msgspec.field(default_factory=Track)
     """Sums of ends and of commits."""
+    known: list[int] = []
+    """Which; empty: an older version took them, and did not say."""
+    lag: int = 0
+    """Records behind in all of them when they were looked at last."""
 
 
 class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):

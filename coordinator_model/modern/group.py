@@ -14,6 +14,7 @@ from coordinator_model.causes import gone_for_good
 from coordinator_model.endings import end
 from coordinator_model.group import CauseKind, Group
 from coordinator_model.modern.conversion import become_classic, become_modern, named_conversion
+from coordinator_model.modern.costs import Rest, before_write
 from coordinator_model.modern.lines import REQUESTS, answered, member_gone
 from coordinator_model.modern.membership import follow, leave_behind
 from coordinator_model.modern.model import SHARE, Modern, state_of
@@ -119,8 +120,9 @@ def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
     if group.modern is None and not any(map(_begins, own)):
         _leftovers(turn, records)
         return
+    before = before_write(group, own)
     was = _enter(turn, own)
-    modern, changes = group.modern or Modern(), Changes()
+    modern, changes = group.modern or Modern(), Changes(uncommitted_ms=max(one.uncommitted_ms for one in own))
     for one in own:
         if one.group_type == group.group_type:
             replay(modern, one, turn.at_ms, changes)
@@ -130,7 +132,7 @@ def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
     elif changes.ended:
         _end(turn, modern)
     else:
-        _settle(turn, modern, changes, was)
+        _settle(turn, modern, changes, was, before)
 
 
 def _enter(turn: Turn, own: list[on.ModernRecord]) -> str:
@@ -150,7 +152,7 @@ def _leftovers(turn: Turn, records: tuple[_Record, ...]) -> None:
             by_records.HANDLERS[type(one)](turn, one)
 
 
-def _settle(turn: Turn, modern: Modern, changes: Changes, was: str) -> None:
+def _settle(turn: Turn, modern: Modern, changes: Changes, was: str, before: Rest) -> None:
     group = turn.group
     names = len(modern.names)
     if changes.retargeted:
@@ -159,11 +161,20 @@ def _settle(turn: Turn, modern: Modern, changes: Changes, was: str) -> None:
         leave_behind(turn, modern)
     renamed = len(modern.names) != names or changes.topics_changed or bool(changes.resolved)
     passage = follow(turn, modern, changes, renamed=renamed)
+    before.rename(group, passage.replaced)
     reason = why(group, modern, changes, passage, state_of(modern, group.group_type))
     if was:
         reason = named_conversion(reason, was, group.group_type)
     group.protocol = _assignor(modern)
-    settle(turn, modern, changes, reason, unexplained=passage.unexplained(), converted=bool(was))
+    settle(
+        turn,
+        modern,
+        changes,
+        reason,
+        unexplained=passage.unexplained(),
+        converted=bool(was),
+        before=before,
+    )
 
 
 def _assignor(modern: Modern) -> str | None:

@@ -58,7 +58,7 @@ def answered(turn: Turn, what: on.EpochAnswered) -> None:
         hint = Hint(at_ms=turn.at_ms, kind=CauseKind.MEMBER_LEFT, text="left by request")
         _explain(turn, what.member_id, hint)
     elif what.asked > _LEAVES:
-        _alive(turn, what.member_id, turn.at_ms, what.client, progressed=what.asked == 0)
+        _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=what.asked == 0)
         known = modern.members.get(what.member_id)
         if known is not None and what.interval_ms > 0:
             known.interval_ms = what.interval_ms
@@ -101,11 +101,14 @@ def _retell(turn: Turn, gone: Departure, better: Departure, hint: Hint) -> None:
 
 
 def _alive(
-    turn: Turn, member_id: str, at_ms: int, client: on.Client, *, progressed: bool = False
+    turn: Turn, member_id: str, times: tuple[int, ...], client: on.Client, *, progressed: bool = False
 ) -> Member | None:
     member = turn.group.members.get(member_id)
     if member is None:
         return None
+    at_ms = times[-1]
+    if member.last_heartbeat_ms < 0:
+        member.first_beat_ms = times[0]
     member.last_heartbeat_ms = max(member.last_heartbeat_ms, at_ms)
     member.session_base_ms = max(member.session_base_ms, at_ms)
     if progressed:
@@ -116,7 +119,7 @@ def _alive(
 
 def _heartbeats(turn: Turn, what: on.Heartbeats) -> None:
     if what.error_code in {_NONE, _REBALANCE_IN_PROGRESS}:
-        _alive(turn, what.member_id, what.times[-1], what.client)
+        _alive(turn, what.member_id, what.times, what.client)
     elif what.error_code == FENCED_INSTANCE_ID:
         heartbeat_fenced(turn, what)
 
@@ -133,7 +136,7 @@ def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
 
 def _classic_answered(turn: Turn, what: on.JoinAnswered | on.SyncAnswered) -> None:
     if what.error_code == _NONE:
-        _alive(turn, what.member_id, turn.at_ms, what.client, progressed=True)
+        _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     elif isinstance(what, on.JoinAnswered):
         join_refused(turn, what)
     else:

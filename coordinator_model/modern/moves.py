@@ -4,12 +4,9 @@ A rebalance of these groups is a growth of the group epoch: it lasts until every
 assignment of that epoch.
 """
 
-from collections.abc import Iterable
-
-from coordinator_model.costs import note_epochs
 from coordinator_model.group import Cause, Group, Rebalance
-from coordinator_model.modern.model import CONSUMER, Modern, Told, state_of
-from coordinator_model.modern.parts import Assignment
+from coordinator_model.modern.costs import Rest, note_write
+from coordinator_model.modern.model import Modern, Told, state_of
 from coordinator_model.modern.replay import Changes
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Target, Turn, tell, transition_id_of
@@ -18,7 +15,14 @@ _CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
 
 
 def settle(
-    turn: Turn, modern: Modern, changes: Changes, cause: Cause, *, unexplained: str, converted: bool
+    turn: Turn,
+    modern: Modern,
+    changes: Changes,
+    cause: Cause,
+    *,
+    unexplained: str,
+    converted: bool,
+    before: Rest,
 ) -> None:
     """Bring the group's state and epoch to what its records say, and tell of it.
 
@@ -29,6 +33,7 @@ def settle(
         cause: why it was written.
         unexplained: a member that went, and nobody told how; a late line may.
         converted: the group was of another type until now, which is told even in the same state.
+        before: how it stood before the write.
     """
     group = turn.group
     came_from, epoch_before = group.state, group.generation
@@ -36,23 +41,13 @@ def settle(
     _note(turn, changes, cause, came_from, epoch_before)
     group.generation = modern.epochs[0]
     if to is not came_from or converted:
-        group.state, group.state_since_ms = to, turn.at_ms
-        target = Target(to=to, generation=group.generation, at_ms=turn.at_ms, cause=cause)
+        committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers what is replicated
+        group.state, group.state_since_ms = to, committed_ms
+        target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
         tell(turn, came_from, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)
-    if group.group_type == CONSUMER:
-        note_epochs(turn, _count(modern.targets.values()), _owned(modern))
-
-
-def _count(assignments: Iterable[Assignment]) -> int:
-    return sum(len(numbers) for assigned in assignments for numbers in assigned.values())
-
-
-def _owned(modern: Modern) -> int:
-    """Return how many partitions members have, those included that they still have to give up."""
-    members = modern.members.values()
-    return _count(one.assigned for one in members) + _count(one.revoking for one in members)
+    note_write(turn, modern, changes, before)
 
 
 def _told(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> Told:

@@ -54,6 +54,8 @@ class Changes:
     """A target assignment was completed."""
     ended: bool = False
     """The group's own record was deleted, and none followed."""
+    uncommitted_ms: int = -1
+    """The last time at which the write was told not to be replicated yet; -1: it was at once."""
 
 
 def replay(modern: Modern, record: ModernRecord, at_ms: int, changes: Changes) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite, Seen
+from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
 from coordinator_model.ordering import Held
 
 _PARTS = (ModernRecord, GroupTombstone, GroupRecorded)
@@ -29,7 +29,7 @@ def gather(singles: list[Held]) -> list[Held]:
 def _gathered(singles: list[Held]) -> Iterator[Held]:
     run: list[Held] = []
     for held in singles:
-        if run and not _goes_on(run[-1].seen, held.seen):
+        if run and not _goes_on(run[-1], held):
             yield from _folded(run)
             run = []
         if isinstance(held.seen.what, _PARTS):
@@ -39,13 +39,14 @@ def _gathered(singles: list[Held]) -> Iterator[Held]:
     yield from _folded(run)
 
 
-def _goes_on(last: Seen, seen: Seen) -> bool:
-    is_part = isinstance(seen.what, _PARTS)
-    return is_part and (seen.at_ms, seen.backlog, seen.partition) == (
-        last.at_ms,
-        last.backlog,
-        last.partition,
-    )
+def _goes_on(last: Held, held: Held) -> bool:
+    return isinstance(held.seen.what, _PARTS) and _write(held) == _write(last)
+
+
+def _write(held: Held) -> tuple[int, int, bool, int]:
+    """Return what the records of one write have in common; an end told between two tells them apart."""
+    seen = held.seen
+    return held.order_ms, seen.at_ms, seen.backlog, seen.partition
 
 
 def _folded(run: list[Held]) -> Iterator[Held]:

@@ -19,7 +19,14 @@ from coordinator_model import observations as on
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judge, Judgement
-from coordinator_model.modern.parts import Current, GroupEpoch, MemberMetadata, MemberState, TargetEpoch
+from coordinator_model.modern.parts import (
+    Current,
+    GroupEpoch,
+    MemberMetadata,
+    MemberState,
+    Target,
+    TargetEpoch,
+)
 from coordinator_model.observations import Seen, Source
 from coordinator_model.ordering import END_UNKNOWN
 from coordinator_model.shard import Outputs, Shard
@@ -131,8 +138,11 @@ class World:
 
     def end(self) -> int:
         """Return what the offsets partition's leader tells: at times it is gone, or misses a replica."""
-        missed = self.chance.choice((0, 0, 0, 0, 1, 3))
-        return END_UNKNOWN if self.chance.random() < 0.1 else max(0, len(self.parts[OFFSETS]) - missed)
+        records = self.parts[OFFSETS]
+        end = max(0, len(records) - self.chance.choice((0, 0, 0, 0, 1, 3)))
+        while 0 < end < len(records) and records[end - 1].at_ms == records[end].at_ms:
+            end -= 1  # what was written as one is there or not
+        return END_UNKNOWN if self.chance.random() < 0.1 else end
 
     def record(self, group: str) -> None:
         """Append a record of the group's generation."""
@@ -197,7 +207,9 @@ class World:
     def ends(self, group: str) -> None:
         """Append where partitions ended, mostly a little further on."""
         ends = {n: self.sequence + self.chance.choice((-9, 0, 0, 1, 7, 50)) for n in range(3)}
-        self.add(CONTROL, on.EndsTold(group=group, ends={"t": ends}), Source.CONTROL)
+        stable = {n: self.sequence + self.chance.choice((0, 1)) for n in range(self.chance.choice((0, 0, 3)))}
+        told = on.EndsTold(group=group, ends={"t": ends}, stable={"t": stable})
+        self.add(CONTROL, told, Source.CONTROL)
 
     def rebalance(self, group: str) -> None:
         """Append the lines that start a rebalance."""
@@ -287,6 +299,8 @@ class World:
         """Append a target assignment, and what one member has of it."""
         epoch = self.generation[group]
         state = self.chance.choice((MemberState.STABLE, MemberState.UNREVOKED))
+        wanted = {"T": tuple(sorted(self.chance.sample(range(3), 2)))}
+        self.written(group, 7, Target(assigned=wanted), name)
         self.written(group, 6, TargetEpoch(epoch=epoch))
         self.written(
             group, 8, Current(epoch=epoch, previous_epoch=0, state=state, assigned={"T": (0,)}), name
@@ -300,6 +314,8 @@ class World:
                 lambda: self.line(on.ShardLoading(epoch=self.sequence)),
                 lambda: self.line(on.ShardUnloaded()),
                 lambda: self.add(CONTROL, on.ShardLed(leader=1, epoch=self.sequence), Source.CONTROL),
+                lambda: self.add(CONTROL, on.ReplicaMissed(since_ms=self.now_ms - 20_000), Source.CONTROL),
+                lambda: self.line(on.ShardStalled(group=group, since_ms=self.now_ms - 5_000), request=True),
                 lambda: self.add(
                     CONTROL, on.RetentionTold(retention_ms={1: 60_000 * self.sequence}), Source.CONTROL
                 ),
@@ -347,6 +363,7 @@ def make_world(seed: int, steps: int) -> Parts:
     acts = (
         (world.heartbeats,) * 6
         + (world.commit,) * 3
+        + (world.modern,) * 3
         + (world.rebalance, world.settle, world.record, world.rare, world.answer, world.ends)
     )
     live_at = chance.randint(0, steps // 2)

@@ -3,7 +3,8 @@
 A story is a text file of blocks.  A block is a few lines of observations, ``----``, and what the
 model answered: transitions, departures and divergences, in the order they came, then the state the
 group is in.  ``mode`` in the first block says which sources are read.  A member is written by its
-client id; its generated id is made from that (``x+``: another id of the same).
+client id; its generated id is made from that (``x+``: another id of the same).  After a line ``costs``
+each rebalance tells what it cost, and each transition what was read again before it.
 
 ``python tests/stories/test_stories.py`` writes the answers anew; read the diff before you keep it.
 """
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from msgspec import structs
+from msgspec import UnsetType, structs
 
 from coordinator_model import classic
 from coordinator_model import observations as seen_as
-from coordinator_model.group import Group, Step
+from coordinator_model.group import Group, Step, Transition
 from coordinator_model.modern.parts import (
     AnyPart,
     Current,
@@ -89,6 +90,7 @@ def client(name: str, options: Options) -> Client:
 
 def record(generation: str, options: Options) -> Observation:
     names = [name for name in options.get("members", "").split(",") if name]
+    has = dict(one.split("/") for one in options.get("has", "").split("|") if one)
     instances = dict(pair.split(":") for pair in options.get("instances", "").split(",") if pair)
     members = tuple(
         MemberRecord(
@@ -98,6 +100,8 @@ def record(generation: str, options: Options) -> Observation:
             session_timeout_ms=6_000,
             rebalance_timeout_ms=5_000,
             instance_id=instances.get(name),
+            topics=("t1",) if has else None,
+            assigned=partitions(has.get(name, "")) if has else None,
         )
         for name in names
     )
@@ -105,7 +109,7 @@ def record(generation: str, options: Options) -> Observation:
         group=G,
         generation=int(generation),
         protocol_type=options.get("type", "consumer"),
-        protocol="range" if members else None,
+        protocol=options.get("protocol", "range") if members else None,
         leader_id=member_id(options.get("leader", names[0])) if names else None,
         state_since_ms=int(options.get("since", "-1")),
         members=members,
@@ -304,6 +308,7 @@ VERBS: dict[str, tuple[Source, Maker]] = {
             group=G, group_type="classic", member_count=-1, generation=int(w[0])
         ),
     ),
+    "converted": (LOG, lambda w, o: seen_as.GroupConverted(group=G, to_classic=w[0] == "classic")),
     "died": (LOG, lambda w, o: seen_as.GroupDied(group=G, generation=int(w[0]))),
     "unloaded": (LOG, lambda w, o: seen_as.GroupUnloaded(group=G, generation=int(w[0]))),
     "elected": (
@@ -383,6 +388,24 @@ VERBS: dict[str, tuple[Source, Maker]] = {
 }
 
 
+def costs_of(told: Transition) -> Iterator[str]:
+    """Say what a transition tells of costs, unknown numbers as "?"."""
+    if not isinstance(told.reread, UnsetType):
+        yield f"   read again {told.reread}"
+    cost = told.cost
+    if isinstance(cost, UnsetType):
+        return
+    classic_phases = {"join": cost.join_ms, "sync": cost.sync_ms}
+    phases = {"assigning": cost.assigning_ms, "reconciling": cost.reconciling_ms}
+    shown = classic_phases if told.group_type == "classic" else phases
+    shown |= {"partitions": cost.partitions, "unowned-ms": cost.partition_ms}
+    shown |= {"moved": cost.moved, "least": cost.least}
+    text = " ".join(f"{name} {'?' if number is None else number}" for name, number in shown.items())
+    kind = {True: " eager", False: "", None: " of an unknown assignor"}[cost.eager]
+    marks = f"{kind}{' initial' * cost.initial}{' second-step' * cost.second_step}"
+    yield f"   cost since {cost.started_ms}{marks}: {text}"
+
+
 class Telling:
     """One group, as the story goes on."""
 
@@ -392,11 +415,15 @@ class Telling:
         self.context = MODES["full"]
         self.ids: dict[str, str] = {}
         self.told = 0
+        self.costs = False
 
     def line(self, text: str) -> Iterator[str]:
         """Apply one line of observations."""
         if text.startswith("mode "):
             self.context = MODES[text.removeprefix("mode ").strip()]
+            return
+        if text == "costs":
+            self.costs = True
             return
         now, verb, *rest = shlex.split(text)
         yield from self.wait(int(now))
@@ -440,6 +467,8 @@ class Telling:
                 f"#{self.told} {told.at_ms} {told.from_state} -> {told.to_state} {told.generation}"
                 f" {told.cause.kind}{culprit} {told.basis} {told.source}{replaces}"
             )
+            if self.costs:
+                yield from costs_of(told)
         for name in step.arrivals:
             yield f"   came {name_of(name)}"
         for gone in step.departures:

@@ -22,7 +22,7 @@ from coordinator_model.group import (
     Step,
     Transition,
 )
-from coordinator_model.notes import Replaced
+from coordinator_model.notes import FENCED_INSTANCE_ID, Replaced
 from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
 from coordinator_model.states import GroupState, can_move
 from coordinator_model.transitions import transition_id
@@ -287,8 +287,100 @@ def test_static_member_keeps_its_arrival_under_a_new_id() -> None:
             topics=("orders",),
             assigned={"orders": (0, 1)},
             synced=True,
+            former=(A, 8_000),
         )
     }
+
+
+FORMER, LATTER = f"node-1-{UUID}", f"node-1-{UUID[:-1]}1"
+FIRST = Client(client_id="app-1", host="/10.0.0.1", connection="c1")
+SECOND = Client(client_id="app-2", host="/10.0.0.2", connection="c2")
+JOINED = seen_as.JoinAnswered(
+    group="g",
+    member_id=LATTER,
+    error_code=0,
+    generation=5,
+    leader_id=FORMER,
+    arrived_at_ms=3_000,
+    instance_id="node-1",
+    client=SECOND,
+)
+"""The second process takes the first one's place."""
+
+
+def static_record(member_id: str) -> seen_as.GroupRecorded:
+    what = record(5, member_id, instance_id="node-1")
+    member = msgspec.structs.replace(what.members[0], client_id="app-1", client_host="/10.0.0.1")
+    return msgspec.structs.replace(what, members=(member,))
+
+
+def beat(member_id: str, at_ms: int, client: Client, error_code: int = 0) -> tuple[Any, Source]:
+    what = seen_as.Heartbeats(
+        group="g",
+        member_id=member_id,
+        generation=5,
+        error_code=error_code,
+        times=(at_ms,),
+        client=client,
+        instance_id="node-1",
+    )
+    return what, Source.REQUEST_LOG
+
+
+@pytest.mark.parametrize("context", [FULL, REQUESTS])
+def test_a_static_member_is_replaced_in_whatever_order_that_is_read(context: Context) -> None:
+    """One process holds the id afterwards, with its own client, and is the leader."""
+    line = seen_as.StaticMemberReplaced(group="g", instance_id="node-1", old_member_id=FORMER)
+    told = [
+        (line, Source.COORDINATOR_LOG),
+        (static_record(LATTER), Source.OFFSETS),
+        (JOINED, Source.REQUEST_LOG),
+        beat(FORMER, 2_999, FIRST),  # accepted before
+        beat(FORMER, 3_004, FIRST, FENCED_INSTANCE_ID),
+        beat(LATTER, 3_003, SECOND),
+    ]
+    for order in itertools.permutations(told):
+        group = classic.new_group("g")
+        backlog = msgspec.structs.replace(context, info_live=False, backlog=True)
+        classic.apply(group, seen(1_000, static_record(FORMER), Source.OFFSETS), backlog)
+        for index, (what, source) in enumerate(order):
+            step = classic.apply(group, seen(3_000 + index, what, source), context)
+            assert step.transitions == []
+
+        clients = [(m.member_id, m.client_id, m.connection) for m in group.members.values()]
+        assert clients == [(LATTER, "app-2", "c2")]
+        assert group.leader_id == LATTER
+
+
+def test_a_former_id_that_goes_on_is_the_right_one_after_all() -> None:
+    """Nobody else speaks for long under an id that was given up."""
+    group = classic.new_group("g")
+    classic.apply(group, seen(1_000, static_record(FORMER), Source.OFFSETS), OFFSETS)
+    classic.apply(group, seen(3_000, static_record(LATTER), Source.OFFSETS), OFFSETS)
+    for at_ms, expected in ((8_000, LATTER), (8_001, FORMER)):
+        what, source = beat(FORMER, at_ms, FIRST)
+        classic.apply(group, seen(at_ms, what, source), REQUESTS)
+
+        assert list(group.members) == [expected]
+
+
+def test_records_keep_the_client_before_and_requests_tell_the_new_one() -> None:
+    """The record of a replacement may be read after the first heartbeat of the process that took over."""
+    group = stable(FORMER)
+    classic.apply(group, seen(2_000, static_record(FORMER), Source.OFFSETS), FULL)
+    classic.apply(group, seen(3_001, JOINED, Source.REQUEST_LOG), FULL)
+    what, source = beat(LATTER, 3_002, SECOND)
+    classic.apply(group, seen(3_002, what, source), FULL)
+
+    classic.apply(group, seen(3_003, static_record(LATTER), Source.OFFSETS), FULL)
+
+    member = group.members[LATTER]
+    assert (member.client_id, member.client_host) == ("app-2", "/10.0.0.2")
+    assert (member.last_heartbeat_ms, member.connection) == (3_002, "c2")
+
+    classic.apply(group, seen(4_000, static_record("C"), Source.OFFSETS), FULL)
+
+    assert group.members["C"].connection == "", "nobody heard of that process yet"
 
 
 def test_record_without_rebalance_timeout_uses_the_sessions() -> None:

@@ -3,7 +3,14 @@
 import pytest
 
 from coordinator_model import observations as on
-from coordinator_model.evidence import hear, move_shard, note_leader, requests_heard_ms, requests_live
+from coordinator_model.evidence import (
+    hear,
+    move_shard,
+    note_leader,
+    note_stall,
+    requests_heard_ms,
+    requests_live,
+)
 from coordinator_model.observations import BrokerHeard, Seen, Source
 from coordinator_model.ordering import Order
 from coordinator_model.snapshot import Header, Moved
@@ -93,6 +100,31 @@ def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> No
 
     assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
     assert header.coordinator == 2
+
+
+def test_a_replica_that_is_missed_is_no_move_and_is_noted_like_one(header: Header) -> None:
+    """Only its coordinator can tell; told again and again it lasts, and later it is another one."""
+    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+
+    assert not note_stall(header, 100, 2, 5_100)
+    assert header.moved is None
+    assert note_stall(header, 100, 1, 5_100)
+    assert not note_stall(header, 150, 1, 5_150)
+    assert note_stall(header, 1_100, 1, 6_100)
+    assert header.moved == Moved(at_ms=100, came_from=1, went_to=1, stood=True, stalled_ms=6_100)
+
+    assert note_stall(header, 90_000, 1, 95_000)
+    assert header.moved == Moved(at_ms=90_000, came_from=1, went_to=1, stood=True, stalled_ms=95_000)
+
+
+def test_a_replica_that_is_missed_after_a_move_belongs_to_it(header: Header) -> None:
+    """A broker that dies led some partitions, and was a replica of the others."""
+    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, on.ShardLed(leader=2, epoch=4), 5_000)
+
+    assert note_stall(header, 6_000, 2, 11_000)
+    assert header.moved == Moved(at_ms=5_000, came_from=1, went_to=2, stalled_ms=11_000)
+    assert header.moved.over_ms == 16_000
 
 
 def test_a_shard_that_another_broker_takes_from_a_dead_one_moved(header: Header) -> None:

@@ -3,6 +3,7 @@
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from coordinator_model import classic
@@ -466,12 +467,36 @@ def test_heartbeats_of_a_group_nobody_knows_make_no_classic_one() -> None:
     assert (group.state, group.members) == (S.DEAD, {})
 
 
+@pytest.mark.parametrize("runs", [((2_000, 5_000, 8_000),), ((2_000,), (5_000, 8_000))])
+def test_heartbeats_tell_the_same_however_they_are_folded(runs: tuple[tuple[int, ...], ...]) -> None:
+    """The first and the last of them count."""
+    group = classic.new_group("g")
+    apply(group, *life("consumer"))
+    for times in runs:
+        beats = on.Heartbeats(
+            group="g", member_id="a", generation=2, error_code=0, times=times, protocol="consumer"
+        )
+        classic.apply(group, seen(beats, times[-1]), ALONE)
+
+    assert (group.members["a"].first_beat_ms, group.members["a"].last_heartbeat_ms) == (2_000, 8_000)
+
+
 def test_a_streams_line_names_its_group() -> None:
     """The member stands behind the group in brackets of its own, and is no part of the group's name."""
     text = "[GroupId g][MemberId m] Member joins the streams group."
     told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
 
     assert told == on.LogNoted(kind="modern_member_joined", group="g")
+
+
+def test_a_group_is_so_for_others_when_its_write_is_replicated() -> None:
+    """While a replica is missed, a coordinator goes on with what it wrote, and answers as before."""
+    group = classic.new_group("g")
+    late = tuple(msgspec.structs.replace(one, uncommitted_ms=5_500) for one in life("consumer"))
+
+    (told,) = classic.apply(group, seen(on.ModernWrite(group="g", records=late), 1_000), ALONE).transitions
+
+    assert (told.to_state, told.at_ms, told.recorded_at_ms) == (GroupState.STABLE, 5_500, 1_000)
 
 
 def test_a_conversion_counts_the_rebalance_that_it_begins() -> None:

@@ -189,6 +189,19 @@ def test_a_record_behind_a_clocks_end_comes_after_it(first: str) -> None:
     assert released(order) == [(10_000, 9_990)]
 
 
+def test_a_record_behind_every_known_end_proves_no_time() -> None:
+    """The next clock may say that it was not replicated until then, and another batch reads both at once."""
+    order = Order()
+    order.take([clock(5_000, end=1), clock(9_000, end=END_UNKNOWN)])
+    records = [seen(at_ms, COMMIT, Source.OFFSETS, offset=n) for n, at_ms in enumerate((1_000, 6_000, 7_000))]
+    order.take(records)
+    before = released(order)
+
+    order.take([clock(10_000, end=1), clock(11_000, end=3), clock(12_000, end=3)])
+
+    assert (before, released(order)) == ([(1_000, 1_000)], [(10_000, 6_000), (10_000, 7_000)])
+
+
 def test_a_run_is_cut_by_now() -> None:
     """Of folded heartbeats only those before now are applied; the rest waits."""
     order = Order()
@@ -239,6 +252,9 @@ RECORD = on.GroupRecorded(
 )
 
 
+EPOCH = on.ModernRecord(group="g", group_type="consumer", record_type=3, name="", tombstone=False)
+
+
 def answer(at_ms: int, end: int) -> Seen:
     """Return a clock whose end a broker told."""
     what = on.Clock(sequence=at_ms, end_offset=end, is_answer=True)
@@ -253,12 +269,13 @@ def lags(*batches: list[Seen]) -> list[int]:
         order.take(batch)
         order.advance()
         found += [one.seen.what for one in order.release()[0]]
-    return [what.uncommitted_ms for what in found if isinstance(what, on.GroupRecorded)]
+    return [what.uncommitted_ms for what in found if isinstance(what, on.GroupRecorded | on.ModernRecord)]
 
 
-def test_a_record_behind_the_end_was_not_replicated_yet() -> None:
+@pytest.mark.parametrize("what", [RECORD, EPOCH])
+def test_a_record_behind_the_end_was_not_replicated_yet(what: on.AnyObservation) -> None:
     """While a replica is missed, a record stands in the log and counts for nobody: clocks show until when."""
-    record = seen(1_000, RECORD, Source.OFFSETS, offset=7)
+    record = seen(1_000, what, Source.OFFSETS, offset=7)
     early, late = [answer(900, 7), answer(1_400, 7)], [answer(6_000, 7), answer(6_500, 8)]
 
     assert lags([*early, record, *late]) == [6_000]

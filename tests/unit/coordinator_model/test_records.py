@@ -230,6 +230,34 @@ def test_damaged_assignments_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> 
     assert quickly == [assigned_partitions(data) for data in damaged]
 
 
+def _told(key: bytes, value: bytes) -> object:
+    try:
+        return observe(key, value, recorded_at_ms=AT_MS)
+    except DecodeError as error:
+        return error.fault
+
+
+def test_damaged_groups_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way for sound records of groups tells what the tables tell, of damaged ones as well."""
+    chance = random.Random(11)
+    wants, has = subscription("a", "b"), assignment({"a": [0, 2], "b": []})
+    values = [group_value(7, members=count, subscribed=wants, assigned=has) for count in range(3)]
+    values.append(group_value(7, protocol_type="connect", members=2))
+    rows = [(group_key(f"g{number}"), value) for number, value in enumerate(values)]
+    for _ in range(4_000):
+        parts = list(chance.choice(rows[:4]))
+        which = chance.randrange(12) and 1
+        whole, kind = parts[which], chance.randrange(4)
+        place, other = chance.randrange(len(whole)), bytes([chance.choice((0, 1, 2, 3, 127, 128, 255))])
+        tail = {0: b"", 1: other + whole[place + 1 :], 2: other + whole[place:], 3: whole[place + 1 :]}[kind]
+        parts[which] = whole[:place] + tail
+        rows.append((parts[0], parts[1]))
+    quickly = [_told(*row) for row in rows]
+    assert all(isinstance(one, GroupRecorded) for one in quickly[:4])
+    monkeypatch.setattr(records, "_plain_group", lambda *_: None)
+    assert quickly == [_told(*row) for row in rows]
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_wrong_bytes_stop_nothing(data: bytes) -> None:

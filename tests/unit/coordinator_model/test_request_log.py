@@ -356,6 +356,50 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("waited_ms", "total_ms", "at_ms"),
+    [(0.0, 2.0, AT), (999.4, 1_003.0, AT), (0.0, 9_000.2, AT), (9_000.2, 9_002.0, AT - 9_000)],
+)
+def test_heartbeats_that_waited_count_from_when_they_came(
+    waited_ms: float, total_ms: float, at_ms: int
+) -> None:
+    """So does the coordinator, which answers late while a replica is missed; not one that was busy."""
+    asked = {"groupId": "g", "generationId": 1, "memberId": MEMBER, "groupInstanceId": None}
+    times = {"totalTimeMs": total_ms, "remoteTimeMs": waited_ms}
+    _, (beat,) = parse(line(12, asked, {"errorCode": 0}, **times), AT)
+
+    assert isinstance(beat, on.Heartbeats)
+    assert beat.times == (at_ms,)
+
+
+def _committed(error_code: int) -> tuple[Any, Any]:
+    asked = {"groupId": "g", "generationIdOrMemberEpoch": 1, "memberId": MEMBER, "topics": []}
+    parts = [{"partitionIndex": 0, "errorCode": error_code}]
+    return asked, {"topics": [{"name": "t", "partitions": parts}]}
+
+
+def _beaten(error_code: int) -> tuple[Any, Any]:
+    return {"groupId": "g", "generationId": 1, "memberId": MEMBER}, {"errorCode": error_code}
+
+
+def _synced(error_code: int) -> tuple[Any, Any]:
+    asked = {"groupId": "g", "generationId": 1, "memberId": MEMBER, "assignments": []}
+    return asked, {"errorCode": error_code, "assignment": ""}
+
+
+@pytest.mark.parametrize(("api", "said"), [(8, _committed), (12, _beaten), (14, _synced)])
+def test_writes_that_were_not_replicated_concern_the_shard(api: int, said: Any) -> None:
+    """An answer after 5 s is of a coordinator that waits for a replica; at once, of one that goes down."""
+    told = parse(line(api, *said(15), totalTimeMs=5_001.2, remoteTimeMs=5_000.1), AT).observations
+    stalls = [one for one in told if isinstance(one, on.ShardStalled)]
+
+    assert stalls == [on.ShardStalled(group="g", since_ms=AT - 5_001)]
+    for error_code, waited_ms in ((15, 3.0), (16, 5_001.2), (0, 4_000.0)):
+        times = {"totalTimeMs": waited_ms + 1, "remoteTimeMs": waited_ms}
+        told = parse(line(api, *said(error_code), **times), AT).observations
+        assert not any(isinstance(one, on.ShardStalled) for one in told)
+
+
 @pytest.mark.parametrize(("api", "request_", "response", "kind", "observations"), CASES)
 def test_apis(
     api: int, request_: Any, response: Any, kind: str, observations: tuple[on.AnyObservation, ...]

@@ -186,7 +186,8 @@ def test_the_backlog_is_silent() -> None:
     world = World(Judge())
     world.record(800_000, generation("g", 1, "a"), backlog=True)
     world.record(900_000, generation("g", 2, "a"), backlog=True)
-    outputs = world.until(LIVE_MS)
+    world.until(LIVE_MS)
+    outputs = world.until(LIVE_MS + 1)
 
     assert outputs.transitions == []
     assert [at_ms for _, at_ms, _ in outputs.alerts] == [LIVE_MS]
@@ -198,7 +199,8 @@ def test_every_group_is_judged_and_reported_when_the_backlog_ends() -> None:
     world = World(Judge())
     world.record(900_000, generation("g", 2, "a"), backlog=True)
     world.record(900_001, commit("simple"), backlog=True)
-    outputs = world.until(LIVE_MS)
+    world.until(LIVE_MS)
+    outputs = world.until(LIVE_MS + 1)
 
     assert outputs.alerts == [("g", LIVE_MS, "Stable"), ("simple", LIVE_MS, "Empty")]
     assert [(one.group, one.state) for one in outputs.reports] == [

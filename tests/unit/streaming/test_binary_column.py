@@ -36,6 +36,15 @@ def test_places_outside_are_harmless() -> None:
         assert len(column.number(places, 8)) == len(column.byte(places)) == 2
 
 
+def test_a_word_is_found_within_its_row_only() -> None:
+    """Neither across the end of a row nor in its neighbour, and nowhere in one that is null."""
+    column = BinaryColumn(pa.array([b"xabc", None, b"ab", b"cab", b"abc"], pa.binary()))
+    assert [column.find(row, b"abc") for row in range(5)] == [1, -1, -1, -1, 9]
+    row, place = np.array([0, 0, 2, 3, 4, 4]), np.array([1, 0, 4, 7, 9, 1])
+    assert column.holds(row, place, b"abc").tolist() == [True, False, False, False, True, False]
+    assert bytes(column.window(place[:1], 3)[0]) == b"abc"
+
+
 def test_ascii_is_judged_stretch_by_stretch() -> None:
     """Only the bytes of a stretch count, not its neighbours."""
     column = BinaryColumn(pa.array(VALUES, pa.binary()))

@@ -18,6 +18,7 @@ from coordinator_model.observations import (
     GroupDescribed,
     GroupUpset,
     LeadersDescribed,
+    ReplicaMissed,
     RetentionTold,
     Settings,
     ShardLed,
@@ -202,6 +203,8 @@ def test_leaders_reach_their_shards_and_the_rest_the_cluster() -> None:
     assert _whats(leaders, 1) == [ShardLed(leader=4, epoch=7)]
     assert _whats(leaders, CLUSTER_SHARD) == [LeadersDescribed(leaders={1: (4, 7), 9: (5, 8)})]
     assert set(leaders.cells) == {CLUSTER_SHARD, 1}
+    missed = _decode_record(LeadersRecord(at_ms=90_000, leaders={}, shrunk=[2, 9]))
+    assert {shard: _whats(missed, shard) for shard in missed.cells} == {2: [ReplicaMissed(since_ms=70_000)]}
     brokers = _decode_record(BrokersRecord(at_ms=1, brokers={4: {"group.max.size": "5"}}))
     assert _whats(brokers, CLUSTER_SHARD) == [BrokerDescribed(broker=4, settings={"group.max.size": "5"})]
     topics = _decode_record(TopicsRecord(at_ms=1, partitions={"t": 3}))
@@ -209,13 +212,19 @@ def test_leaders_reach_their_shards_and_the_rest_the_cluster() -> None:
 
 
 def test_end_offsets_go_to_the_shards_of_their_groups() -> None:
-    """Each group hears of its own partitions, at the time of asking."""
-    ends = [GroupEnds(group=name, ends={"t": {0: 7, 11: 9}}) for name in ("a", "b")]
-    decoded = _decode_record(EndsRecord(at_ms=5_000, run="r", groups=ends))
+    """Each group hears of its own partitions, at the time of asking, and how far they are stable."""
+    stable = {"a": {"t": {0: 6}}, "b": {}}
+    ends = [GroupEnds(group=name, ends={"t": {0: 7, 11: 9}}, stable=stable[name]) for name in ("a", "b")]
+    decoded = _decode_record(EndsRecord(at_ms=5_000, run="r", groups=ends, since_ms=3_000, transaction_ms=9))
 
     for name in ("a", "b"):
         seen = [one for one in decoded.cells[shard_of(name, SHARDS)] if one.what.group == name]  # type: ignore[union-attr]
-        assert [(one.at_ms, one.what) for one in seen] == [
-            (5_000, EndsTold(group=name, ends={"t": {0: 7, 11: 9}}))
-        ]
+        told = EndsTold(
+            group=name,
+            ends={"t": {0: 7, 11: 9}},
+            since_ms=3_000,
+            stable=stable[name],
+            transaction_ms=9,
+        )
+        assert [(one.at_ms, one.what) for one in seen] == [(5_000, told)]
     assert decoded.counts == {("control", "ends"): 1}

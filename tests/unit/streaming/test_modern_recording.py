@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from streaming.replay import replay
-from tests.live.modern import Row, pictures, wrong_polls
+from tests.live.modern import Cost, Row, pictures, recounted, wrong_polls
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "modern"
 RECORDS, LINES = GOLDEN / "records.jsonl", GOLDEN / "coordinator.log"
@@ -86,3 +87,21 @@ def test_the_topic_alone_tells_the_same_moves(kind: str) -> None:
 if __name__ == "__main__":
     sys.stdout.write("writing transitions.txt\n")
     TOLD.write_text(sentences())
+
+
+def test_what_each_rebalance_cost_is_what_the_pictures_show() -> None:
+    """Time without an owner and moves, counted the slow way from picture to picture."""
+    histories, compared = pictures(rows()), []
+    for one in told(RECORDS):
+        if one.cost is UNSET or one.group_type != "consumer":
+            continue
+        expected = recounted(histories[one.group]).get(one.at_ms)
+        if expected is not None:
+            assert Cost(one.cost.partition_ms, one.cost.moved) == expected, (one.group, one.at_ms)
+            compared.append((one.group, *expected))
+
+    # Static x1 was away for 1,344 ms with three partitions and took them back: nothing moved.
+    assert ("sta", 3 * 1_344, 0) in compared
+    # What rd-0 had given up nobody had for 89 ms.
+    assert ("lib", 3 * 89, 3) in compared
+    assert len(compared) >= 8

@@ -113,8 +113,11 @@ def update(opened: OpenAlert, finding: Finding) -> Alert | None:
     louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
     if not (louder or keys - known or finding.aspect != opened.aspect):
         return None
+    is_said = opened.adopted and not opened.aspect and _says_the_same(opened.alert, finding)
     opened.told = sorted(known | keys)
     opened.aspect = finding.aspect
+    if is_said and not louder:
+        return None  # an earlier job told it; how it came to that is not known here
     opened.alert = msgspec.structs.replace(
         opened.alert,
         revision=opened.alert.revision + 1,
@@ -127,6 +130,11 @@ def update(opened: OpenAlert, finding: Finding) -> Alert | None:
         advice=finding.advice,
     )
     return opened.alert
+
+
+def _says_the_same(alert: Alert, finding: Finding) -> bool:
+    named = {culprit.member_id for culprit in alert.culprits}
+    return finding.summary == alert.summary and named.issuperset(one.member_id for one in finding.culprits)
 
 
 def resolve(alert: Alert, closing: Closing) -> Alert:

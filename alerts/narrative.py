@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alerts.alert import Alert, AlertStatus
+from alerts.narrative_costs import Spent, in_words, summed_up
+from alerts.narrative_episodes import SETTLED, Episode, episodes_of, joined, moves_of, refined, with_late_news
 from alerts.narrative_words import began, ended, how_it_went, noun
 from alerts.wording import some, span, times, who, who_is
-from coordinator_model.group import CauseKind, Transition
+from coordinator_model.group import Transition
 from coordinator_model.report import GroupReport
 from coordinator_model.states import GroupState
 
 ENTRIES_MAX = 500
 _MEMBERS_NAMED = 5
-_POLL_TIMEOUT = "PollIntervalExceeded"
-_LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.ALL_MEMBERS_LEFT, CauseKind.UNKNOWN})
-_SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +33,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     details: list[str] = []
     alert_id: str = ""
+    cost: Spent | None = None
+    """Of a rebalance that has ended in a new assignment."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,24 +64,8 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     report: GroupReport | None = None
     lag: Sequence[tuple[str, int, float]] = ()
     """(topic, records, seconds) behind."""
-
-
-class _Episode(msgspec.Struct):
-    """From leaving a settled state until the next."""
-
-    steps: list[Transition]
-
-    @property
-    def first(self) -> Transition:
-        return self.steps[0]
-
-    @property
-    def last(self) -> Transition:
-        return self.steps[-1]
-
-    @property
-    def is_over(self) -> bool:
-        return self.last.to_state in _SETTLED
+    reread: tuple[int, int] | None = None
+    """When the last rebalance ended (epoch ms), and how many records were read again since; None: unknown."""
 
 
 def explain(
@@ -107,8 +92,10 @@ def explain(
         notes: what the reader of the sources has to say.
     """
     alerts = [one for one in alerts if one.group == group]
-    moves = _refined(_moves(transitions, group), alerts)
-    episodes = [one for one in _episodes(moves) if not one.is_over or one.last.at_ms >= since_ms]
+    moves = refined(moves_of(transitions, group), alerts)
+    present = present or Present()
+    whole = joined(with_late_news(episodes_of(moves), present.reread))
+    episodes = [one for one in whole if not one.is_over or one.last.at_ms >= since_ms]
     told = _told(alerts, since_ms)
     entries = [_episode_entry(one, until_ms) for one in episodes]
     for first, newest in told:
@@ -120,49 +107,13 @@ def explain(
         group=group,
         since_ms=since_ms,
         until_ms=until_ms,
-        now=_now(group, moves, present or Present(), until_ms),
+        now=_now(group, moves, present, until_ms),
         summary=_summary(episodes, newest_alerts, until_ms),
         advice=_advice(newest_alerts),
         entries=entries[-ENTRIES_MAX:],
         left_out=max(0, len(entries) - ENTRIES_MAX),
         notes=list(notes),
     )
-
-
-def _moves(transitions: Iterable[Transition], group: str) -> list[Transition]:
-    """Return the group's transitions by time, each once, without those that were replaced."""
-    found = {one.id: one for one in transitions if one.group == group}
-    wrong = {one.replaces for one in found.values() if one.replaces}
-    return sorted((one for one in found.values() if one.id not in wrong), key=lambda one: one.at_ms)
-
-
-def _refined(moves: list[Transition], alerts: list[Alert]) -> list[Transition]:
-    """Return the moves with what was found out later: hosts, and who left as it had not polled in time.
-
-    A member id is that of one life, so it tells which leave an alert is about.
-    """
-    slow = {c.member_id: c.basis for one in alerts if one.name == _POLL_TIMEOUT for c in one.culprits}
-    hosts = {move.cause.member_id: move.cause.client_host for move in moves if move.cause.client_host}
-    found = []
-    for move in moves:
-        cause, basis = move.cause, move.basis
-        if cause.member_id and not cause.client_host:
-            cause = msgspec.structs.replace(cause, client_host=hosts.get(cause.member_id, ""))
-        if cause.kind in _LEAVES and cause.member_id in slow:
-            cause = msgspec.structs.replace(cause, kind=CauseKind.POLL_TIMEOUT)
-            basis = slow[cause.member_id]
-        found.append(msgspec.structs.replace(move, cause=cause, basis=basis))
-    return found
-
-
-def _episodes(moves: list[Transition]) -> list[_Episode]:
-    found: list[_Episode] = []
-    for move in moves:
-        if found and not found[-1].is_over:
-            found[-1].steps.append(move)
-        else:
-            found.append(_Episode([move]))
-    return found
 
 
 def _told(alerts: Iterable[Alert], since_ms: int) -> list[tuple[Alert, Alert]]:
@@ -181,23 +132,36 @@ def _told(alerts: Iterable[Alert], since_ms: int) -> list[tuple[Alert, Alert]]:
 # --- entries -----------------------------------------------------------------------------------------
 
 
-def _episode_entry(episode: _Episode, now_ms: int) -> Entry:
-    first, last = episode.first, episode.last
-    is_rebalance = len(episode.steps) > 1 or not episode.is_over
-    details = []
-    if is_rebalance:
-        went = how_it_went(episode.steps, now_ms)
-        details.append(went)
-    for step in episode.steps[1:]:
-        if step.to_state is GroupState.PREPARING_REBALANCE:
-            details.append(f"Begun anew after {span(step.at_ms - first.at_ms)}: {began(step)}.")
+def _episode_entry(episode: Episode, now_ms: int) -> Entry:
+    first, last, cost = episode.first, episode.last, episode.cost
+    details = _went(episode.steps, now_ms) if episode.is_rebalance else []
+    before = episode.steps
+    for number, then in enumerate(episode.then):
+        later = span(then[0].at_ms - before[-1].at_ms)
+        went, *anew = _went(then, now_ms)
+        nth = "Further step" if number else "Second step"
+        details += [f"{nth}, {later} later: {went[:1].lower()}{went[1:]}", *anew]
+        before = then
+    if cost is not None:
+        details.append(in_words(cost, first.group_type))
     return Entry(
         at_ms=first.at_ms,
         until_ms=last.at_ms if episode.is_over else -1,
-        kind="rebalance" if is_rebalance else "state",
-        text=f"{began(first)}." if is_rebalance else f"{ended(first)}.",
+        kind="rebalance" if episode.is_rebalance else "state",
+        text=f"{began(first)}." if episode.is_rebalance else f"{ended(first)}.",
         details=details,
+        cost=cost,
     )
+
+
+def _went(steps: list[Transition], now_ms: int) -> list[str]:
+    """Return how one step of a rebalance went, and what began it anew on the way."""
+    anew = [
+        f"Begun anew after {span(step.at_ms - steps[0].at_ms)}: {began(step)}."
+        for step in steps[1:]
+        if step.to_state is GroupState.PREPARING_REBALANCE
+    ]
+    return [how_it_went(steps, now_ms), *anew]
 
 
 def _alert_entries(first: Alert, newest: Alert, since_ms: int) -> list[Entry]:
@@ -290,27 +254,29 @@ def _blind(report: GroupReport) -> str:
     return f" Not told by any source: {', '.join(one.replace('_', ' ') for one in report.unknown)}."
 
 
-def _summary(episodes: list[_Episode], alerts: list[Alert], until_ms: int) -> str:
-    rebalances = [one for one in episodes if len(one.steps) > 1 or not one.is_over]
+def _summary(episodes: list[Episode], alerts: list[Alert], until_ms: int) -> str:
+    rebalances = [one for one in episodes if one.is_rebalance]
     return f"{_rebalances(rebalances, until_ms)} {_alerts(alerts)}"
 
 
-def _rebalances(episodes: list[_Episode], until_ms: int) -> str:
+def _rebalances(episodes: list[Episode], until_ms: int) -> str:
     starts = [step for one in episodes for step in one.steps if _is_start(step)]
     if not starts:
         return "No rebalance."
     kinds = Counter(noun(step.cause.kind) for step in starts)
     why = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
-    away_ms = sum(max(0, (one.last.at_ms if one.is_over else until_ms) - one.first.at_ms) for one in episodes)
+    away_ms = sum(one.lasted_ms if one.is_over else max(0, until_ms - one.first.at_ms) for one in episodes)
+    costs = summed_up([one.cost for one in episodes if one.cost is not None])
     return (
-        f"{times(len(starts), 'rebalance')} ({why}); not Stable for {span(away_ms)} in all.{_mostly(starts)}"
+        f"{times(len(starts), 'rebalance')} ({why}); not Stable for {span(away_ms)} in all."
+        f"{costs}{_mostly(starts)}"
     )
 
 
 def _is_start(step: Transition) -> bool:
     if step.group_type == "classic":
         return step.to_state is GroupState.PREPARING_REBALANCE
-    return step.from_state in _SETTLED and step.to_state not in _SETTLED
+    return step.from_state in SETTLED and step.to_state not in SETTLED
 
 
 def _mostly(starts: list[Transition]) -> str:

@@ -1,5 +1,6 @@
 """How the story of a group spells one transition, and one rebalance with its phases."""
 
+from alerts.narrative_costs import is_unseen
 from alerts.wording import clock_time, span, who
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.states import GroupState
@@ -98,7 +99,9 @@ def how_it_went(steps: list[Transition], now_ms: int) -> str:
     if last.to_state is GroupState.EMPTY and total_ms < _SHORT_MS:
         return f"Nobody is left: Empty at generation {last.generation}."
     at = f" ({clock_time(last.at_ms)})" if total_ms >= _LONG_MS else ""
-    return f"{text}: {_outcome(last)} after {span(total_ms)}{at}."
+    # Where nobody told when it began it took longer than is known.
+    least = "at least " if any(map(is_unseen, steps, steps[1:])) else ""
+    return f"{text}: {_outcome(last)} after {least}{span(total_ms)}{at}."
 
 
 def _outcome(last: Transition) -> str:
@@ -109,6 +112,8 @@ def _outcome(last: Transition) -> str:
 
 def _phase(step: Transition, after: Transition | None, lasted_ms: int) -> str:
     name = _PHASES.get(step.to_state, str(step.to_state))
+    if is_unseen(step, after):
+        return f"{name} of unknown length"
     if after is None:
         return f"{name} for {span(lasted_ms)}, and it goes on"
     failed = (step.to_state, after.to_state) == (

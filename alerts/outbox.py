@@ -24,7 +24,7 @@ from alerts.alert_log import Cursor
 from alerts.inhibition import WideCauses
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Notification, Outcome
-from alerts.routing import Route, receivers_for
+from alerts.routing import SAID_ONCE, Route, receivers_for
 from alerts.told import Memory, Told, pack_told
 from alerts.waiting import RANK, Entry, Known, Place, Recovered, Work, label_sets, told_at_start
 
@@ -293,7 +293,7 @@ class Outbox:
             late = self._is_late(alert, item.timestamp_ms, now_ms)
             self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
         else:
-            self._repeat_at_ms[alert.id] = told.at_ms + (self._interval_ms(alert) or 0)
+            self._plan_repeat(alert, told.at_ms)
 
     def _should_know(self, alert: Alert) -> Severity | None:
         """Return the severity under which the receiver should hold ``alert`` for firing, if at all."""
@@ -401,7 +401,12 @@ class Outbox:
 
     def _plan_repeat(self, alert: Alert, now_ms: int) -> None:
         interval_ms = self._interval_ms(alert)
-        if interval_ms is not None and alert.id in self._open and alert.id not in self._pending:
+        if (
+            interval_ms is not None
+            and alert.name not in SAID_ONCE
+            and alert.id in self._open
+            and alert.id not in self._pending
+        ):
             self._repeat_at_ms[alert.id] = now_ms + interval_ms
 
     def _done(self, entry: Entry) -> None:

@@ -15,6 +15,10 @@ REPEAT_INTERVAL_MS = 4 * 3_600_000
 """Default: Alertmanager's, long enough not to nag and short enough not to be forgotten over a shift."""
 
 
+SAID_ONCE = frozenset({"UnsafeTimeouts"})
+"""Advice about a setting, which is not said again while nothing changes, whatever the repeat interval is."""
+
+
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One route; an empty tuple matches everything.  ``group`` holds patterns for the whole name."""
 

@@ -26,8 +26,13 @@ class Named(Protocol):
         """``group.instance.id`` of a static member."""
 
 
+_ROUND_MS = (1_000, 5_000, 15_000, 60_000)
+_DAYS_FROM = 2
+"""People count in hours for so many days."""
+
+
 def span(duration_ms: float) -> str:
-    """Return a duration as people say it: ``850 ms``, ``4.2 s``, ``45 s``, ``2 min 30 s``, ``3 h 5 min``."""
+    """Return a duration as people say it: ``850 ms``, ``4.2 s``, ``2 min 30 s``, ``3 h``, ``7 days``."""
     if duration_ms < 1_000:
         return f"{round(duration_ms)} ms"
     if duration_ms < 10_000:
@@ -37,11 +42,19 @@ def span(duration_ms: float) -> str:
         return f"{seconds} s"
     if seconds < 3_600:
         return _two(seconds // 60, "min", seconds % 60, "s")
-    return _two(seconds // 3_600, "h", seconds % 3_600 // 60, "min")
+    if seconds < _DAYS_FROM * 86_400:
+        return _two(seconds // 3_600, "h", seconds % 3_600 // 60, "min")
+    return _two(seconds // 86_400, "days", seconds % 86_400 // 3_600, "h")
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
+
+
+def round_up(value_ms: int) -> int:
+    """Return the next value that a person would choose for a timeout."""
+    step_ms = next((step for step in reversed(_ROUND_MS) if value_ms >= 4 * step), _ROUND_MS[0])
+    return -(-value_ms // step_ms) * step_ms
 
 
 def clock(at_ms: int) -> str:
@@ -85,8 +98,8 @@ def some(names: list[str], *, at_most: int = 3) -> str:
 
 
 def times(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 rebalance``, ``7 rebalances``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """Return a number with its noun: ``1 rebalance``, ``7 rebalances``, ``12,000 records``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 WHY: dict[CauseKind, str] = {
@@ -120,6 +133,12 @@ NOBODY: dict[str, str] = {
     "OffsetsExpiring": "no member: the group has none",
     "AssignmentChurn": "no single member: the assignor that they all use",
     "LagGrowing": "no single member: the group as a whole",
+    "CommitsStopped": "no member: nobody is left, or nobody is known to own these partitions",
+    "CommitsStalled": "no member: nobody is known to own these partitions",
+    "OffsetRewind": "no member: a tool, or a client that is no member of the group",
+    "StuckCompletingRebalance": "no client: the broker has not stored the assignment, or who leads is "
+    "not known",
+    "UnsafeTimeouts": "no member: no source tells who asked for these ids",
 }
 """Whom an alert blames that names no member."""
 

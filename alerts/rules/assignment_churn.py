@@ -31,6 +31,7 @@ def evaluate(situation: Situation) -> Verdict:
     finished = situation.step.cost.finished if situation.step.cost else None
     if finished is not None and memory.costs is not None:
         _explain(situation, memory.costs.entries[-1], finished)
+        _explain_since(situation)
     opened = situation.opened(NAME)
     since_ms = situation.now_ms - rule.window_ms
     churning = [entry for entry in rebalance_costs.since(memory, since_ms) if entry.churns]
@@ -54,6 +55,20 @@ def _explain(situation: Situation, entry: CostEntry, finished: RebalanceCost) ->
     counted = storm_history.counted(storm, now_ms=situation.now_ms, window_ms=window_ms)
     first_ms, last_ms = finished.started_ms - _SAME_START_MS, finished.ended_ms
     entry.churns |= any(first_ms <= trigger.at_ms <= last_ms for trigger in counted)
+
+
+def _explain_since(situation: Situation) -> None:
+    """Take out what has been explained since: many deployments start the new one before the old one goes."""
+    storm, window_ms = situation.memory.storm, situation.thresholds.rebalance_storm.window_ms
+    lately_ms = situation.now_ms - window_ms + _SAME_START_MS
+    entries = [one for one in rebalance_costs.since(situation.memory, lately_ms) if one.churns]
+    if storm is None or not entries:
+        return
+    counted = storm_history.counted(storm, now_ms=situation.now_ms, window_ms=window_ms)
+    for one in entries:
+        began_ms = one.started_ms - _SAME_START_MS
+        if one.started_ms > lately_ms:
+            one.churns = any(began_ms <= trigger.at_ms <= one.ended_ms for trigger in counted)
 
 
 def _is_churn(churning: Sequence[CostEntry], rebalances: int, partitions: int) -> bool:

@@ -1,11 +1,14 @@
-"""CommitsStalled: records wait, and the group commits the same offset again and again."""
+"""CommitsStalled: records wait, and the group commits the same offset again and again.
+
+Or it waits for a transaction that hangs: then it may commit nothing at all, and it is not to blame.
+"""
 
 from alerts.lifecycle import Finding
-from alerts.rules.progress import Part, Scene, stalls_at
+from alerts.rules.progress import REPEATS_MIN, WAITS, Part, Scene, hangs_at, stalls_at
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
 from alerts.rules.progress_whole import out_of_turn
-from alerts.rules.situation import NOTHING, Situation, Verdict, over
-from alerts.wording import some, span, times
+from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, over
+from alerts.wording import clock, some, span, times
 from coordinator_model.tracks import WINDOW, Tracks
 
 NAME = "CommitsStalled"
@@ -22,7 +25,7 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     scene = scene_of(situation, tracks)
     known = list(parts_of(situation.group, tracks))
-    repeating = [part for part in known if part.track.repeats]
+    repeating = [part for part in known if part.track.repeats and not part.waits]
 
     def at(part: Part) -> int | None:
         return stalls_at(part, scene, is_open=opened is not None)
@@ -31,11 +34,24 @@ def evaluate(situation: Situation) -> Verdict:
     within_ms = situation.thresholds.commits_stalled.after_ms
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
-    if not parts:
-        return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)
+    waiting = [part for part in known if part.waits and _is_read(situation, part)]
+    hanging, due = split(
+        iter(waiting), lambda part: hangs_at(part, scene, is_open=opened is not None), scene.now
+    )
+    if due is not None:
+        due_ms = min(tracks.base_ms + due, due_ms or tracks.base_ms + due)
+    if not (parts or hanging):
+        why = WAITS if waiting else _OVER
+        return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)
-    return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+    make = _finding if parts else _hanging
+    return Verdict(finding=make(situation, tracks, scene, parts or hanging), due_ms=due_ms)
+
+
+def _is_read(situation: Situation, part: Part) -> bool:
+    """Say whether anybody is there to wait: a member, or who commits without being one."""
+    return bool(situation.group.members) or part.track.repeats >= REPEATS_MIN
 
 
 def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
@@ -58,4 +74,38 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
         advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
         "processed, set it aside and commit the next offset.",
         aspect=str(len(str(len(parts)))),
+    )
+
+
+def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    """Return what is to be said of transactions that have been open for too long."""
+    group = situation.group.group
+    since = {part.name: part.track.transaction.since for part in parts if part.track.transaction}
+    first, lag = min(since.values()), sum(part.lag for part in parts)
+    where = some(names(parts))
+    limit = span(scene.transaction)
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stalled.severity,
+        summary=f"Group {group} waits for an open transaction in {where} since "
+        f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {times(lag, 'record')} wait.",
+        cause=f"A producer's transaction in {where} was neither committed nor aborted within {limit}, after "
+        "which brokers abort one (transaction.max.timeout.ms): it hangs. The group has read all that lies "
+        "before it, and consumers with isolation.level=read_committed get nothing beyond.",
+        evidence=(*_stable(tracks, parts), *sentences(tracks, parts))[:EVIDENCE_MAX],
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting; all others "
+        "that read only what is committed wait as well.",
+        advice="The consumer is well, and a restart of it changes nothing. Find the producer with "
+        "kafka-transactions.sh find-hanging and describe-producers; if it is gone, abort what it "
+        "left open with kafka-transactions.sh abort.",
+        aspect=f"transaction/{len(str(len(parts)))}",
+    )
+
+
+def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+    return tuple(
+        f"{part.name}: last stable offset {one.offset} since {clock(tracks.base_ms + one.since)} or earlier, "
+        f"told again {clock(tracks.base_ms + one.told)}."
+        for part in parts
+        if (one := part.track.transaction) is not None
     )

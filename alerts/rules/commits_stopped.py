@@ -1,7 +1,7 @@
 """CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
 
 from alerts.lifecycle import Finding
-from alerts.rules.progress import Part, Scene, is_young, stops_at
+from alerts.rules.progress import WAITS, Part, Scene, is_young, stops_at
 from alerts.rules.progress_scene import (
     is_excused,
     is_parked,
@@ -14,8 +14,8 @@ from alerts.rules.progress_scene import (
 )
 from alerts.rules.progress_whole import out_of_turn
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
-from alerts.wording import some, span, times
-from coordinator_model.group import Group
+from alerts.wording import clock, some, span, times, who_is
+from coordinator_model.group import CauseKind, Group
 from coordinator_model.tracks import Tracks
 
 NAME = "CommitsStopped"
@@ -44,7 +44,8 @@ def evaluate(situation: Situation) -> Verdict:
         due = scene.now + within_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
-        return Verdict(closing=over(situation, _OVER) if opened else None, due_ms=due_ms)
+        why = WAITS if any(part.waits for part in known) else _OVER
+        return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
     return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
@@ -82,14 +83,30 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
 def _cause(situation: Situation) -> str:
     group = situation.group
     if not group.members:
-        how = "left in good order" if is_parked(group) else "is gone"
         if group.generation:
-            return f"Nobody is in the group: the last member {how}."
+            return f"Nobody is in the group: the last member {_went(group)}."
         return "The consumer, which commits without being a member of the group, fell silent."
     return (
         f"The group is {group.state} with {times(len(group.members), 'member')}, so they send heartbeats, "
         "but what they have read is not committed: processing hangs, or commits fail or are not made."
     )
+
+
+def _went(group: Group) -> str:
+    """Return how the last member went, and who it was if that is known."""
+    last = group.departures[-1] if group.departures else None
+    how = (
+        "left in good order" if is_parked(group) else _FAILED.get(last.how, "is gone") if last else "is gone"
+    )
+    return f"{how} ({who_is(last)}, at {clock(last.at_ms)})" if last else how
+
+
+_FAILED = {
+    CauseKind.SESSION_TIMEOUT: "fell silent for its session timeout",
+    CauseKind.POLL_TIMEOUT: "did not poll in time",
+    CauseKind.REBALANCE_TIMEOUT: "did not rejoin in time",
+    CauseKind.SYNC_TIMEOUT: "did not fetch its assignment in time",
+}
 
 
 def _advice(situation: Situation) -> str:

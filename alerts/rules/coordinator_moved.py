@@ -2,7 +2,8 @@
 
 Each shard tells of groups that began to rebalance just after their coordinator had moved
 (``coordinator_model/moves.py``).  Moves that lie close together are one: a broker that goes gives up all
-its partitions.  Groups that go on as if nothing had happened, as they should, are not told.
+its partitions, and those of which it held a replica wait for it.  Groups that go on as if nothing had
+happened, as they should, are not told.
 """
 
 from collections import Counter
@@ -60,17 +61,17 @@ def _together(upsets: Sequence[Upset]) -> list[list[Upset]]:
 
 
 def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
-    groups, partitions = _groups(upsets), len({one.partition for one in upsets})
+    groups = _groups(upsets)
     first_ms = upsets[0].moved_ms
-    whence = sorted({one.came_from for one in upsets if one.came_from >= 0})
+    whence = sorted({one.came_from for one in upsets if one.came_from >= 0 and not one.stood})
     blame = f" from broker {', '.join(map(str, whence[:3]))}" if whence else ""
+    has_moved = any(not one.stood for one in upsets)
+    what = f"Coordinators moved{blame}" if has_moved else "Coordinators waited for a replica"
     return Finding(
         starts_at_ms=first_ms,
         severity=thresholds.coordinator_moved.severity,
-        summary=f"Coordinators moved{blame} at {clock(first_ms)}, and {times(len(groups), 'group')} "
-        "rebalanced because of it.",
-        cause=f"{times(partitions, 'partition')} of the offsets topic went {_routes(upsets)}: a broker "
-        "was restarted, failed, or its leaders were moved.",
+        summary=f"{what} at {clock(first_ms)}, and {times(len(groups), 'group')} rebalanced because of it.",
+        cause=_cause(upsets),
         evidence=tuple(_line(one) for one in upsets[:EVIDENCE_MAX]),
         cost=f"One rebalance each: {some(groups, at_most=5)}. Rebalances under way at that moment were lost.",
         advice="Look for a restart or failure of that broker at that time; nothing is to be done about the "
@@ -79,6 +80,25 @@ def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
         # More groups are news, but not each of hundreds.
         aspect=f"{first_ms}/{len(groups).bit_length()}",
     )
+
+
+def _cause(upsets: Sequence[Upset]) -> str:
+    gone = [one for one in upsets if not one.stood]
+    stood = {one.partition for one in upsets if one.stood} - {one.partition for one in gone}
+    causes = []
+    if gone:
+        partitions = times(len({one.partition for one in gone}), "partition")
+        causes.append(
+            f"{partitions} of the offsets topic went {_routes(gone)}: a broker was restarted, failed, or its "
+            "leaders were moved."
+        )
+    if stood:
+        causes.append(
+            f"{times(len(stood), 'partition')} of the offsets topic stayed and could not be written, "
+            "heartbeats went unanswered and clients gave their sessions up: a replica failed, and was waited "
+            "for until the controller gave that broker up."
+        )
+    return " ".join(causes)
 
 
 def _routes(upsets: Sequence[Upset]) -> str:

@@ -101,7 +101,8 @@ def _is_too_young(situation: Situation, at_ms: int, ended: Ended) -> bool:
 
 def _finding(situation: Situation, ending: EndingMemory) -> Finding:
     group = situation.group.group
-    used = span(max(0, ending.at_ms - ending.last_use_ms))
+    unused_ms = ending.at_ms - ending.last_use_ms
+    used = f"{span(unused_ms)} before" if unused_ms >= 1_000 else "then"
     if ending.how is CauseKind.OFFSETS_EXPIRED:
         way = "expired: its offsets were older than the brokers keep them"
         cause = "offsets.retention.minutes ran out while the group was empty."
@@ -125,7 +126,7 @@ def _finding(situation: Situation, ending: EndingMemory) -> Finding:
     return Finding(
         starts_at_ms=ending.at_ms,
         severity=situation.thresholds.group_deleted.severity,
-        summary=f"Group {group} {way}; it had been in use until {used} before.",
+        summary=f"Group {group} {way}; it had been in use until {used}.",
         cause=cause,
         evidence=(
             f"{clock(ending.last_use_ms)}: last commit, or last member gone.",

@@ -214,6 +214,8 @@ def _parts(group: Group) -> list[list[Member]] | None:
         return None
     if not 1 < len(members) <= MEMBERS_MAX:
         return []
+    if all(member.topics == members[0].topics for member in members):
+        return [members]  # as nearly all groups are
     parts: list[tuple[set[str], list[Member]]] = []
     for member in members:
         topics, together = set(member.topics or ()), [member]

@@ -65,18 +65,24 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
     count = sum(len(part) for one in group.members.values() for part in (one.assigned or {}).values())
     names = some([who_is(member) for member in idle])
     members = len(group.members)
+    alone = len(idle) == 1
     culprits = culprits_equally(idle[:CULPRITS_MAX], Basis.OBSERVED)
     return Finding(
         starts_at_ms=since_ms,
         severity=situation.thresholds.idle_members.severity,
-        summary=f"{times(len(idle), 'member')} of {members} in group {group.group} have had no partition for "
+        summary=f"{times(len(idle), 'member')} of {members} in group {group.group} "
+        f"{'has' if alone else 'have'} had no partition for "
         f"{span(situation.now_ms - since_ms)}: {names}.",
         cause=f"{times(members, 'member')} share {times(count, 'partition')}.",
         culprits=culprits,
         evidence=tuple(f"{who_is(member)} has no partition." for member in idle[:5]),
-        cost="They take memory and connections and do no work; each of them still makes the group rebalance "
+        cost="It takes memory and a connection and does no work; it still makes the group rebalance when it "
+        "comes and goes."
+        if alone
+        else "They take memory and connections and do no work; each of them still makes the group rebalance "
         "when it comes and goes.",
-        advice=f"Run at most {count} members, or give the topic more partitions (then keys go elsewhere). "
+        advice=f"Run {times(count, 'member')} at most, or give the topic more partitions (then keys "
+        "go elsewhere). "
         "If they stand by on purpose, raise after for this group or switch the rule off.",
         # Who is idle may change at each rebalance, and is no news.
         culprit_keys=frozenset({IDLE}),

@@ -41,7 +41,7 @@ from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
 from alerts.rules.order import RULES, GroupRule
 from alerts.rules.pages import NEVER, Pages
-from alerts.rules.situation import GroupMemory, Situation, Verdict
+from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
 from alerts.rules.source_silent import ClusterMemory
 from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds, ThresholdsError
 from coordinator_model.cluster import ClusterState
@@ -264,14 +264,24 @@ def _run(situation: Situation, pages: Pages) -> tuple[int, int]:
 
 
 def _bury(situation: Situation, pages: Pages) -> int:
-    """Resolve what is told of a dead group that is kept for the sake of GroupDeleted; return when."""
-    if situation.memory.ending is None or situation.memory.open.keys() <= {group_deleted.NAME}:
+    """Resolve what is told of a dead group, but for GroupDeleted; return when."""
+    ended_ms = _ended_ms(situation)
+    if ended_ms is None or situation.memory.open.keys() <= {group_deleted.NAME}:
         return NEVER
-    gone_ms = situation.memory.ending.at_ms + DEAD_KEPT_MS
+    gone_ms = ended_ms + DEAD_KEPT_MS
     if situation.group.state is not GroupState.DEAD or situation.now_ms < gone_ms:
         return gone_ms if situation.now_ms < gone_ms else NEVER
     pages.close_others(group_deleted.NAME, _removal(situation.group))
     return NEVER
+
+
+def _ended_ms(situation: Situation) -> int | None:
+    """Return when the group ended, None if it lives, or was never seen."""
+    group, ending = situation.group, situation.memory.ending
+    if ending is not None:
+        return ending.at_ms
+    is_dead = group.state is GroupState.DEAD and not group.members and group.state_since_ms >= 0
+    return group.state_since_ms if is_dead else None
 
 
 def _verdict(rule: GroupRule, situation: Situation, pages: Pages) -> Verdict | None:
@@ -280,7 +290,10 @@ def _verdict(rule: GroupRule, situation: Situation, pages: Pages) -> Verdict | N
         pages.disabled(rule.name)
         situation.memory.events.pop(rule.name, None)
         return None
-    verdict = completeness.judged(rule.name, rule.evaluate(situation), situation)
+    verdict = rule.evaluate(situation)
+    if verdict is NOTHING:
+        return None
+    verdict = completeness.judged(rule.name, verdict, situation)
     verdict = _held_back(rule.name, verdict, situation)
     pages.turn(rule.name, verdict)
     return verdict

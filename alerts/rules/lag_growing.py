@@ -22,10 +22,12 @@ def evaluate(situation: Situation) -> Verdict:
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    scene = scene_of(situation, tracks)
+    # Patience is for who may rebalance unseen; what has not moved for long does not grow either way.
+    scene = scene_of(situation, tracks)._replace(patience=0)
     if opened is not None:
         scene = scene._replace(steady=0)  # a rebalance in between does not end it
-    known = list(parts_of(situation.group, tracks))
+    # What waits for a transaction to end may not be read, so nobody falls behind on it.
+    known = [part for part in parts_of(situation.group, tracks) if not part.waits]
     progress_whole.note(situation, tracks, known)
     parts, series = _growing(situation, known, scene)
     if not parts:
@@ -38,7 +40,11 @@ def evaluate(situation: Situation) -> Verdict:
 def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[list[Part], list[Growth]]:
     """Return the partitions on which the group falls behind, and how, topic by topic or one by one."""
     # Of what does not move at all, CommitsStopped and CommitsStalled tell.
-    growing = [part for part in known if is_growing(part, scene) and not is_at_rest(part, scene)]
+    growing = [
+        part
+        for part in known
+        if is_growing(part, scene) and not is_at_rest(part, scene) and not _had_caught_up(part)
+    ]
     alone = progress_whole.without_turns(situation.group, known, growing)
     parts: list[Part] = []
     series: list[Growth] = []
@@ -53,6 +59,11 @@ def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[lis
     return parts, series
 
 
+def _had_caught_up(part: Part) -> bool:
+    """Say whether the newest commit reached the end known then; what was written after it was no lag."""
+    return part.track.behind < 0 or part.track.behind >= part.last
+
+
 def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: list[Growth]) -> Finding:
     group = situation.group
     began, until = min(one.at for one in series), max(one.until for one in series)
@@ -64,12 +75,12 @@ def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: li
         starts_at_ms=tracks.base_ms + began,
         severity=situation.thresholds.lag_growing.severity,
         summary=f"Group {group.group} falls behind on {some(names(parts))}: {times(now, 'record')}, "
-        f"{before} {span(until - began)} before; it reads {share} of what is written.",
+        f"up from {before:,} in {span(until - began)}; it reads {share} of what is written.",
         cause=f"For {span(until - began)} less was read than written, without a break. "
         f"{times(len(group.members), 'member')} {'is' if len(group.members) == 1 else 'are'} in the group.",
         culprits=owners(group, parts),
         evidence=(*sentences(tracks, parts)[:-1], *_catch(tracks, series)),
-        cost=f"{times(now, 'record')} waiting; each minute {_per_minute(series)} more.",
+        cost=f"{times(now, 'record')} waiting; each minute {_per_minute(series):,} more.",
         advice="More members (as long as there are partitions for them), or less time for each record. "
         "If only some partitions fall behind, look at their keys and their owners.",
         aspect=str(len(str(len(parts)))),
@@ -83,6 +94,6 @@ def _per_minute(series: list[Growth]) -> int:
 def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
     worst = max(series, key=lambda one: one.peak)
     return (
-        f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag} behind, "
-        f"at {clock(tracks.base_ms + worst.until)} {worst.peak}.",
+        f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag:,} behind, "
+        f"at {clock(tracks.base_ms + worst.until)} {worst.peak:,}.",
     )

@@ -63,10 +63,14 @@ def _finding(situation: Situation, gone_ms: int, since_ms: int) -> Finding:
         f"records of {times(partitions, 'partition')}.",
         advice="Start its consumers before then, even for a moment; or, if it is not needed any more, "
         "delete it (kafka-consumer-groups.sh --delete). To keep such groups longer raise "
-        "offsets.retention.minutes.",
+        f"offsets.retention.minutes{_present(gone_ms - since_ms) if told else ''}.",
         # Another time of deletion is another story.
         aspect=str(gone_ms),
     )
+
+
+def _present(kept_ms: int) -> str:
+    return f" above {kept_ms // 60_000}"
 
 
 def waiting_records(group: Group) -> int | None:
@@ -83,7 +87,13 @@ def waiting_records(group: Group) -> int | None:
 
 
 def _behind(waiting: int | None) -> str:
-    return "" if waiting is None else f"; {times(waiting, 'record')} wait to be read"
+    if waiting is None:
+        return ""
+    return (
+        f"; {times(waiting, 'record')} {'waits' if waiting == 1 else 'wait'} to be read"
+        if waiting
+        else "; no record waits"
+    )
 
 
 def _over(situation: Situation, due_ms: int | None = None) -> Verdict:

@@ -2,7 +2,7 @@
 
 from alerts.rules.events import EventRule
 from alerts.rules.situation import Situation, Verdict
-from alerts.wording import span, who_is
+from alerts.wording import round_up, span, who_is
 from coordinator_model.group import Basis, CauseKind, Departure
 
 NAME = "PollIntervalExceeded"
@@ -22,6 +22,15 @@ def _idle(departure: Departure) -> str:
     return f", nothing of its own heard for {span(departure.at_ms - departure.progressed_at_ms)}"
 
 
+def _setting(departure: Departure) -> str:
+    timeout_ms = departure.rebalance_timeout_ms
+    if timeout_ms <= 0:
+        return ""
+    since_ms = departure.progressed_at_ms
+    worked_ms = timeout_ms if since_ms < 0 else max(timeout_ms, departure.at_ms - since_ms)
+    return f" It is {timeout_ms} now: if such a batch is to be, set {round_up(3 * worked_ms // 2)} or more."
+
+
 _RULE = EventRule(
     name=NAME,
     how=CauseKind.POLL_TIMEOUT,
@@ -36,6 +45,7 @@ _RULE = EventRule(
         "timeout on the calls "
         "made for each record, or raise max.poll.interval.ms above the slowest batch."
     ),
+    setting=_setting,
 )
 
 

@@ -11,6 +11,8 @@ rewind, warning), taken from a window of ten commits as there, without what its 
 - Lag that stays the same is no lag that grows; the group must read less than is written.
 - An offset that goes back and is made good at once is a commit that came late, as in rebalances.
 - A topic that was made anew, which its id or its end offset tells, begins a new history.
+- Who has read all that is stable waits for an open transaction, and for nobody's work; if that hangs, it is
+  told as what it is.
 
 Pure, and the same code for a stream of single commits (``coordinator_model/tracks.py``) and for a whole
 window (``verdict``).
@@ -21,21 +23,26 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from alerts.thresholds import DEFAULTS, Thresholds
+from coordinator_model import open_transactions
 from coordinator_model import tracks as model
 from coordinator_model.tracks import Habit, Track, Tracks, grows, is_far
 
 COMMITS_MIN: Final = 3
 """Two gaps: one alone is no habit."""
 YOUNG_MS: Final = 600_000
-LEFT_MAX: Final = 5
-"""Records that may be left for ever: each transaction ends with a marker that nobody reads."""
+LEFT_MAX: Final = model.LEFT_MAX
 FRESH_MS: Final = 15_000
 """A silence is judged when the brokers have just answered: while they are away, nobody can commit."""
-ENDS_LATE_MS: Final = 60_000
-"""An end offset may be told so long after it was reached."""
+ENDS_LATE_MS: Final = model.ENDS_LATE_MS
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
 REGAINED_MS: Final = 10_000
+WAITS: Final = "it has read all that is committed, and waits for an open transaction to end"
+"""Why nothing is wrong with a group any more that seemed to be stuck."""
+HANGS_MS: Final = 900_000
+"""``transaction.max.timeout.ms`` as brokers have it by default."""
+ENDING_MS: Final = 15_000
+"""Brokers look for transactions that have lasted too long every 10 s."""
 LATE_PERCENT: Final = 125
 """Of the usual gap between commits, when the next one should have come."""
 
@@ -73,6 +80,11 @@ class Part(NamedTuple):
         """Return how many records wait, as far as was told; never negative, 0 if nobody told."""
         return max(0, self.track.end - self.offset)
 
+    @property
+    def waits(self) -> bool:
+        """Say whether the group has read all that is stable, so that it waits for a transaction to end."""
+        return open_transactions.waits(self.track, self.offset)
+
 
 class Scene(NamedTuple):
     """What holds for all partitions of a group at one moment."""
@@ -89,6 +101,8 @@ class Scene(NamedTuple):
     """Silence that must be borne whatever the habit is."""
     is_live: bool = False
     """End offsets are asked for; where they stand in a capture, they hold until the next one."""
+    transaction: int = HANGS_MS
+    """How long a transaction may be open: brokers end those that last longer."""
 
 
 def habit(one: Habit) -> int:
@@ -100,7 +114,8 @@ def habit(one: Habit) -> int:
 
 
 def _is_waiting(part: Part) -> bool:
-    return part.track.commits >= COMMITS_MIN and part.track.behind >= 0 and part.lag > 0
+    is_behind = part.track.behind >= 0 and part.lag > 0
+    return part.track.commits >= COMMITS_MIN and is_behind and not part.waits
 
 
 def _is_leftover(part: Part, since: int) -> bool:
@@ -129,7 +144,7 @@ def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
         return None
     if not is_open and scene.is_live and scene.now - part.track.told > FRESH_MS:
         return None
-    since = max(part.last, part.track.behind)
+    since = max(part.last, part.track.behind, part.track.woken)
     if not is_open:
         since = max(since, scene.steady)
     return since + silence_bound(part, scene) + 1
@@ -141,7 +156,7 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
     That is: each commit of a window said the same, and for longer than is usual.
     """
     track = part.track
-    since = max(track.moved, track.behind)
+    since = max(track.moved, track.behind, track.woken)
     if not _is_waiting(part) or track.repeats == 0:
         return None
     if not is_open:
@@ -153,14 +168,27 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
     return at if is_open or part.last >= at else None
 
 
+def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+    """Return from when on the transaction that a partition waits for counts as hanging, None without one.
+
+    ``is_open``: it has been told already, so only an end that was seen ends it.
+    """
+    one = part.track.transaction
+    if one is None or not part.waits:
+        return None
+    if not is_open and scene.now - one.told > ENDS_LATE_MS + FRESH_MS:
+        return None
+    return one.since + scene.transaction + ENDING_MS
+
+
 def is_growing(part: Part, scene: Scene) -> bool:
     """Say whether the lag, taken at each commit, has grown for a whole window without a break."""
     growth = part.track.growth
-    if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits):
+    if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits) or growth.rises < COMMITS_MIN:
         return False
     if part.track.repeats >= REPEATS_MIN:
         return False  # that is to stall
-    lasted = growth.until - max(growth.at, scene.steady)
+    lasted = growth.rose_to - max(growth.rose_from, scene.steady)
     is_slow = grows(growth.lag, growth.peak, growth.top - growth.end)
     return lasted >= scene.thresholds.lag_growing.window_ms and growth.peak > LEFT_MAX and is_slow
 

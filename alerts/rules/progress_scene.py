@@ -12,7 +12,7 @@ from alerts.rules import (
     stuck_completing_rebalance,
     stuck_preparing_rebalance,
 )
-from alerts.rules.progress import Part, Scene, habit
+from alerts.rules.progress import HANGS_MS, Part, Scene, habit
 from alerts.rules.situation import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
@@ -59,6 +59,7 @@ def scene_of(situation: Situation, tracks: Tracks) -> Scene:
         steady=max(tracks.since_base(steady_ms), tracks.asked),
         patience=_patience(situation),
         is_live=tracks.asked >= 0,
+        transaction=tracks.transaction_ms if tracks.transaction_ms > 0 else HANGS_MS,
     )
 
 
@@ -107,9 +108,14 @@ def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
 
 
 def _subscribed(group: Group) -> set[str] | None:
-    """Return the topics that members subscribe to or have; None where that is not known of all."""
+    """Return the topics that members subscribe to or have; None where that is not known of all.
+
+    A newcomer has nothing yet: what it wants, the record of its first generation tells.
+    """
     topics: set[str] = set()
     for member in group.members.values():
+        if not member.topics and member.joined_at_ms >= group.state_since_ms:
+            continue
         if not member.topics:
             return None
         topics.update(member.topics)

@@ -68,21 +68,50 @@ def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
     memory = situation.memory.wholes
     if not memory and not any(_is_late(part) for part in known):
         return
-    topics = _topics(known)
+    topics = _topics(situation.group, known)
     for topic in [topic for topic in memory if topic not in topics]:
         del memory[topic]
     for topic, parts in topics.items():
         whole = memory.get(topic)
         if whole is None and not any(_is_late(part) for part in parts):
             continue
-        if whole is None or whole.base_ms != tracks.base_ms or whole.partitions != len(parts):
+        if whole is None or whole.base_ms != tracks.base_ms or not _goes_on(whole, parts):
             whole = memory[topic] = Whole(base_ms=tracks.base_ms, partitions=len(parts))
+        lag, end = sum(part.lag for part in parts), sum(part.track.end for part in parts)
         told = max(part.track.told for part in parts)
-        if told > whole.track.told:
-            read = sum(min(part.offset, part.track.end) for part in parts)
-            commit = (read, max(part.last for part in parts))
-            model.ended(whole.track, end=sum(part.track.end for part in parts), at=told, commit=commit)
+        if _has_met(whole, parts):
+            _take_in(whole, lag=lag, end=end, told=told)
+        elif told > whole.track.told:
+            commit = (end - lag, max(part.last for part in parts))
+            model.ended(whole.track, end=end, at=told, commit=commit)
+        whole.lag = lag
         whole.track.commits = WINDOW  # each of its lags is made of commits
+
+
+def _goes_on(whole: Whole, parts: list[Part]) -> bool:
+    """Say whether all partitions that the sums are made of are there still."""
+    return len(whole.known) == whole.partitions and {part.partition for part in parts}.issuperset(whole.known)
+
+
+def _has_met(whole: Whole, parts: list[Part]) -> bool:
+    """Say whether partitions were read for the first time, and remember which there are."""
+    before = len(whole.known)
+    whole.partitions, whole.known = len(parts), sorted(part.partition for part in parts)
+    return 0 < before < len(parts)
+
+
+def _take_in(whole: Whole, *, lag: int, end: int, told: int) -> None:
+    """Take the sums with a new partition in them for as they were before: no growth, and no end of it.
+
+    What waits there is the backlog of a new group.  How much of it was read before its end was told nobody
+    knows, so what happened to the other partitions meanwhile does not count either.
+    """
+    more, further, growth = lag - whole.lag, end - whole.track.end, whole.track.growth
+    whole.track.end, whole.track.told = end, told
+    if growth is not None:
+        growth.lag, growth.peak, growth.mark = growth.lag + more, growth.peak + more, growth.mark + more
+        growth.end, growth.top = growth.end + further, growth.top + further
+        growth.mark_end += further
 
 
 def _is_late(part: Part) -> bool:
@@ -93,8 +122,8 @@ def _is_late(part: Part) -> bool:
     return part.track.told - part.track.behind >= LATE_MS and part.track.behind >= 0
 
 
-def _topics(known: list[Part]) -> dict[str, list[Part]]:
-    """Return the topics of which several partitions are known, and at least one is not caught up."""
+def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:
+    """Return the topics of which several partitions are known, or will be, and one is not caught up."""
     found: dict[str, list[Part]] = {}
     for part in known:
         if part.track.end >= 0:
@@ -102,8 +131,15 @@ def _topics(known: list[Part]) -> dict[str, list[Part]]:
     return {
         topic: parts
         for topic, parts in found.items()
-        if len(parts) >= PARTS_MIN and any(part.track.behind >= 0 for part in parts)
+        if any(part.track.behind >= 0 for part in parts)
+        and (len(parts) >= PARTS_MIN or _has_more(group, topic, parts[0]))
     }
+
+
+def _has_more(group: Group, topic: str, first: Part) -> bool:
+    """Say whether a new group has begun with the first of several partitions, and the others' turn comes."""
+    assigned = ((member.assigned or {}).get(topic, ()) for member in group.members.values())
+    return first.track.fresh and any(len(numbers) >= PARTS_MIN for numbers in assigned)
 
 
 def growing(situation: Situation, known: list[Part], scene: Scene) -> list[tuple[Growth, list[Part]]]:
@@ -137,5 +173,9 @@ def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[
 
 
 def _lasts(part: Part, growth: Growth) -> bool:
-    """Say whether a partition was not caught up in the later half of the growth."""
-    return part.lag > 0 and 0 <= part.track.behind <= (growth.at + growth.until) // 2
+    """Say whether a partition was not caught up in the later half of the growth.
+
+    What has never been read to its end waited all the time, though it may be known for a moment only.
+    """
+    since = 0 if part.track.fresh else part.track.behind
+    return part.lag > 0 and 0 <= since <= (growth.at + growth.until) // 2

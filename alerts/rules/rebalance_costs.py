@@ -44,16 +44,20 @@ def since(memory: GroupMemory, at_ms: int) -> list[CostEntry]:
 
 def sentences(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
     """Return what is known of the cost of rebalances, each sentence with a blank before it; "" if nothing."""
-    told = [_phases(entries), _unowned(entries), _moves(entries), _reread(entries)]
+    told = _told(entries, noun_of(group))
     told.append(_throughput(entries, group, now_ms))
     return "".join(f" {sentence}" for sentence in told if sentence)
+
+
+def _told(entries: Sequence[CostEntry], noun: str) -> list[str]:
+    return [_phases(entries), _unowned(entries, noun), _moves(entries, noun), _reread(entries)]
 
 
 def in_all(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
     """Return what rebalances cost that are over, and the throughput since; "" if nothing is known."""
     if not entries:
         return ""
-    parts = [_phases(entries), _unowned(entries), _moves(entries), _reread(entries)]
+    parts = _told(entries, noun_of(group))
     before = next((entry.rate_before for entry in entries if entry.rate_before > 0), None)
     after = rate_since(group.costs.stable, mark(group, now_ms)) if group.costs else None
     if before is not None and after is not None:
@@ -74,41 +78,45 @@ def running(group: Group, lasted_ms: int) -> str:
     )
 
 
-def partition_time(partition_ms: float) -> str:
+def partition_time(partition_ms: float, noun: str = "partition") -> str:
     """Return milliseconds summed over partitions: ``90 partition-seconds``, ``2.5 partition-hours``."""
-    if partition_ms < 3_600_000:
-        return (
-            f"{partition_ms / 1_000:.3g} partition-seconds" if partition_ms < 1e6 else _seconds(partition_ms)
-        )
-    return f"{partition_ms / 3_600_000:,.1f} partition-hours"
+    if partition_ms >= 3_600_000:
+        return f"{partition_ms / 3_600_000:,.1f} {noun}-hours"
+    seconds = f"{partition_ms / 1_000:.3g}" if partition_ms < 1e6 else f"{round(partition_ms / 1_000):,}"
+    return f"{seconds} {noun}-seconds"
 
 
-def _seconds(partition_ms: float) -> str:
-    return f"{round(partition_ms / 1_000):,} partition-seconds"
+def noun_of(group: Group) -> str:
+    """Return what a group's members share out, in the singular."""
+    return "task" if group.group_type == "streams" else "partition"
 
 
 def _phases(entries: Sequence[CostEntry]) -> str:
     joins = [entry.join_ms for entry in entries if entry.join_ms >= 0]
     syncs = [entry.sync_ms for entry in entries if entry.sync_ms >= 0]
-    if not joins or not syncs:
+    if joins and syncs:
+        return f"Join phases: {span(sum(joins))}, sync phases: {span(sum(syncs))}."
+    known = [entry for entry in entries if entry.assigning_ms >= 0 and entry.reconciling_ms >= 0]
+    if not known:
         return ""
-    return f"Join phases: {span(sum(joins))}, sync phases: {span(sum(syncs))}."
+    computing, handing = sum(one.assigning_ms for one in known), sum(one.reconciling_ms for one in known)
+    return f"Computing assignments: {span(computing)}, handing partitions over: {span(handing)}."
 
 
-def _unowned(entries: Sequence[CostEntry]) -> str:
+def _unowned(entries: Sequence[CostEntry], noun: str) -> str:
     known = [entry for entry in entries if entry.partition_ms >= 0]
     lost_ms = sum(entry.partition_ms for entry in known)
     if not lost_ms:
         return ""
     most = max(entry.partitions for entry in known)
     how = " (eager: all of them stop each time)" if all(entry.eager == 1 for entry in known) else ""
-    return f"Without an owner: {partition_time(lost_ms)} over {times(most, 'partition')}{how}."
+    return f"Without an owner: {partition_time(lost_ms, noun)} over {times(most, noun)}{how}."
 
 
-def _moves(entries: Sequence[CostEntry]) -> str:
+def _moves(entries: Sequence[CostEntry], noun: str) -> str:
     known = [entry for entry in entries if entry.moved >= 0 and entry.least >= 0]
     moved, least = sum(entry.moved for entry in known), sum(entry.least for entry in known)
-    return f"Moved {times(moved, 'partition')}, at least {least} had to." if moved > least else ""
+    return f"Moved {times(moved, noun)}, at least {least} had to." if moved > least else ""
 
 
 def _reread(entries: Sequence[CostEntry]) -> str:
@@ -148,6 +156,8 @@ def _entry(cost: RebalanceCost) -> CostEntry:
         committed=-1 if cost.start is None else cost.start.committed,
         committed_of=0 if cost.start is None else cost.start.partitions,
         rate_before=-1 if cost.rate_before is None else cost.rate_before,
+        assigning_ms=_known(cost.assigning_ms),
+        reconciling_ms=_known(cost.reconciling_ms),
     )
 
 

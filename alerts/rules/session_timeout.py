@@ -23,9 +23,10 @@ def _silence(departure: Departure) -> str:
     timeout_ms = departure.session_timeout_ms
     if timeout_ms < 0:
         return "no heartbeat for its whole session timeout (how long that is, no source has told)"
-    if departure.last_heartbeat_ms < 0:
-        return f"no heartbeat for at least {span(timeout_ms)}, its session timeout"
     silent_ms = departure.at_ms - departure.last_heartbeat_ms
+    # Less than that cannot be: what was heard last is another request's time, or another clock's.
+    if departure.last_heartbeat_ms < 0 or silent_ms < timeout_ms:
+        return f"no heartbeat for at least {span(timeout_ms)}, its session timeout"
     return f"no heartbeat for {span(silent_ms)}, session timeout {span(timeout_ms)}"
 
 
@@ -56,7 +57,7 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
         return True
     # Who was heard is known not to have been since; else only the coordinator's first wait tells it.
     slack_ms = UPSET_MS if departure.last_heartbeat_ms >= 0 else _LOADED_MS
-    if not 0 <= departure.at_ms - moved.at_ms <= departure.session_timeout_ms + slack_ms:
+    if not moved.at_ms <= departure.at_ms <= moved.over_ms + departure.session_timeout_ms + slack_ms:
         return True
     left = [
         one
@@ -64,10 +65,12 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
         if one.how is CauseKind.SESSION_TIMEOUT and comes_again(client_id, one, moved)
         if moved.at_ms <= one.at_ms <= departure.at_ms
     ]
+    # A move that only the metadata tell is learned when its clients have joined again.
+    since_ms = min(moved.at_ms, departure.at_ms - departure.session_timeout_ms)
     back = [
         one
         for one in group.members.values()
-        if one.joined_at_ms >= moved.at_ms and client_name(one) == client_id
+        if one.joined_at_ms >= since_ms and client_name(one) == client_id
     ]
     return len(left) > len(back)
 

@@ -1,7 +1,8 @@
 """SessionTimeoutImminent: a member of a Stable group has been silent for most of its session timeout.
 
 Silence is evidence only where speech was proved: the member's own heartbeats were seen before, and
-the broker's request log gave other lines while this member should have spoken again.
+the broker's request log gave other lines while this member should have spoken again.  Who was not heard
+since the coordinator moved may still look for it, as all its neighbours do: CoordinatorMoved tells that.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from alerts.wording import clock, some, span, times, who_is
 from coordinator_model.evidence import PROOF_MS_MAX
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.observations import Source
+from coordinator_model.silence import USUAL_SLACK, is_rhythm_known, last_word_ms, usual_gap_ms
 from coordinator_model.states import GroupState
 
 NAME = "SessionTimeoutImminent"
@@ -22,6 +24,13 @@ RECHECK_MS = 1_000
 
 EVICTION_GRACE_MS = 10_000
 """The coordinator's line about the eviction comes within this time, or it kept the member."""
+
+AT_UNKNOWN = 0.95
+"""Where only one heartbeat was seen: that it sends three in a session is what most clients do, not all."""
+
+TOGETHER_MS = 10_500
+"""If a whole group is silent its coordinator may wait for a replica on another broker, which it says after
+5 s (``offsets.commit.timeout.ms``), when a commit has met that: clients commit every 5 s."""
 
 _NEXT_BEAT_SHARE = 1 / 3
 """Clients beat at least three times in a session.  If the log was heard only before that, it may have
@@ -34,7 +43,14 @@ def base_ms(member: Member) -> int:
 
 
 def _silence_ms(member: Member, at: float) -> int:
-    return round(at * member.session_timeout_ms)
+    """Return how long a member may be silent: beyond ``at``, and beyond what is usual with it.
+
+    That may be longer than its session; then nothing can be foretold, and UnsafeTimeouts says so.
+    """
+    timeout_ms = member.session_timeout_ms
+    usual_ms = usual_gap_ms(member, base_ms(member))
+    slack = usual_ms / timeout_ms + USUAL_SLACK if usual_ms else 0
+    return round(max(at, slack, 0 if is_rhythm_known(member) else AT_UNKNOWN) * timeout_ms)
 
 
 def _watched(group: Group) -> Iterator[Member]:
@@ -59,7 +75,12 @@ def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
         since_ms = max(beat_ms, member.session_base_ms)
         if since_ms + timeout_ms <= now_ms:
             continue
-        deadline_ms = max(since_ms + round(at * timeout_ms), now_ms)
+        silence_ms = round(at * timeout_ms)
+        if member.rhythm_ms >= 0 or beat_ms == member.first_beat_ms:
+            silence_ms = _silence_ms(member, at)
+            if silence_ms >= timeout_ms:
+                continue
+        deadline_ms = max(since_ms + silence_ms, now_ms)
         if found is None or deadline_ms < found:
             found = deadline_ms
     return found
@@ -93,8 +114,7 @@ def evaluate(situation: Situation) -> Verdict:
         "hearing others.",
         culprits=culprits_equally(silent, Basis.OBSERVED),
         evidence=_evidence(situation, silent),
-        cost="If it stays silent, its partitions stand still until then, and all "
-        f"{len(situation.group.members)} members rebalance.",
+        cost=f"If it stays silent, its partitions stand still until then, and {_others(situation)}.",
         advice="Look at its host now: crashed, in a long GC pause, throttled, or cut off from the "
         "broker? If it is being "
         "stopped on purpose, it does not close its consumer.",
@@ -102,16 +122,28 @@ def evaluate(situation: Situation) -> Verdict:
     return Verdict(finding=finding, due_ms=due)
 
 
+def _others(situation: Situation) -> str:
+    members = len(situation.group.members)
+    return f"all {members:,} members rebalance" if members > 1 else "nobody else is there to take them over"
+
+
 def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | None]:
     """Return the members that are silent for too long, and when to look again."""
     at, now_ms = situation.thresholds.session_timeout_imminent.at, situation.now_ms
     silent, dues = [], []
+    has_replicas = situation.evidence.brokers_heard > 1
+    heard_ms = max((member.last_heartbeat_ms for member in _watched(situation.group)), default=-1)
     for member in _watched(situation.group):
-        deadline_ms = base_ms(member) + _silence_ms(member, at)
+        silence_ms = _silence_ms(member, at)
+        if has_replicas and heard_ms < base_ms(member) + _next_beat_ms(member, at):
+            silence_ms = max(silence_ms, min(TOGETHER_MS, round(AT_UNKNOWN * member.session_timeout_ms)))
+        if silence_ms >= member.session_timeout_ms:
+            continue
+        deadline_ms = base_ms(member) + silence_ms
         over_ms = base_ms(member) + member.session_timeout_ms + (EVICTION_GRACE_MS if is_open else 0)
         if now_ms < deadline_ms:
             dues.append(deadline_ms)
-        elif now_ms >= over_ms:
+        elif now_ms >= over_ms or _is_looking(situation, member):
             continue
         elif _is_proved(situation, member, at):
             silent.append(member)
@@ -121,9 +153,23 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
     return silent, min(dues, default=None)
 
 
+def _is_looking(situation: Situation, member: Member) -> bool:
+    """Say whether a member was last heard before its coordinator moved, or waited for a replica.
+
+    Clients look for brokers with growing pauses, of up to half a minute; a dead one looks the same.
+    """
+    moved = situation.evidence.moved
+    return moved is not None and last_word_ms(member) < moved.over_ms
+
+
+def _next_beat_ms(member: Member, at: float) -> int:
+    """Return how long after its last sign of life the next one was to be expected."""
+    return round(member.session_timeout_ms * min(_NEXT_BEAT_SHARE, at / 2))
+
+
 def _is_proved(situation: Situation, member: Member, at: float) -> bool:
     evidence = situation.evidence
-    next_beat_ms = round(member.session_timeout_ms * min(_NEXT_BEAT_SHARE, at / 2))
+    next_beat_ms = _next_beat_ms(member, at)
     if evidence.requests_heard_ms < base_ms(member) + next_beat_ms:
         return False
     listened_ms = situation.now_ms - evidence.requests_since_ms(next_beat_ms)
@@ -133,7 +179,7 @@ def _is_proved(situation: Situation, member: Member, at: float) -> bool:
 def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
     lines = [
         f"{who_is(one)}: last heartbeat {clock(one.last_heartbeat_ms)}, to be removed at "
-        f"{clock(base_ms(one) + one.session_timeout_ms)}."
+        f"{clock(base_ms(one) + one.session_timeout_ms)}.{_rhythm(one)}"
         for one in silent[: EVIDENCE_MAX - 1]
     ]
     heard = clock(situation.evidence.requests_heard_ms)
@@ -141,6 +187,11 @@ def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
         *lines,
         f"{Source.REQUEST_LOG.name.lower()} of broker {situation.group.coordinator} heard until {heard}.",
     )
+
+
+def _rhythm(member: Member) -> str:
+    usual_ms = usual_gap_ms(member, base_ms(member))
+    return f" It usually sends one every {span(usual_ms)}." if usual_ms else ""
 
 
 def _closing(situation: Situation) -> Closing:

@@ -10,7 +10,7 @@ from alerts.rules import rebalance_costs, stuck
 from alerts.rules.situation import NOTHING, Situation, Verdict, culprits_equally, rebalance_timeout_ms
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, clock_time, some, span, times, who_is
-from coordinator_model.group import Basis, Group, Member
+from coordinator_model.group import Basis, CauseKind, Group, Member
 from coordinator_model.states import GroupState
 
 NAME = "StuckPreparingRebalance"
@@ -130,10 +130,14 @@ def _left(group: Group, missing: int, waited_ms: int) -> str:
 
 
 def _cause(group: Group, missing: list[Member], basis: Basis) -> str:
-    started = f"Rebalance started by: {group.rebalance.cause.kind}" if group.rebalance else "Rebalance"
+    kind = group.rebalance.cause.kind if group.rebalance else CauseKind.UNKNOWN
+    known = f"Rebalance started by: {kind}"
+    started = "What started the rebalance no source tells" if kind is CauseKind.UNKNOWN else known
+    if not missing:
+        return f"Some member did not rejoin, and none is known to be missing. {started}."
     if basis is Basis.INFERRED:
         return f"{_names(missing)} did not rejoin. {started}."
-    return f"Some member did not rejoin ({len(missing)} candidates). {started}."
+    return f"Some member did not rejoin ({times(len(missing), 'candidate')}). {started}."
 
 
 def _evidence(group: Group, missing: list[Member], basis: Basis) -> tuple[str, ...]:
@@ -146,7 +150,7 @@ def _evidence(group: Group, missing: list[Member], basis: Basis) -> tuple[str, .
         for member in missing[:5]
         if member.heartbeats_refused
     ]
-    if basis is Basis.CANDIDATE:
+    if basis is Basis.CANDIDATE and missing:
         lines.append("Joins that wait are in no log, and no heartbeats tell: all are candidates.")
     return tuple(lines)
 

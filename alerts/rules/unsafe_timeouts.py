@@ -4,13 +4,14 @@ It tells the value that is set, what was measured, and a value to set.  It is sa
 until the value is changed, or for a day after the last sign of it.  Kafka's defaults are no trouble.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.hygiene import culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit, rebalance_timeout_ms
-from alerts.wording import clock, some, span, times, who_is
+from alerts.wording import clock, round_up, some, span, times, who_is
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Transition
 from coordinator_model.notes import INVALID_SESSION_TIMEOUT, JOIN, IdUnused, Paused, Refused
 from coordinator_model.refusals import NARROW_SHARE, REGULAR
@@ -41,7 +42,6 @@ _ENOUGH = {
     POLL: POLL_TIMES,
     JOINS: JOIN_TIMES,
 }
-_ROUND_MS = (1_000, 5_000, 15_000, 60_000)
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -140,7 +140,13 @@ def _paused(situation: Situation, note: Paused) -> None:
     values = {"number": session_ms, "measured": note.pause_ms}
     if note.in_a_row >= REGULAR:
         text = f"{who_is(member)} sends a heartbeat every {span(note.pause_ms)}"
-        _add(situation, BEATS, member, f"{text}, {session_ms / note.pause_ms:.1f} in its session.", **values)
+        _add(
+            situation,
+            BEATS,
+            member,
+            f"{text}, {session_ms / note.pause_ms:.1f} fit in its session.",
+            **values,
+        )
     elif note.pause_ms >= NARROW_SHARE * session_ms and _log_was_heard(situation, note):
         text = f"{who_is(member)} sent no heartbeat for {span(note.pause_ms)}, and was nearly removed."
         _add(situation, NARROW, member, text, **values)
@@ -230,16 +236,20 @@ def _forget_changed(situation: Situation) -> None:
 # --- settings that differ within the group ---------------------------------------------------------------
 
 
+_SETTINGS: Mapping[str, Callable[[Member], int]] = {
+    "session.timeout.ms": lambda member: member.session_timeout_ms,
+    "max.poll.interval.ms": lambda member: member.rebalance_timeout_ms,
+}
+
+
 def _differ(group: Group) -> dict[str, tuple[Member, Member]]:
     """Return the settings that differ much among the members: name -> members with the least and the most."""
     found = {}
-    settings: dict[str, Callable[[Member], int]] = {
-        "session.timeout.ms": lambda member: member.session_timeout_ms,
-        "max.poll.interval.ms": lambda member: member.rebalance_timeout_ms,
-    }
-    for name, value in settings.items():
-        known = sorted((one for one in group.members.values() if value(one) > 0), key=value)
-        if known and value(known[-1]) >= DIFFER * value(known[0]):
+    for name, value in _SETTINGS.items():
+        known = [one for one in group.members.values() if value(one) > 0]
+        values = [value(one) for one in known]
+        if known and max(values) >= DIFFER * min(values):
+            known.sort(key=value)
             found[name] = (known[0], known[-1])
     return found
 
@@ -262,23 +272,26 @@ def _mixed_ms(situation: Situation) -> int | None:
 
 
 def _mixed(situation: Situation) -> Sighting:
-    since_ms, parts, culprits = memory_of(situation).since[MIXED], [], []
+    since_ms, parts, proposed, culprits = memory_of(situation).since[MIXED], [], [], []
     for name, (least, most) in _differ(situation.group).items():
-        values = (
-            (least.session_timeout_ms, most.session_timeout_ms)
-            if name.startswith("session")
-            else (least.rebalance_timeout_ms, most.rebalance_timeout_ms)
-        )
-        parts.append(f"{name} is {values[0]} at {who_is(least)} and {values[1]} at {who_is(most)}")
+        value = _SETTINGS[name]
+        parts.append(f"{name} is {value(least)} at {who_is(least)} and {value(most)} at {who_is(most)}")
+        proposed.append(f"{name} {_usual(situation.group, value)}")
         culprits.append(culprit(least, share=1, basis=Basis.OBSERVED))
     return Sighting(
         kind=MIXED,
-        key="",
+        key=" and ".join(proposed),
         first_ms=since_ms,
         last_ms=situation.now_ms,
         culprits=culprits,
         sentence=f"{'; '.join(parts)}.",
     )
+
+
+def _usual(group: Group, value: Callable[[Member], int]) -> int:
+    """Return what most members have set, of equally frequent values the largest."""
+    known = Counter(value(one) for one in group.members.values())
+    return max(known, key=lambda one: (known[one], one))
 
 
 # --- what is said -------------------------------------------------------------------------------------
@@ -314,19 +327,14 @@ def _said(one: Sighting) -> tuple[str, str, str]:
         "measured": span(one.measured),
         "count": str(one.count),
         "names": some([who_is(culprit) for culprit in one.culprits]),
-        "three": str(_round_up(3 * one.measured)),
-        "double": str(_round_up(2 * one.measured)),
+        "three": str(round_up(3 * one.measured)),
+        "double": str(round_up(2 * one.measured)),
         "third": str(one.number // 3),
-        "half_more": str(_round_up(3 * one.measured // 2)),
+        "proposed": one.key,
+        "half_more": str(round_up(3 * one.measured // 2)),
     }
     summary, cost, advice = (text.format_map(values) for text in _WORDS[one.kind])
     return summary, cost, advice
-
-
-def _round_up(value_ms: int) -> int:
-    """Return the next value that a person would choose."""
-    step_ms = next((step for step in reversed(_ROUND_MS) if value_ms >= 4 * step), _ROUND_MS[0])
-    return -(-value_ms // step_ms) * step_ms
 
 
 _WORDS: dict[str, tuple[str, str, str]] = {
@@ -370,7 +378,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "members have different timeouts.",
         "A rebalance waits for the longest max.poll.interval.ms of all; the shortest session decides who is "
         "removed first.",
-        "Give all members of the group the same timeouts.",
+        "Give all members of the group the same timeouts, as most have them: {proposed}.",
     ),
 }
 """Kind -> summary, cost, advice with the value to set."""

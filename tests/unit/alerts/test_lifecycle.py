@@ -148,6 +148,17 @@ def test_nothing_ends_before_it_began() -> None:
     assert resolve(opened().alert, Closing(ends_at_ms=1, summary="Over.")).ends_at_ms == 1_000
 
 
+def test_an_adopted_alert_that_says_the_same_is_no_news() -> None:
+    """An earlier job told it, and this one counts by other keys; what differs is told."""
+    alert = adopt(msgspec.structs.replace(opened().alert, revision=6))
+    same = changed(aspect="beats/6000", culprit_keys=frozenset({"beats/6000"}))
+
+    assert update(alert, same) is None
+    assert update(alert, same) is None
+    news = update(alert, changed(aspect="beats/10000", summary="Another value."))
+    assert (news.revision, news.summary) == (7, "Another value.") if news else False
+
+
 def test_an_adopted_alert_knows_its_culprits() -> None:
     """They are no news; another one is, at the next revision."""
     old = msgspec.structs.replace(opened().alert, revision=6)

@@ -4,10 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.narrative import ENTRIES_MAX, Explanation, Present, explain
 from alerts.narrative_text import WIDTH, as_text
+from coordinator_model.cost_parts import ToldCost
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
 from coordinator_model.report import GroupReport, MemberReport
 from coordinator_model.states import GroupState
@@ -89,7 +91,10 @@ def test_a_rebalance_is_one_entry_with_cause_phases_and_end() -> None:
         (
             "rebalance",
             "app on 10.0.0.7 was removed: no heartbeat for its session timeout.",
-            ["Join phase 3 s, assignment 500 ms: Stable at generation 7 after 3.5 s."],
+            [
+                "Join phase 3 s, assignment 500 ms: Stable at generation 7 after 3.5 s.",
+                "Cost: not known, as no source told who had which partitions.",
+            ],
         )
     ]
     assert (told.entries[0].at_ms, told.entries[0].until_ms) == (T0 + 1_000, T0 + 4_500)
@@ -312,7 +317,8 @@ def test_a_consumer_group_has_phases_of_its_own() -> None:
 
     assert told.entries[0].details == [
         "Computing the assignment 50 ms, handing partitions over 6 s: "
-        "Stable at generation 8 after 6 s (22:13:26)."
+        "Stable at generation 8 after 6 s (22:13:26).",
+        "Cost: not known, as no source told who had which partitions.",
     ]
     assert told.summary.startswith("1 rebalance (1 x member joined)")
 
@@ -334,3 +340,230 @@ def test_names_cannot_steer_a_terminal() -> None:
 
     assert "\x1b" not in text
     assert "evil\ufffd[2J" in text
+
+
+# --- what rebalances cost ------------------------------------------------------------------------------
+
+
+def cost(**changes: Any) -> ToldCost:
+    """Of an eager rebalance that took all of six partitions for 3.5 s and moved three, where two had to."""
+    known = {
+        "started_ms": T0,
+        "join_ms": 3_000,
+        "sync_ms": 500,
+        "assigning_ms": None,
+        "reconciling_ms": None,
+        "eager": True,
+        "partitions": 6,
+        "partition_ms": 21_000,
+        "moved": 3,
+        "least": 2,
+        "initial": False,
+        "second_step": False,
+        "rate_before": None,
+        "rate_during": None,
+    }
+    return ToldCost(**{**known, **changes})
+
+
+def with_cost(moves: list[Transition], told: ToldCost) -> list[Transition]:
+    """The same transitions, the last one with what it cost."""
+    return [*moves[:-1], msgspec.structs.replace(moves[-1], cost=told)]
+
+
+def leaving(at_ms: int, generation: int, **changes: Any) -> Transition:
+    """The next rebalance begins."""
+    return move(at_ms, STABLE, PREPARING, generation, CauseKind.MEMBER_LEFT, "app", **changes)
+
+
+def test_each_rebalance_tells_what_it_cost() -> None:
+    """Partition-seconds, moves against the least, and what the next transition says was read again."""
+    moves = with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost())
+    told = tell([*moves, leaving(20_000, 7, reread=120)])
+
+    assert told.entries[0].details[1] == (
+        "Cost: all 6 partitions stood still (eager), 21 partition-seconds without an owner; 3 partitions "
+        "moved, 2 had to; 120 records were read again."
+    )
+    assert " They cost 21 partition-seconds without an owner and 120 records read again." in told.summary
+    assert told.entries[1].cost is None
+    spent = told.entries[0].cost
+    assert spent is not None
+    assert spent.phases_ms == {PREPARING: 3_000, COMPLETING: 500}
+    assert (spent.steps, spent.partition_ms, spent.moved, spent.least, spent.reread) == (1, 21_000, 3, 2, 120)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reread", "sentence"),
+    [
+        pytest.param(
+            {"eager": False, "partition_ms": 0, "moved": 0, "least": 0},
+            0,
+            "none of 6 partitions was without an owner; no partition moved; no record was read again.",
+            id="nothing",
+        ),
+        pytest.param(
+            {"eager": False, "partition_ms": 2_100, "moved": 1, "least": 1},
+            1,
+            "2.1 partition-seconds without an owner (of 6 partitions); 1 partition moved, no more than had "
+            "to; 1 record was read again.",
+            id="cooperative",
+        ),
+        pytest.param(
+            {"eager": None, "partition_ms": None},
+            None,
+            "3 partitions moved, 2 had to. Not known: how long partitions had no owner, what was read again.",
+            id="assignor-of-ones-own",
+        ),
+        pytest.param(
+            {"least": None, "rate_before": 400.0, "rate_during": 20.0},
+            0,
+            "all 6 partitions stood still (eager), 21 partition-seconds without an owner; 3 partitions "
+            "moved; no record was read again; offsets committed: 400/s before, 20/s during. "
+            "Not known: how many had to.",
+            id="least-unknown",
+        ),
+        pytest.param(
+            {"initial": True},
+            None,
+            "nobody was stopped, as the group was empty; 6 partitions to read. "
+            "Not known: what was read again.",
+            id="first",
+        ),
+        pytest.param(
+            {"eager": None, "partitions": None, "partition_ms": None, "moved": None, "least": None},
+            None,
+            "not known, as no source told who had which partitions.",
+            id="opaque",
+        ),
+    ],
+)
+def test_what_is_not_known_of_a_cost_is_said(
+    changes: dict[str, Any], reread: int | None, sentence: str
+) -> None:
+    """Zero is zero, and unknown is unknown."""
+    moves = with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost(**changes))
+    after = leaving(20_000, 7) if reread is None else leaving(20_000, 7, reread=reread)
+
+    assert tell([*moves, after]).entries[0].details[1] == f"Cost: {sentence}"
+
+
+def test_both_steps_of_a_cooperative_rebalance_are_one_entry() -> None:
+    """The second begins when members that gave something up join again; its cost is that of both."""
+    first = cost(eager=False, partition_ms=0, moved=2, least=2)
+    second = cost(eager=False, partition_ms=1_300, moved=0, least=0, second_step=True)
+    told = tell(
+        [
+            *with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), first),
+            *with_cost(rebalance(5_000, 8, CauseKind.SUBSCRIPTION_CHANGED), second),
+            leaving(30_000, 8, reread=7),
+        ]
+    )
+
+    assert told.entries[0].details == [
+        "Join phase 3 s, assignment 500 ms: Stable at generation 7 after 3.5 s.",
+        "Second step, 500 ms later: join phase 3 s, assignment 500 ms: Stable at generation 8 after 3.5 s.",
+        "Cost of both steps: 1.3 partition-seconds without an owner (of 6 partitions); 2 partitions moved, "
+        "no more than had to; 7 records were read again.",
+    ]
+    assert len(told.entries) == 2
+    assert told.entries[0].until_ms == T0 + 8_500
+    # The one that runs counts, the second step does not; 7 s of the first, 30 s of the second.
+    assert told.summary.startswith("2 rebalances (1 x member joined, 1 x member left); not Stable for 37 s")
+
+
+def test_a_join_phase_whose_start_nobody_told_is_of_unknown_length() -> None:
+    """The topic alone tells when it ended; zero would be a lie."""
+    moves = rebalance(1_000, 7, CauseKind.MEMBER_JOINED)
+    moves[0] = msgspec.structs.replace(moves[0], at_ms=moves[1].at_ms, basis=Basis.INFERRED, source="model")
+    told = tell(with_cost(moves, cost(join_ms=None, partition_ms=None)))
+
+    assert told.entries[0].details == [
+        "Join phase of unknown length, assignment 500 ms: Stable at generation 7 after at least 500 ms.",
+        "Cost: 3 partitions moved, 2 had to. "
+        "Not known: how long partitions had no owner, what was read again.",
+    ]
+    assert told.entries[0].cost is not None
+    assert told.entries[0].cost.phases_ms == {PREPARING: None, COMPLETING: 500}
+
+
+def test_what_a_replaced_transition_told_of_costs_is_kept() -> None:
+    """An end that was dated anew cost all partitions until then; the guess told what was read again."""
+    moves = with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost())
+    later = msgspec.structs.replace(
+        moves[-1], id="later", at_ms=moves[-1].at_ms + 1_000, cost=UNSET, replaces=moves[-1].id
+    )
+    guess = leaving(20_000, 7, reread=5, basis=Basis.INFERRED)
+    right = leaving(20_400, 7, reread=2, replaces=guess.id)
+    spent = tell([*moves, later, guess, right]).entries[0].cost
+
+    assert spent is not None
+    assert (spent.partition_ms, spent.reread) == (21_000 + 6 * 1_000, 7)
+
+
+def test_a_cost_that_came_late_belongs_to_the_rebalance_before() -> None:
+    """An answer may end it before its record is read; then the next transition has it."""
+    guess = leaving(20_000, 7, cost=cost(), reread=5, basis=Basis.INFERRED)
+    right = leaving(20_400, 7, replaces=guess.id)
+    told = tell([*rebalance(1_000, 7, CauseKind.MEMBER_JOINED), guess, right])
+    spent = told.entries[0].cost
+
+    assert spent is not None
+    assert (spent.partition_ms, spent.moved, spent.reread) == (21_000, 3, 5)
+    assert told.entries[1].cost is None
+
+
+def test_an_end_that_was_never_reached_leaves_no_cost() -> None:
+    """What its assignment would have cost belongs to no rebalance: it was never stored."""
+    moves = with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost())
+    never = move(9_500, COMPLETING, PREPARING, 7, CauseKind.UNKNOWN, replaces=moves[-1].id)
+    told = tell([*moves, never])
+
+    assert [entry.cost for entry in told.entries] == [None]
+    assert "partition-seconds" not in as_text(told)
+
+
+def test_the_last_rebalance_asks_the_present_what_was_read_again() -> None:
+    """No transition has told yet; a report of another rebalance says nothing of this one."""
+    moves = with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost())
+    ended_ms = moves[-1].at_ms
+    of_this = tell(moves, present=Present(reread=(ended_ms, 30))).entries[0]
+    of_another = tell(moves, present=Present(reread=(ended_ms - 1, 30))).entries[0]
+
+    assert of_this.details[1].endswith("; 30 records were read again.")
+    assert of_another.details[1].endswith(" Not known: what was read again.")
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_a_lower_bound() -> None:
+    """Of two rebalances one tells its cost; the first start of the group stopped nobody."""
+    told = tell(
+        [
+            *with_cost(rebalance(1_000, 7, CauseKind.MEMBER_JOINED), cost(initial=True, partition_ms=9_000)),
+            *with_cost(rebalance(20_000, 8, CauseKind.MEMBER_JOINED), cost()),
+            *rebalance(40_000, 9, CauseKind.MEMBER_JOINED),
+        ]
+    )
+
+    assert " They cost at least 21 partition-seconds without an owner." in told.summary
+
+
+def test_a_streams_group_shares_out_tasks() -> None:
+    """They are what it hands over."""
+    told = tell(
+        [
+            move(0, STABLE, GroupState.RECONCILING, 8, CauseKind.MEMBER_JOINED, "app", group_type="streams"),
+            move(
+                4_000,
+                GroupState.RECONCILING,
+                STABLE,
+                8,
+                group_type="streams",
+                cost=cost(eager=False, partitions=2, partition_ms=2_000, moved=1, least=1),
+            ),
+        ]
+    )
+
+    assert told.entries[0].details[1] == (
+        "Cost: 2 task-seconds without an owner (of 2 tasks); 1 task moved, no more than had to. "
+        "Not known: what was read again."
+    )

@@ -435,6 +435,25 @@ def test_a_firing_alert_is_said_again_at_the_repeat_interval(
     assert desk.send() == []
 
 
+def test_advice_about_a_setting_is_not_said_again(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """While nothing changes, and not after a restart either; its end is told."""
+    route = Route(receivers=("oncall",), repeat_interval_ms=HOUR_MS)
+    desk = make_desk(route)
+    topic.write(make_alert(name="UnsafeTimeouts"))
+    desk.read()
+    assert len(desk.send()) == 1
+    for _ in range(2):
+        desk.now_ms += 30 * HOUR_MS
+        assert desk.send() == []
+        now_ms, desk = desk.now_ms, make_desk(route)
+        desk.now_ms = now_ms
+    topic.write(make_alert(name="UnsafeTimeouts", revision=1, status=RESOLVED, ends_at_ms=T0))
+    desk.read()
+    assert desk.send() == [("a1", 1, [("resolved", "warning")])]
+
+
 def test_restarts_neither_skip_repeats_nor_add_any(
     topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
 ) -> None:

@@ -15,6 +15,7 @@ from coordinator_model import observations as on
 from coordinator_model.group import CauseKind, Step
 from coordinator_model.judging import Evidence
 from coordinator_model.observations import Source
+from coordinator_model.refusals import pause_before
 
 T0 = 1_700_000_000_000
 """Where every stage begins."""
@@ -246,17 +247,18 @@ class Stage:
         at = T0 + (self.now_ms if at_ms is None else at_ms)
         options = self.members[member]
         client = on.Client(client_id=options["client_id"], host=options["client_host"])
-        self.see(
-            on.Heartbeats(
-                group="orders",
-                member_id=member,
-                generation=self.generation,
-                error_code=error_code,
-                times=(at,),
-                client=client,
-            ),
-            Source.REQUEST_LOG,
+        what = on.Heartbeats(
+            group="orders",
+            member_id=member,
+            generation=self.generation,
+            error_code=error_code,
+            times=(at,),
+            client=client,
         )
+        pause = pause_before(self.group, what) if self.requests else None
+        self.see(what, Source.REQUEST_LOG)
+        if pause is not None:
+            self.ask(Step(notes=[pause]))
 
     def log(self, what: on.AnyObservation) -> None:
         """The coordinator writes a line."""

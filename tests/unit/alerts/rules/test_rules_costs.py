@@ -241,6 +241,21 @@ def test_a_rolling_restart_is_no_churn(new_stage: "NewStage") -> None:
     assert CHURN not in stage.names()
 
 
+def test_a_deployment_that_starts_the_new_ones_first_is_no_churn(new_stage: "NewStage") -> None:
+    """Each arrival is explained by the departure that follows it."""
+    stage = new_stage()
+    start(stage, 5)
+    for index in range(5):
+        stage.wait(20_000)
+        stage.join(f"n{index}", host=f"/10.0.0.{index}")
+        rebalance(stage)
+        stage.wait(20_000)
+        stage.leave(f"m{index}")
+        rebalance(stage)
+
+    assert CHURN not in stage.names()
+
+
 def test_a_storm_silences_churn(new_stage: "NewStage") -> None:
     """One trouble, one alert: the storm tells the moves as well."""
     stage = new_stage({"rebalance_storm": {"rebalances": 2}})

@@ -334,6 +334,7 @@ def test_a_session_timeout_says_that_its_process_was_only_paused(new_stage: "New
         stage.rebalance()
         told = stage.told(name)[before:]
 
+        assert "no heartbeat for at least 45 s, its session timeout." in told[0].summary
         assert "same connection" not in told[0].cause
         assert [
             one.cause.endswith(

@@ -195,6 +195,7 @@ def test_a_deletion_resolves_after_ten_minutes(new_stage: "NewStage") -> None:
     stage.wait(9 * MINUTE)
     stage.start(1)
     assert len(stage.told(DELETED)) == 1
+    assert stage.told(DELETED)[0].summary.endswith("it had been in use until then.")
     stage.wait(2 * MINUTE)
 
     assert [alert.status for alert in stage.told(DELETED)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
@@ -214,6 +215,24 @@ def test_a_deletion_ends_what_else_is_told_of_the_group(new_stage: "NewStage") -
     ended = one([alert for alert in stage.told("SessionTimeout") if alert.status is AlertStatus.RESOLVED])
     assert ended.ends_at_ms == T0 + stage.now_ms - 1_000
     assert [alert.status for alert in stage.told(DELETED)] == [AlertStatus.FIRING]
+
+
+def test_so_does_the_end_of_a_group_that_is_not_told(new_stage: "NewStage") -> None:
+    """One without offsets, or of which no source told any."""
+    stage = new_stage()
+    stage.start(2)
+    for name in ("m0", "m1"):
+        stage.time_out(name)
+    stage.end_join_phase()
+    delete(stage)
+    gone_ms = stage.now_ms
+    stage.wait(MINUTE - 1)
+    assert AlertStatus.RESOLVED not in {alert.status for alert in stage.alerts}
+    stage.wait(1)
+
+    ended = one([alert for alert in stage.alerts if alert.status is AlertStatus.RESOLVED])
+    assert (ended.name, ended.ends_at_ms) == ("SessionTimeout", T0 + gone_ms + MINUTE)
+    assert stage.told(DELETED) == []
 
 
 # --- OffsetsExpiring -----------------------------------------------------------------------------------
@@ -237,7 +256,7 @@ def test_offsets_of_an_empty_group_expire_a_week_after_its_last_member(new_stage
     assert alert.summary == (
         "Group orders is empty, and its offsets will be deleted from 2023-11-21 22:14:23.150 UTC on."
     )
-    assert alert.cause.endswith("offsets.retention.minutes is 168 h.")
+    assert alert.cause.endswith("offsets.retention.minutes is 7 days.")
 
 
 def test_a_simple_group_expires_from_its_own_commits(new_stage: "NewStage") -> None:
@@ -274,13 +293,13 @@ def test_an_assumed_retention_is_only_an_info(new_stage: "NewStage") -> None:
 
     alert = one(stage.told(EXPIRING))
     assert alert.severity is Severity.INFO
-    assert "assuming the default retention of 168 h" in alert.cause
+    assert "assuming the default retention of 7 days" in alert.cause
 
 
 @pytest.mark.parametrize(
     ("end", "severity", "words"),
     [
-        (100, Severity.INFO, "; 0 records wait to be read"),
+        (100, Severity.INFO, "; no record waits"),
         (350, Severity.WARNING, "; 500 records wait to be read"),
     ],
 )

@@ -36,7 +36,7 @@ def test_more_members_than_partitions(new_stage: NewStage) -> None:
     (alert,) = stage.told(NAME)
     assert alert.severity is Severity.INFO
     assert (
-        alert.summary == "1 member of 3 in group orders have had no partition for 15 min: app-2 on 10.0.0.2."
+        alert.summary == "1 member of 3 in group orders has had no partition for 15 min: app-2 on 10.0.0.2."
     )
     assert alert.cause == "3 members share 2 partitions."
     assert [one.member_id for one in alert.culprits] == ["m2"]

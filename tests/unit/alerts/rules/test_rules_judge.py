@@ -87,6 +87,8 @@ def test_a_heartbeat_that_changes_nothing_passes_the_memory_through(new_stage: "
     stage = new_stage(requests=True)
     stage.start(3)
     stage.beat("m0")
+    stage.wait(3_000)
+    stage.beat("m0")
     memory, due_ms = stage.memory, stage.due_ms
     stage.wait(3_000)
     stage.beat("m0")
@@ -115,8 +117,10 @@ def test_a_large_group_is_not_looked_through_at_each_heartbeat(new_stage: "NewSt
     """Most heartbeats leave the remembered bound as it is, and no forecast comes late for that."""
     stage = new_stage(requests=True)
     names = stage.start(40)
-    for name in names:
-        stage.beat(name)
+    for _ in range(2):
+        stage.wait(2_500)
+        for name in names:
+            stage.beat(name)
     last_ms, memories = stage.now_ms, set()
     for _ in range(14):
         stage.wait(2_500)

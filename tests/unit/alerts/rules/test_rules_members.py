@@ -20,10 +20,13 @@ POLL = "PollIntervalExceeded"
 
 
 def beating(new_stage: "NewStage", count: int = 3, **options: object) -> "Stage":
-    """Return a healthy group whose members have just sent a heartbeat."""
+    """Return a healthy group whose members have just sent a heartbeat, and one before."""
     stage = new_stage(requests=True)
-    for name in stage.start(count, **options):
-        stage.beat(name)
+    names = stage.start(count, **options)
+    for _ in range(2):
+        stage.wait(1_500)
+        for name in names:
+            stage.beat(name)
     return stage
 
 
@@ -172,6 +175,7 @@ def test_poll_interval_exceeded_is_told_from_the_leave_reason(new_stage: "NewSta
 
     assert [(c.member_id, c.basis) for c in fired.culprits] == [("m1", Basis.OBSERVED)]
     assert "max.poll.interval.ms of 5 min" in fired.summary
+    assert fired.advice.endswith("It is 300000 now: if such a batch is to be, set 480000 or more.")
     assert stage.told(TIMEOUT) == []
 
 
@@ -329,7 +333,120 @@ def test_the_share_is_configurable_for_some_groups(new_stage: "NewStage") -> Non
     stage = new_stage(rules, requests=True)
     stage.start(1)
     stage.beat("m0")
+    stage.wait(3_000)
+    stage.beat("m0")
     last_ms = stage.now_ms
     stage.wait(30_000)
 
     assert [alert.detected_at_ms for alert in stage.told(IMMINENT)] == [T0 + last_ms + 22_500]
+
+
+def rarely(new_stage: "NewStage", gap_ms: int, *, times: int, first_ms: int | None = None) -> "Stage":
+    """Return a group of two, with a session of 10 s, whose heartbeats come every ``gap_ms``."""
+    stage = new_stage(requests=True)
+    names = stage.start(2, session_ms=10_000)
+    for turn in range(times):
+        stage.wait(gap_ms if turn or first_ms is None else first_ms)
+        for name in names:
+            stage.beat(name)
+    return stage
+
+
+@pytest.mark.parametrize("gap_ms", [6_900, 7_100, 8_500, 9_400])
+@pytest.mark.parametrize("first_ms", [None, 50, 3_000])
+def test_who_sends_few_heartbeats_is_not_missed_between_two(
+    new_stage: "NewStage", gap_ms: int, first_ms: int | None
+) -> None:
+    """UnsafeTimeouts says so, once; librdkafka sends the first one as soon as it has joined."""
+    stage = rarely(new_stage, gap_ms, times=200, first_ms=first_ms)
+
+    (alert,) = stage.alerts
+    assert (alert.name, alert.status) == ("UnsafeTimeouts", AlertStatus.FIRING)
+    assert "leaves room for less than three heartbeats" in alert.summary
+
+
+@pytest.mark.parametrize("every_ms", [2_000, 3_700])
+def test_a_commit_now_and_then_does_not_hide_how_rarely_it_speaks(
+    new_stage: "NewStage", every_ms: int
+) -> None:
+    """It restarts the session, and says nothing of the next heartbeat."""
+    stage = rarely(new_stage, 8_000, times=3)
+    for turn in range(60):
+        stage.wait(every_ms)
+        at = T0 + stage.now_ms
+        if turn % 5 < 3:
+            commit = on.CommitsAnswered(
+                group="orders", member_id="m0", generation=stage.generation, error_code=0, times=(at,)
+            )
+            stage.see(commit, Source.REQUEST_LOG)
+        stage.wait(8_000 - every_ms)
+        for name in ("m0", "m1"):
+            stage.beat(name)
+
+    assert not stage.told(IMMINENT)
+
+
+def test_rebalances_do_not_either(new_stage: "NewStage") -> None:
+    """A member that comes and goes each minute; the others speak as rarely as before."""
+    stage = rarely(new_stage, 8_500, times=4)
+    for turn in range(6):
+        stage.wait(2_000)
+        stage.join(f"n{turn}", session_ms=10_000)
+        stage.rebalance(join_ms=1_000)
+        for _ in range(3):
+            stage.wait(8_500)
+            for name in tuple(stage.members):
+                stage.beat(name)
+        stage.leave(f"n{turn}")
+        stage.rebalance(join_ms=1_000)
+        for _ in range(3):
+            stage.wait(8_500)
+            for name in tuple(stage.members):
+                stage.beat(name)
+
+    assert not stage.told(IMMINENT)
+    (unsafe,) = stage.told("UnsafeTimeouts")
+    assert "leaves room for less than three heartbeats" in unsafe.summary
+
+
+@pytest.mark.parametrize(("gap_ms", "told_after_ms"), [(6_700, 7_200), (8_000, 8_500), (9_400, 9_900)])
+def test_who_sends_few_heartbeats_is_missed_when_it_is_later_than_usual(
+    new_stage: "NewStage", gap_ms: int, told_after_ms: int
+) -> None:
+    """By a twentieth of its session."""
+    stage = rarely(new_stage, gap_ms, times=20)
+    last_ms = stage.now_ms
+    stage.wait(gap_ms)
+    stage.beat("m1")
+    stage.wait(9_999 - gap_ms)
+
+    (fired,) = stage.told(IMMINENT)
+    assert fired.detected_at_ms - T0 - last_ms == told_after_ms
+    assert [one.member_id for one in fired.culprits] == ["m0"]
+    assert "It usually sends one every" in fired.evidence[0]
+
+
+def test_one_pause_is_forgotten(new_stage: "NewStage") -> None:
+    """A minute later the member is missed as soon as ever."""
+    stage = beating(new_stage, 1, session_ms=10_000)
+    stage.wait(6_900)
+    stage.beat("m0")
+    for _ in range(10):
+        stage.wait(2_000)
+        stage.beat("m0")
+    last_ms = stage.now_ms
+    stage.wait(9_000)
+
+    assert [alert.detected_at_ms - T0 - last_ms for alert in stage.told(IMMINENT)] == [7_000]
+
+
+def test_a_member_heard_once_is_missed_later(new_stage: "NewStage") -> None:
+    """Nobody knows yet how often it speaks."""
+    stage = new_stage(requests=True)
+    stage.start(1, session_ms=10_000)
+    stage.wait(2_000)
+    stage.beat("m0")
+    last_ms = stage.now_ms
+    stage.wait(9_900)
+
+    assert [alert.detected_at_ms - T0 - last_ms for alert in stage.told(IMMINENT)] == [9_500]

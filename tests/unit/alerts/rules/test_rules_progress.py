@@ -182,7 +182,10 @@ def test_after_a_session_timeout_that_is_told(new_stage: "NewStage") -> None:
     assert stage.names() == {"SessionTimeout"}
     wait(stage, 2 * MINUTE)
     (fired,) = stage.told(STOPPED)
-    assert "Nobody is in the group" in fired.cause
+    assert fired.cause == (
+        "Nobody is in the group: the last member fell silent for its session timeout "
+        "(app on 10.0.0.1, at 2023-11-14 22:24:23.250 UTC)."
+    )
     assert fired.culprits == ()
 
 
@@ -288,6 +291,7 @@ def test_growing_fires_after_its_window_and_ends_when_it_shrinks(new_stage: "New
     (fired,) = stage.told(GROWING)
     assert (fired.severity, fired.status) == (Severity.WARNING, AlertStatus.FIRING)
     assert "reads 8" in fired.summary
+    assert ", up from 50 in 4 min 25 s; " in fired.summary
     slow(stage, minutes=20, read_of_100=80)
     assert len(stage.told(GROWING)) == 1
     slow(stage, minutes=1, read_of_100=160)
@@ -324,7 +328,7 @@ def test_a_rewind_is_told_when_the_end_proves_it(new_stage: "NewStage") -> None:
     tell(stage, 5_000)
     (fired,) = stage.told(REWIND)
     assert fired.severity is Severity.WARNING
-    assert "1197 records" in fired.summary
+    assert "1,197 records" in fired.summary
     for _ in range(20):
         read(stage, lag=100, times=12)
     assert [alert.status for alert in stage.told(REWIND)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]

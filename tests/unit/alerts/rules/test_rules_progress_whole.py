@@ -1,14 +1,19 @@
 """Members that read several partitions: one after the other, and whether the group keeps up with all."""
 
 import re
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from alerts.rules import progress_whole
+from alerts.rules.progress import Part
+from alerts.rules.situation import Whole
 from coordinator_model import observations as on
 from coordinator_model.group import Step
 from coordinator_model.observations import Source
 from coordinator_model.progress import note_ends
+from coordinator_model.tracks import Growth, Track
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -159,6 +164,83 @@ def test_a_new_group_that_works_off_a_burst_is_no_stall(new_stage: "NewStage", e
     reading.go_on(120, rate=15, written=0)
 
     assert not stage.names() & {STOPPED, STALLED}
+
+
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize(("rate", "batch", "within_s"), [(5, 1_000, 300), (20, 1_500, 400)])
+def test_a_new_group_that_falls_behind_is_told_while_it_still_meets_partitions(
+    new_stage: "NewStage", rate: int, batch: int, within_s: int, every: bool
+) -> None:
+    """Each turn lasts longer than a minute, and the count goes on: told once, and it stays."""
+    stage = new_stage()
+    reading = Reading(stage, behind=5_000, every=every, anew=True)
+    began_ms = stage.now_ms
+    reading.go_on(1_500, rate=rate, batch=batch)
+
+    (fired,) = stage.alerts
+    assert (fired.name, str(fired.status)) == (GROWING, "firing")
+    assert fired.detected_at_ms - T0 - began_ms <= within_s * 1_000
+
+
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize(("rate", "batch"), [(100, 10_000), (60, 2_000), (45, 9_000)])
+def test_a_new_group_that_works_off_its_backlog_in_turns_is_not_slow(
+    new_stage: "NewStage", rate: int, batch: int, every: bool
+) -> None:
+    """Each partition that it reads for the first time brings its backlog with it, and that is no growth."""
+    stage = new_stage()
+    reading = Reading(stage, behind=20_000, every=every, anew=True)
+    reading.go_on(1_500, rate=rate, batch=batch)
+
+    assert stage.alerts == []
+
+
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.parametrize("turn_s", [10, 20])
+def test_a_new_group_with_many_partitions_is_not_slow(
+    new_stage: "NewStage", monkeypatch: pytest.MonkeyPatch, turn_s: int, every: bool
+) -> None:
+    """For minutes it knows one more every few seconds, with all that waits there."""
+    monkeypatch.setattr(sys.modules[__name__], "PARTS", 40)
+    stage = new_stage()
+    reading = Reading(stage, behind=20_000, every=every, anew=True)
+    reading.go_on(900, rate=100, batch=100 * turn_s, parts=tuple(range(40)), written=2)
+
+    assert stage.alerts == []
+
+
+def test_a_topic_that_loses_a_partition_is_counted_anew(new_stage: "NewStage") -> None:
+    """Its offsets are deleted: what was behind there must not seem to have been read."""
+    stage = new_stage()
+    reading = Reading(stage, behind=5_000)
+    reading.go_on(200, rate=20)
+    gone = on.Commit("t", 3, None, T0 + stage.now_ms)
+    stage.see(on.OffsetsCommitted(group="orders", commits=(gone,)), Source.OFFSETS)
+    reading.go_on(200, rate=20, parts=(0, 1, 2))
+    assert stage.alerts == []
+    reading.go_on(100, rate=20, parts=(0, 1, 2))
+
+    assert stage.names() == {GROWING}
+
+
+def test_what_an_older_version_counted_begins_anew() -> None:
+    """It did not say which partitions its sums were made of."""
+    whole = Whole(base_ms=0, partitions=4)
+    part = Part("t", 0, Track(end=9), 5, 0)
+    assert not progress_whole._goes_on(whole, [part] * 4)
+    assert not progress_whole._has_met(whole, [part])
+    assert (whole.partitions, whole.known) == (1, [0])
+    assert progress_whole._goes_on(whole, [part])
+
+
+def test_a_partition_that_is_met_is_no_growth_and_ends_none() -> None:
+    """Its backlog is added to all that is compared with what comes."""
+    growth = Growth(10, 100, 1_000, 150, 20, 2_000, mark=150, mark_end=2_000)
+    whole = Whole(base_ms=0, partitions=2, track=Track(end=2_000, told=20, growth=growth), lag=150)
+    progress_whole._take_in(whole, lag=950, end=5_000, told=30)
+
+    assert whole.track.growth == Growth(10, 900, 4_000, 950, 20, 5_000, mark=950, mark_end=5_000)
+    assert (whole.track.end, whole.track.told) == (5_000, 30)
 
 
 def test_who_keeps_up_in_turns_says_nothing(new_stage: "NewStage") -> None:

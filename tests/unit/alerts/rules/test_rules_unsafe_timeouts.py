@@ -174,10 +174,14 @@ def test_the_first_join_phase_waits_for_others(new_stage: NewStage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "name"), [({"session_ms": 10_000}, "session"), ({"poll_ms": 900_000}, "max.poll")]
+    ("changed", "name", "usual"),
+    [
+        ({"session_ms": 10_000}, "session", "session.timeout.ms 45000"),
+        ({"poll_ms": 900_000}, "max.poll", "max.poll.interval.ms 300000"),
+    ],
 )
-def test_mixed_settings(new_stage: NewStage, changed: dict[str, Any], name: str) -> None:
-    """For longer than a rolling change takes."""
+def test_mixed_settings(new_stage: NewStage, changed: dict[str, Any], name: str, usual: str) -> None:
+    """For longer than a rolling change takes; what most have is proposed."""
     stage = new_stage()
     stage.start(2)
     stage.join("odd", client="odd", **changed)
@@ -189,6 +193,7 @@ def test_mixed_settings(new_stage: NewStage, changed: dict[str, Any], name: str)
     (alert,) = stage.alerts
     assert name in alert.cause
     assert "odd" in alert.cause
+    assert alert.advice == f"Give all members of the group the same timeouts, as most have them: {usual}."
     stage.leave("odd")
     stage.rebalance()
     assert stage.alerts[-1].status is AlertStatus.RESOLVED

@@ -21,6 +21,7 @@ import typer
 
 if TYPE_CHECKING:
     from streaming.config import Config
+    from streaming.replay_files import Skipped
 
 FAILED = 1
 BAD_USAGE = 2
@@ -184,7 +185,7 @@ def replay(
     skipped = replay_files.Skipped()
     happened = module.replay(files, config_rules=settings, timezone=zone, skipped=skipped)
     if explain:
-        _explain_replay(list(happened), group, skipped.last_ms, as_json=as_json)
+        _explain_replay(list(happened), group, skipped, as_json=as_json)
     else:
         replay_output.print_replay(happened, as_json=as_json, alerts=alerts)
     if skipped.counts:
@@ -193,10 +194,10 @@ def replay(
     return 0
 
 
-def _explain_replay(happened: list[Any], group: str | None, last_ms: int, *, as_json: bool) -> None:
+def _explain_replay(happened: list[Any], group: str | None, skipped: "Skipped", *, as_json: bool) -> None:
     from streaming import explaining, replay
 
-    told = explaining.explain_replay(happened, replay.CLUSTER, group, last_ms)
+    told = explaining.explain_replay(happened, replay.CLUSTER, group, skipped.last_ms, skipped.reports)
     explaining.print_explanations(told, as_json=as_json)
 
 

@@ -228,7 +228,14 @@ class ClusterJob:
         self._ask_brokers(began, out, clock)
         if self._readers is not None:
             topic = self.plan.control_topic
-            self._ends = EndsTeller(run=began.run, topic=topic, producer=out, readers=self._readers)
+            self._ends = EndsTeller(
+                run=began.run,
+                topic=topic,
+                producer=out,
+                readers=self._readers,
+                stable=self._probe.last_stable,
+                transaction_ms=self._transaction_ms,
+            )
         try:
             clock.await_tick(_FIRST_TICK_S)
             running = query.start(self._spark, self.plan, began, events_partitions, sink)
@@ -268,6 +275,10 @@ class ClusterJob:
         teller = self._ends
         if teller is not None:
             teller.tell(ends)
+
+    def _transaction_ms(self) -> int:
+        asking = self._asking
+        return -1 if asking is None else asking.transaction_ms
 
     def _settings_changed(self) -> None:
         asking = self._asking

@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from alerts.narrative import Explanation, Present, explain
 from alerts.narrative_text import as_text
 from alerts.wording import span
 from coordinator_model.group import Transition
+from coordinator_model.report import GroupReport
 from streaming.api import GroupDetail, Problem
 from streaming.config import ClusterConfig, Config
 from streaming.config_types import parse_duration_ms
@@ -216,7 +217,17 @@ def explain_of_view(
 def _present(detail: GroupDetail | None) -> Present:
     if detail is None:
         return Present()
-    return Present(report=detail.report, lag=[(lag.topic, lag.records, lag.seconds) for lag in detail.lag])
+    lag = [(lag.topic, lag.records, lag.seconds) for lag in detail.lag]
+    return Present(report=detail.report, lag=lag, reread=_reread(detail.report))
+
+
+def _reread(report: GroupReport | None) -> tuple[int, int] | None:
+    """Return when the group's last rebalance ended and how many records were read again, if anybody tells."""
+    last = None if report is None else report.last_rebalance
+    if report is None or last is None or "reread" not in last:
+        return None
+    ended_ms = int(last["ended_at_ms"])
+    return (ended_ms, int(last["reread"])) if report.last_commit_ms > ended_ms else None
 
 
 # --- from the command line ---------------------------------------------------------------------------
@@ -303,9 +314,15 @@ def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail |
 
 
 def explain_replay(
-    happened: Sequence[Transition | Alert], cluster: str, group: str | None, last_ms: int
+    happened: Sequence[Transition | Alert],
+    cluster: str,
+    group: str | None,
+    last_ms: int,
+    reports: Mapping[str, GroupReport],
 ) -> list[Explanation]:
     """Return the stories of all groups in what was replayed, or of one.
+
+    ``reports`` tell how each group stood at the end.
 
     Raises:
         ExplainError: there is no such group in it.
@@ -318,7 +335,15 @@ def explain_replay(
     alerts = [one for one in happened if isinstance(one, Alert)]
     until_ms = max([last_ms, *(one.at_ms for one in moves)])
     return [
-        explain(cluster, name, moves, alerts, since_ms=-1, until_ms=until_ms)
+        explain(
+            cluster,
+            name,
+            moves,
+            alerts,
+            since_ms=-1,
+            until_ms=until_ms,
+            present=Present(reread=_reread(reports.get(name))),
+        )
         for name in ([group] if group is not None else groups)
     ]
 

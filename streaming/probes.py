@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
 from streaming.kafka_io import KafkaAddress, admin_client
@@ -13,6 +14,7 @@ from streaming.progress import Progress
 
 REACH_EVERY_S = 3.0
 ENDS_EVERY_S = 10.0
+STABLE_PATIENCE_MS = 2_000
 
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
 """Topic -> partition -> (end offset, when, in epoch milliseconds)."""
@@ -81,6 +83,20 @@ class Probe:
                 self._found(end_offsets(self._admin, self._topics()))
             except Exception as error:
                 _log.warning("%s: end offsets are not to be had: %s", self._progress.cluster, error)
+
+    def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return up to where these may be read by who reads only what is committed; for ``found`` to ask.
+
+        Raises:
+            kafka.errors.KafkaError: a leader does not answer, or a partition is gone.
+        """
+        wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        if self._admin is None or not wanted:
+            return {}
+        told = self._admin.list_partition_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, timeout_ms=STABLE_PATIENCE_MS
+        )
+        return {partition: one.offset for partition, one in told.items()}
 
     def _drop_admin(self) -> None:
         admin, self._admin = self._admin, None

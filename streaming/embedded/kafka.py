@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 from streaming import kafka_io
 from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
@@ -190,8 +190,8 @@ class EmbeddedKafka:
         try:
             if name not in set(admin.list_topics()):
                 admin.create_topics({name: dict(spec)}, timeout_ms=20_000, wait_for_metadata=True)
-        except UnknownBrokerIdError:
-            return False  # brokers that have just come do not tell of one another yet
+        except (UnknownBrokerIdError, KafkaConnectionError):
+            return False  # brokers that have just come do not tell of one another yet, or before they listen
         finally:
             admin.close()
         return True

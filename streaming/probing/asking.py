@@ -114,7 +114,7 @@ class GroupProbe:
         self._settings = read_settings(plan.settings)
         self._rota = Rota(self._shard_of)
         self._bucket = Bucket(plan.groups_per_second, now())
-        self._layout = Layout((), 0, {}, {})
+        self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
         self._is_complete = False
         self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
@@ -122,6 +122,8 @@ class GroupProbe:
         self._refused: dict[str, str] = {}
         self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
+        self.transaction_ms = -1
+        """How long brokers let a transaction last; -1: not known yet."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
 
@@ -194,8 +196,9 @@ class GroupProbe:
         if now >= self._due_at["topics"]:
             self._due_at["topics"] = now + TOPICS_S
             topics = sorted(self._picture.topics())[:TOPICS_MAX]
-        self._layout = brokers.layout(OFFSETS_TOPIC, topics)
+        before, self._layout = self._layout, brokers.layout(OFFSETS_TOPIC, topics)
         self._tell_changes("leaders", self._layout.leaders)
+        self._tell_shrunk(before, self._layout)
         self._tell_changes("topics", self._layout.partitions)
         self._list_groups(brokers)
         pictured = {g: seen for g, seen in self._picture.groups().items() if self._settings.watches(g)}
@@ -250,6 +253,19 @@ class GroupProbe:
             record = TopicsRecord(at_ms=at_ms, run=self._run, partitions=changed)
         self._write([record])
         told.update(changed)
+        if what == "brokers":
+            self.transaction_ms = _longest_transaction_ms(told)
+
+    def _tell_shrunk(self, before: Layout, now: Layout) -> None:
+        """Say of which offsets partitions a replica is in sync no more since its broker has gone.
+
+        One that is only slow is dropped as well, now and then, and nobody need notice.
+        """
+        known = before.in_sync.items()
+        left = {shard: was - now.in_sync.get(shard, was) for shard, was in known}
+        shrunk = [shard for shard, brokers in left.items() if brokers.difference(now.brokers)]
+        if shrunk:
+            self._write([LeadersRecord(at_ms=_wall_ms(), run=self._run, leaders={}, shrunk=sorted(shrunk))])
 
     # --- groups --------------------------------------------------------------------------------------
 
@@ -378,6 +394,11 @@ class GroupProbe:
         ]
         for future in sent:
             future.get(timeout=_ANSWER_S)
+
+
+def _longest_transaction_ms(brokers: Mapping[int, Mapping[str, str]]) -> int:
+    told = (settings.get("transaction.max.timeout.ms", "") for settings in brokers.values())
+    return max((int(one) for one in told if one.isdecimal()), default=-1)
 
 
 def _wall_ms() -> int:

@@ -5,7 +5,7 @@ which the metadata tell, so nobody asks for coordinators (that question creates 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.admin import ConfigResourceType, KafkaAdminClient
@@ -43,6 +43,7 @@ SETTINGS = (
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
     "auto.create.topics.enable",
+    "transaction.max.timeout.ms",
 )
 """What groups depend on; a broker leaves out what it does not know."""
 
@@ -72,6 +73,8 @@ class Layout(NamedTuple):
     """Offsets partition -> (leader, leader epoch); without those that have no leader."""
     partitions: dict[str, int]
     """Topic -> partitions, 0 for one that does not exist; topics we may not see are left out."""
+    in_sync: Mapping[int, frozenset[int]]
+    """Offsets partition -> brokers whose replicas are in sync."""
 
 
 class Described(NamedTuple):
@@ -106,6 +109,7 @@ class Brokers:
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in {offsets_topic, *topics}]
         told = self._send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         leaders: dict[int, tuple[int, int]] = {}
+        in_sync: dict[int, frozenset[int]] = {}
         counts: dict[str, int] = {}
         shards = 0
         for topic in told.topics:
@@ -116,9 +120,11 @@ class Brokers:
                     for p in topic.partitions
                     if p.leader_id >= 0
                 }
+                in_sync = {p.partition_index: frozenset(p.isr_nodes) for p in topic.partitions}
             elif topic.error_code not in NOT_AUTHORIZED:
                 counts[topic.name] = len(topic.partitions)
-        return Layout(tuple(sorted(broker.node_id for broker in told.brokers)), shards, leaders, counts)
+        there = tuple(sorted(broker.node_id for broker in told.brokers))
+        return Layout(there, shards, leaders, counts, in_sync)
 
     def list_groups(self, broker: int) -> dict[str, Listed]:
         """Return the groups that ``broker`` coordinates, as far as we may see them.

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.live import comparing, damage
-from tests.live.comparing import Poll
+from tests.live.comparing import Logged, Poll
+from tests.live.histories import side_by_side
 
 
 def told(to: str, at_ms: int, generation: int = 1, **more: Any) -> dict[str, Any]:
@@ -15,6 +16,7 @@ def told(to: str, at_ms: int, generation: int = 1, **more: Any) -> dict[str, Any
     return {
         "id": name,
         "group": "g",
+        "group_type": "classic",
         "from": came_from,
         "to": to,
         "at_ms": at_ms,
@@ -78,7 +80,7 @@ def test_what_a_new_coordinator_resumes_from_is_in_no_line() -> None:
 )
 def test_reasons_of_older_coordinators_are_held_against_ours(kind: str, reason: str) -> None:
     """Kafka 3 words a leave and a join in its own way."""
-    expected = [("g", "PreparingRebalance", 1, reason)]
+    expected = [Logged("g", "PreparingRebalance", 1, reason, 1)]
     right, wrong = (told("PreparingRebalance", 5, cause={"kind": one}) for one in (kind, "session_timeout"))
 
     assert comparing.wrong_causes([right], expected) == (1, [])
@@ -139,7 +141,7 @@ def test_lines_are_read_whatever_the_group_is_called() -> None:
         f"{start}Group g (x) with generation 5 is now empty. (org.apache.kafka.X)",
         "[2026-11-20 23:51:50,925] INFO something else",
     ]
-    assert [(group, state, n) for group, state, n, _ in comparing.logged(lines)] == [
+    assert [one.what for one in comparing.logged(lines)] == [
         ("g (x)", "PreparingRebalance", 3),
         ("g (x)", "CompletingRebalance", 4),
         ("g (x)", "Stable", 4),
@@ -155,7 +157,7 @@ def test_missing_and_extra_are_told_apart() -> None:
         told("Dead", 3),
         told("Stable", 4, 2),
     ]
-    logged = [("g", "Stable", 1, ""), ("g", "CompletingRebalance", 2, "")]
+    logged = [Logged("g", "Stable", 1, "", 2), Logged("g", "CompletingRebalance", 2, "", 3)]
     missing, extra = comparing.missing_and_extra(ours, logged)
 
     assert missing == [("g", "CompletingRebalance", 2)]
@@ -175,12 +177,37 @@ def test_what_is_missing_costs_recall_and_what_is_extra_precision(
 
 def test_a_wrong_cause_is_found() -> None:
     """A rebalance that began by a timeout did not begin because somebody left."""
-    logged = [("g", "PreparingRebalance", 4, "removing member m on heartbeat expiration")]
+    logged = [Logged("g", "PreparingRebalance", 4, "removing member m on heartbeat expiration", 1)]
     right = told("PreparingRebalance", 1, 4, cause={"kind": "session_timeout"})
     wrong = told("PreparingRebalance", 1, 4, cause={"kind": "member_left"})
 
     assert comparing.wrong_causes([right], logged) == (1, [])
-    assert comparing.wrong_causes([wrong], logged) == (1, [("g", 4, "member_left", logged[0][3])])
+    assert comparing.wrong_causes([wrong], logged) == (1, [("g", 4, "member_left", logged[0].reason)])
+
+
+def test_newer_groups_have_no_lines_to_be_held_against() -> None:
+    """Their states are in the topic alone; a group that converts is judged by lines while it is classic."""
+    ours = [told("Reconciling", 1, 2, group_type="consumer"), told("Stable", 2, 2, group_type="consumer")]
+
+    assert comparing.missing_and_extra(ours, []) == ([], [])
+
+
+def test_histories_stand_side_by_side() -> None:
+    """In the order of time, of one group only, answers that repeat left out."""
+    polls = [
+        Poll("g", state, at, at + 5) for at, state in ((1_000, "Empty"), (1_200, "Empty"), (3_000, "Dead"))
+    ]
+    logged = [Logged("g", "Empty", 4, "", 2_500), Logged("other", "Stable", 1, "", 2_600)]
+    ours = [told("Empty", 2_600, 4, cause={"kind": "member_left", "client_id": "c"}, basis="observed")]
+
+    lines = [" ".join(line.split()) for line in side_by_side("g", polls, logged, ours)]
+
+    assert lines[1:] == [
+        "0.000 answered Empty",
+        "1.500 logged Empty/4",
+        "1.600 Empty/4 member_left c observed",
+        "2.000 answered Dead",
+    ]
 
 
 def test_damage_is_the_same_each_time_and_partly_readable() -> None:

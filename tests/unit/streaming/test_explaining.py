@@ -14,7 +14,9 @@ from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner, Result
 
 from alerts.narrative import Explanation
+from coordinator_model.cost_parts import ToldCost
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.hashing import shard_of
 from coordinator_model.states import GroupState
 from streaming import cli, explaining
 from streaming.config import HttpConfig, parse_config
@@ -22,12 +24,14 @@ from streaming.explaining import History, TopicReader, parse_since, read_history
 from streaming.http import HttpServer
 from streaming.plan import plan_of
 from streaming.view import View
+from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
 
 NOW_MS = 1_700_000_100_000
 SERVER_LOG = Path(__file__).parents[2] / "golden" / "logs" / "kafka-4.3.1-server.log"
+MODERN_RECORDS = Path(__file__).parents[2] / "golden" / "modern" / "records.jsonl"
 CONFIG = "clusters:\n  - {name: eu, bootstrap_servers: [127.0.0.1:1]}\nhttp: {port: 1}\n"
 
 
@@ -439,3 +443,110 @@ def test_replay_says_which_group_there_is_not(
     result = invoke("replay", *arguments, str(SERVER_LOG))
 
     assert (result.exit_code, says in result.stderr) == (code, True)
+
+
+# --- what rebalances cost ------------------------------------------------------------------------------
+
+
+def stable(at_ms: int, **changes: Any) -> Transition:
+    """The rebalance that ``transition`` began ends."""
+    ended = msgspec.structs.replace(
+        transition(at_ms=at_ms),
+        id=f"stable{at_ms}",
+        from_state=GroupState.COMPLETING_REBALANCE,
+        to_state=GroupState.STABLE,
+        generation=8,
+    )
+    return msgspec.structs.replace(ended, **changes)
+
+
+COST = ToldCost(
+    started_ms=NOW_MS - 5_000,
+    join_ms=3_000,
+    sync_ms=1_000,
+    assigning_ms=None,
+    reconciling_ms=None,
+    eager=True,
+    partitions=2,
+    partition_ms=8_000,
+    moved=1,
+    least=1,
+    initial=False,
+    second_step=False,
+    rate_before=None,
+    rate_during=None,
+)
+SENTENCE = (
+    "Cost: all 2 partitions stood still (eager), 8 partition-seconds without an owner; 1 partition moved, "
+    "no more than had to; 12 records were read again."
+)
+
+
+def test_what_a_rebalance_cost_is_told_over_http(site: Site, rows: "Rows") -> None:
+    """In words and as numbers: the cost from the topic, and from the job what was read again since."""
+    ended_ms = NOW_MS - 1_000
+    last = {"started_at_ms": NOW_MS - 5_000, "joined_at_ms": -1, "ended_at_ms": ended_ms, "cause": "unknown"}
+    site.view.apply(
+        "eu", [rows.report("g", last_rebalance={**last, "reread": 12}, last_commit_ms=ended_ms + 1)]
+    )
+    begun = transition(at_ms=NOW_MS - 5_000)
+    site.past.history = History([begun, stable(ended_ms, cost=COST)], [], [])
+    told = site.client.get("/api/v1/groups/eu/g/explain", params={"since": "1700000000000"}).json()
+    (entry,) = told["entries"]
+
+    assert entry["details"][1] == SENTENCE
+    assert {name: entry["cost"][name] for name in ("steps", "partition_ms", "moved", "least", "reread")} == {
+        "steps": 1,
+        "partition_ms": 8_000,
+        "moved": 1,
+        "least": 1,
+        "reread": 12,
+    }
+
+
+def test_what_nobody_committed_after_is_not_told_as_nothing(site: Site, rows: "Rows") -> None:
+    """A group that has not committed since may read all of it again."""
+    ended_ms = NOW_MS - 1_000
+    last = {"started_at_ms": NOW_MS - 5_000, "joined_at_ms": -1, "ended_at_ms": ended_ms, "cause": "unknown"}
+    site.view.apply("eu", [rows.report("g", last_rebalance={**last, "reread": 0}, last_commit_ms=ended_ms)])
+    site.past.history = History([transition(at_ms=NOW_MS - 5_000), stable(ended_ms, cost=COST)], [], [])
+    told = site.client.get("/api/v1/groups/eu/g/explain", params={"since": "1700000000000"}).json()
+
+    assert told["entries"][0]["details"][1].endswith(" Not known: what was read again.")
+
+
+def test_transitions_of_an_older_version_are_read(new_reader: NewReader) -> None:
+    """They tell nothing of costs, and the bytes of those that have none to tell are what they were."""
+    old = msgspec.json.encode(transition())
+    names = "id cluster group group_type from to generation at_ms recorded_at_ms cause basis source replaces"
+    assert list(msgspec.json.decode(old)) == names.split()
+
+    new_reader({"groupwatch-transitions": [[b"x", old]], "groupwatch-alerts": []})
+    config = parse_config(CONFIG)
+    assert read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0).transitions == [transition()]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_replay_tells_what_each_rebalance_cost(invoke: Invoke, tmp_path: Path, *, goes_on: bool) -> None:
+    """From a real topic; what was read again after the last rebalance as well, though no transition tells it.
+
+    x2 is expelled and x1's successor takes its three partitions over 159 ms later, and goes back by 40.
+    """
+    captured = [json.loads(line) for line in MODERN_RECORDS.read_text().splitlines()]
+    over_ms = 1_795_246_721_781  # the last member leaves
+    rows = [one for one in captured if goes_on or one["timestamp_ms"] < over_ms]
+    for at_ms, offset in ((1_795_246_720_000, 500), (1_795_246_721_500, 460)):
+        row = {"source": "offsets", "partition": shard_of("sta", 8), "timestamp_ms": at_ms}
+        key, value = commit_key("sta", "orders", 3), commit_value(offset, at_ms)
+        rows.append({**row, "key": key.hex(), "value": value.hex()})
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        "".join(f"{json.dumps(one)}\n" for one in sorted(rows, key=lambda one: one["timestamp_ms"]))
+    )
+    told = " ".join(invoke("replay", "--explain", "--group", "sta", str(path)).stdout.split())
+
+    assert (
+        "Computing the assignment 159 ms: Stable at generation 4 after 159 ms. Cost: 0.477 partition-seconds "
+        "without an owner (of 6 partitions); 3 partitions moved, no more than had to; "
+        "40 records were read again."
+    ) in told

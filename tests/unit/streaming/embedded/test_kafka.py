@@ -2,9 +2,11 @@
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 from streaming.embedded.commands import up
 from streaming.embedded.jars import locked_versions
@@ -120,3 +122,34 @@ def test_the_last_error_of_a_log_is_told(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[x] INFO fine\n[x] ERROR no space left\n[x] INFO bye\n")
 
     assert last_error(tmp_path) == "[x] ERROR no space left"
+
+
+class _Admin:
+    """A client of brokers that have just come; each call fails as ``troubles`` say, until there are none."""
+
+    def __init__(self, troubles: list[KafkaError]) -> None:
+        self.made: list[str] = []
+        self._troubles = troubles
+
+    def list_topics(self) -> list[str]:
+        if self._troubles:
+            raise self._troubles.pop()
+        return list(self.made)
+
+    def create_topics(self, topics: dict[str, Any], **_: Any) -> None:
+        self.made += topics
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_topic_is_asked_for_again_while_brokers_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is in the metadata may not listen yet, or be unknown to the one that is asked."""
+    admin = _Admin([UnknownBrokerIdError(), KafkaConnectionError("111 ECONNREFUSED")])
+    monkeypatch.setattr("streaming.embedded.kafka.kafka_io.admin_client", lambda _: admin)
+
+    EmbeddedKafka(tmp_path).create_topic("orders")
+
+    assert admin.made == ["orders"]

@@ -27,10 +27,13 @@ class Paper:
         self.groups: dict[str, tuple[str, str, tuple[str, ...]]] = {}
         """Group -> (type, state, member ids)."""
         self.leaders = dict.fromkeys(range(SHARDS), 1)
-        self.brokers = (1, 2)
+        self.in_sync = {shard: [1, 2] for shard in range(SHARDS)}
+        self.brokers: tuple[int, ...] = (1, 2)
         self.listing_errors: dict[int, int] = {}
         self.group_errors: dict[str, int] = {}
         self.settings_error = 0
+        self.transactions: list[str] = []
+        """How long brokers let transactions last, one after the other."""
         self.unsupported: set[str] = set()
         self.away = False
         self.dead_brokers: set[int] = set()
@@ -53,7 +56,12 @@ class Paper:
         for topic in request.topics:
             count = SHARDS if topic.name == "__consumer_offsets" else 3
             partitions = [
-                Bag(partition_index=n, leader_id=self.leaders.get(n, -1), leader_epoch=7)
+                Bag(
+                    partition_index=n,
+                    leader_id=self.leaders.get(n, -1),
+                    leader_epoch=7,
+                    isr_nodes=self.in_sync.get(n, []),
+                )
                 for n in range(count)
             ]
             topics.append(Bag(name=topic.name, error_code=0, partitions=partitions))
@@ -104,7 +112,12 @@ class Paper:
         )
 
     def _DescribeConfigs(self, request: Any, _: Any) -> Any:  # noqa: N802 - Kafka's name
-        configs = [Bag(name="group.max.size", value="9"), Bag(name="broker.id", value="1")]
+        configs = [
+            Bag(name="group.max.size", value="9"),
+            Bag(name="broker.id", value="1"),
+            *(Bag(name="transaction.max.timeout.ms", value=value) for value in self.transactions[:1]),
+        ]
+        del self.transactions[:1]
         loggers = [Bag(name="kafka.request.logger", value="DEBUG")]
         results = [
             Bag(error_code=self.settings_error, configs=configs),
@@ -247,6 +260,32 @@ def test_leaders_settings_and_partition_counts_are_written_when_they_change() ->
     one.paper.leaders[2] = 2
     one.at(20.0)
     assert one.written("leaders")[1]["leaders"] == {"2": [2, 7]}
+
+
+def test_a_replica_whose_broker_has_gone_is_told_once() -> None:
+    """Not what was so at the start, not of a broker that is only slow, and not that it is back."""
+    one = Round()
+    one.paper.in_sync[0] = [1]
+    one.at(0.0)
+    one.paper.in_sync[1] = [1]
+    one.at(10.0)
+    one.paper.in_sync[3], one.paper.brokers = [1], (1,)
+    one.at(20.0)
+    one.at(30.0)
+    one.paper.in_sync[3], one.paper.brokers = [2, 1], (1, 2)
+    one.at(40.0)
+    assert [(r["leaders"], r["shrunk"]) for r in one.written("leaders")[1:]] == [({}, [3])]
+
+
+def test_how_long_a_transaction_may_last_is_the_most_that_any_broker_allows() -> None:
+    """And not known where none tells."""
+    one = Round()
+    one.at(0.0)
+    assert one.probe.transaction_ms == -1
+    one = Round()
+    one.paper.transactions = ["900000", "60000"]
+    one.at(0.0)
+    assert one.probe.transaction_ms == 900_000
 
 
 def test_a_group_whose_leader_is_not_known_is_asked_where_it_is_listed() -> None:

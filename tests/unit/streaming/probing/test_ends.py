@@ -1,9 +1,12 @@
 """Who is told where partitions end: what is news, at a bounded rate, and nobody whom it does not concern."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+import pytest
+from kafka.errors import KafkaError
+from kafka.structs import TopicPartition
 
 from streaming.decoding_control import ControlRecord, EndsRecord
 from streaming.probing import ends as module
@@ -27,8 +30,28 @@ class Stage:
         self.records: list[EndsRecord] = []
         self.decoded: list[str] = []
         self.now_ms = 1_000_000
+        self.stable: dict[TopicPartition, int] = {}
+        """Where open transactions begin; elsewhere all is stable."""
+        self.asked: list[list[TopicPartition]] = []
+        """Of which partitions the last stable offset was asked for."""
+        self.is_refused = False
+        self.known: dict[str, dict[int, tuple[int, int]]] = {}
         producer: Any = self
-        self.teller = EndsTeller(run="r", topic="control", producer=producer, readers=self)
+        self.teller = EndsTeller(
+            run="r",
+            topic="control",
+            producer=producer,
+            readers=self,
+            stable=self.last_stable,
+            transaction_ms=lambda: 7,
+        )
+
+    def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Answer as the leaders do."""
+        self.asked.append(list(partitions))
+        if self.is_refused:
+            raise KafkaError("a leader is gone")
+        return {one: self.stable.get(one, self.known[one.topic][one.partition][0]) for one in self.asked[-1]}
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Show who commits to what."""
@@ -58,10 +81,18 @@ class Stage:
         told = {
             topic: {n: (end, self.now_ms) for n, end in enumerate(offsets)} for topic, offsets in ends.items()
         }
+        self.known = told
         self.teller.tell(told)
         assert {record.at_ms for record in self.records} <= {self.now_ms}
         assert {record.run for record in self.records} <= {"r"}
-        return {one.group: one.ends for record in self.records for one in record.groups}
+        assert {record.transaction_ms for record in self.records} <= {7}
+        return {one.group: one.ends for record in self.records for one in record.groups if one.ends}
+
+    def waits(self, **ends: tuple[int, ...]) -> dict[str, dict[str, dict[int, int]]]:
+        """Return the last stable offsets that groups are told when topics end there, ten seconds later."""
+        self.asked.clear()
+        self.ask(**ends)
+        return {one.group: one.stable for record in self.records for one in record.groups if one.stable}
 
 
 def test_a_group_that_is_behind_is_told_all_at_first_and_then_what_changed() -> None:
@@ -156,3 +187,123 @@ def test_a_pause_is_told() -> None:
     stage.now_ms += 60_000
     stage.ask(t=(11,))
     assert [record.since_ms for record in stage.records] == [stage.now_ms]
+
+
+PLACE = TopicPartition("t", 0)
+
+
+def test_who_stands_where_a_transaction_begins_is_told_so_and_when_it_has_ended() -> None:
+    """As soon as the commit has stood still from one round to the next, and then each round is looked at."""
+    stage = Stage()
+    stage.commit("g", "t", 5, 9)
+    stage.stable[PLACE] = 5
+    assert stage.waits(t=(9, 9)) == {}
+    assert stage.asked == []
+    assert stage.waits(t=(9, 9)) == {"g": {"t": {0: 5}}}
+    assert stage.asked == [[PLACE]]
+    assert stage.waits(t=(12, 9)) == {}
+    del stage.stable[PLACE]
+    assert stage.waits(t=(12, 9)) == {"g": {"t": {0: 12}}}
+    assert stage.waits(t=(12, 9)) == {}
+
+
+def test_it_is_told_again_each_minute_that_it_waits_still() -> None:
+    """Whether or not anything is written meanwhile."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.stable[PLACE] = 5
+    told = [stage.waits(t=(9 + turn % 2 * turn,)) for turn in range(20)]
+
+    assert [turn for turn, one in enumerate(told) if one] == [1, 7, 13, 19]
+
+
+def test_who_goes_on_after_a_wait_is_told_nothing() -> None:
+    """Its commit says that it waits no more."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.stable[PLACE] = 5
+    for _ in range(2):
+        stage.waits(t=(9,))
+    stage.commit("g", "t", 8)
+    del stage.stable[PLACE]
+    assert stage.waits(t=(9,)) == {}
+    assert stage.asked == []
+    stage.stable[PLACE] = 8
+    assert stage.waits(t=(9,)) == {"g": {"t": {0: 8}}}
+
+
+@pytest.mark.parametrize("stable", [9, 4, 11])
+def test_who_stands_elsewhere_waits_for_no_transaction(stable: int) -> None:
+    """At the end, or within what it has read already, or far before: it is asked about, and told nothing."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.stable[PLACE] = stable
+    told = [stage.waits(t=(9 if stable == 9 else 30,)) for _ in range(8)]
+
+    assert told == [{}] * 8
+
+
+def test_who_stands_still_for_another_reason_is_asked_about_once_a_minute() -> None:
+    """A group that was given up years ago costs a question now and then."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    asked = []
+    for turn in range(20):
+        stage.waits(t=(90,))
+        asked += [turn] * len(stage.asked)
+
+    assert asked == [1, 6, 12, 18]
+
+
+def test_who_moves_is_not_asked_about() -> None:
+    """Though it is behind all the time."""
+    stage = Stage()
+    for turn in range(20):
+        stage.commit("g", "t", turn)
+        assert stage.waits(t=(90,)) == {}
+        assert stage.asked == []
+
+
+def test_a_question_is_bounded_and_prefers_who_waits(monkeypatch: Any) -> None:
+    """And then who committed last; one partition is asked for once, however many groups read it."""
+    monkeypatch.setattr(module, "STABLE_MAX", 2)
+    stage = Stage()
+    for n in range(4):
+        stage.committed[f"g{n}"] = {"t": {n: (5, n)}}
+    stage.committed["twin"] = {"t": {3: (5, 1)}}
+    stage.stable[TopicPartition("t", 2)] = 5
+    stage.waits(t=(9, 9, 9, 9))
+    assert stage.waits(t=(9, 9, 9, 9)) == {"g2": {"t": {2: 5}}}
+    assert stage.asked == [[TopicPartition("t", 3), TopicPartition("t", 2)]]
+    stage.waits(t=(10, 10, 10, 10))
+    assert stage.asked == [[TopicPartition("t", 2), TopicPartition("t", 3)]]
+
+
+def test_an_answer_that_does_not_come_changes_nothing() -> None:
+    """Ends are told all the same; what was told holds until the brokers say otherwise."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.stable[PLACE] = 5
+    stage.waits(t=(9,))
+    stage.is_refused = True
+    assert stage.waits(t=(10,)) == {}
+    assert stage.records[0].groups[0].ends == {"t": {0: 10}}
+    stage.is_refused = False
+    assert stage.waits(t=(10,)) == {"g": {"t": {0: 5}}}
+    stage.is_refused = True
+    assert stage.waits(t=(10,)) == {}
+    stage.is_refused = False
+    del stage.stable[PLACE]
+    assert stage.waits(t=(10,)) == {"g": {"t": {0: 10}}}
+
+
+def test_where_nobody_can_ask_nobody_is_looked_at_more_often() -> None:
+    """As before there were last stable offsets."""
+    stage = Stage()
+    producer: Any = stage
+    stage.teller = EndsTeller(run="r", topic="control", producer=producer, readers=stage)
+    stage.commit("g", "t", 5)
+    for _ in range(5):
+        stage.teller.tell({"t": {0: (9, stage.now_ms)}})
+
+    assert stage.decoded == ["g"]

@@ -1,0 +1,45 @@
+"""What the probe asks beside ends: up to where who reads only what is committed may read."""
+
+from typing import Any, NamedTuple
+
+from kafka.admin import OffsetSpec
+from kafka.protocol.consumer import IsolationLevel
+from kafka.structs import TopicPartition
+
+from streaming.kafka_io import KafkaAddress
+from streaming.probes import STABLE_PATIENCE_MS, Probe
+from streaming.progress import Progress
+
+
+class Told(NamedTuple):
+    """A leader's answer."""
+
+    offset: int
+
+
+class Admin:
+    """Leaders that answer with the partition's number, and keep the question."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, Any, Any]] = []
+
+    def list_partition_offsets(
+        self, wanted: dict[TopicPartition, Any], *, isolation_level: Any, timeout_ms: int
+    ) -> dict[TopicPartition, Told]:
+        """Answer."""
+        self.asked.append((wanted, isolation_level, timeout_ms))
+        return {one: Told(one.partition) for one in wanted}
+
+
+def test_last_stable_offsets_are_asked_for_as_a_reader_of_committed_records_would() -> None:
+    """All in one question; nothing is asked for nothing, or before there is a connection."""
+    places = [TopicPartition("t", 3), TopicPartition("u", 0)]
+    probe = Probe(KafkaAddress(("b:9092",)), Progress("c"), topics=list, found=lambda _: None)
+    assert probe.last_stable(places) == {}
+    admin: Any = Admin()
+    probe._admin = admin
+    assert probe.last_stable([]) == {}
+
+    assert probe.last_stable(places) == {places[0]: 3, places[1]: 0}
+    wanted = dict.fromkeys(places, OffsetSpec.LATEST)
+    assert admin.asked == [(wanted, IsolationLevel.READ_COMMITTED, STABLE_PATIENCE_MS)]

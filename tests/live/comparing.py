@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 TOLERANCE_MS = 300
 
@@ -80,32 +80,54 @@ _SHAPES = (
 )
 
 
-def logged(lines: list[str], until_ms: int = 2**62) -> list[tuple[str, str, int, str]]:
-    """Return (group, state, generation, reason) for each transition line of a server.log, in order.
+class Logged(NamedTuple):
+    """A transition that a line of ``server.log`` tells."""
+
+    group: str
+    state: str
+    generation: int
+    reason: str
+    """"" where the line gives none."""
+    at_ms: int
+
+    @property
+    def what(self) -> tuple[str, str, int]:
+        """Without its reason and its time."""
+        return self[:3]
+
+
+def logged(lines: list[str], until_ms: int = 2**62) -> list[Logged]:
+    """Return the transitions that the lines of a server.log tell, in order.
 
     An assignment that the coordinator gave up storing made nothing Stable, and is left out.  So was one that
     was not replicated yet when a member joined, which begins the next rebalance: ``UNSEEN`` is its reason.
     """
-    found: list[tuple[str, str, int, str]] = []
+    found: list[Logged] = []
     for line in lines:
         match = _LINE.match(line)
-        if not match or _at_ms(match["at"]) > until_ms:
+        at_ms = _at_ms(match["at"]) if match else 0
+        if not match or at_ms > until_ms:
             continue
         joined = _JOINED_BEFORE_STABLE.search(match["text"])
         if joined:
-            newest = next((one for one in reversed(found) if one[0] == joined["g"]), None)
-            if newest is not None and newest[1] == "Stable":
-                found[found.index(newest)] = (*newest[:3], UNSEEN)
+            newest = next((one for one in reversed(found) if one.group == joined["g"]), None)
+            if newest is not None and newest.state == "Stable":
+                found[found.index(newest)] = newest._replace(reason=UNSEEN)
         for state, shape in _SHAPES:
             hit = shape.search(match["text"])
             if hit:
                 reason = hit.groupdict().get("r") or ""
-                one = (hit["g"], state, int(hit["n"]), reason)
-                stored = (one[0], "Stable", one[2], "")
-                if _GIVEN_UP in reason and stored in found:
-                    found.remove(stored)
+                one = Logged(hit["g"], state, int(hit["n"]), reason, at_ms)
+                if _GIVEN_UP in reason:
+                    _take_back(found, one._replace(state="Stable").what)
                 found.append(one)
     return found
+
+
+def _take_back(found: list[Logged], what: tuple[str, str, int]) -> None:
+    first = next((one for one in found if one.what == what and not one.reason), None)
+    if first is not None:
+        found.remove(first)
 
 
 _GIVEN_UP = "when storing group assignment"
@@ -122,21 +144,21 @@ def _at_ms(text: str) -> int:
 
 
 def missing_and_extra(
-    transitions: list[dict[str, Any]], expected: list[tuple[str, str, int, str]]
+    transitions: list[dict[str, Any]], expected: list[Logged]
 ) -> tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]:
     """Return transitions that the coordinator logged and we lack, and ours that it never logged.
 
     Creation and death (Dead -> Empty, -> Dead) and what a new coordinator resumes from have no line of
-    their own and are left out.
+    their own and are left out; so are moves of groups of the newer types, whose states no line tells.
     """
     ours: dict[tuple[str, str, int], int] = defaultdict(int)
     for t in effective(transitions):
-        if t["to"] != "Dead" and not (t["from"] == "Dead" and t["to"] == "Empty") and not _is_resumed(t):
+        if t["group_type"] == "classic" and t["to"] != "Dead" and not _is_unlogged(t):
             ours[(t["group"], t["to"], t["generation"])] += 1
     theirs: dict[tuple[str, str, int], int] = defaultdict(int)
-    for group, state, generation, _ in expected:
-        theirs[(group, state, generation)] += 1
-    unseen = {one[:3] for one in expected if one[3] == UNSEEN}
+    for one in expected:
+        theirs[one.what] += 1
+    unseen = {one.what for one in expected if one.reason == UNSEEN}
     missing = [key for key, n in theirs.items() for _ in range(max(n - ours[key], 0)) if key not in unseen]
     extra = [key for key, n in list(ours.items()) for _ in range(max(n - theirs[key], 0))]
     return missing, extra
@@ -148,8 +170,15 @@ def recall_and_precision(expected: int, missing: int, extra: int) -> tuple[float
     return (both / expected if expected else 1.0), (both / (both + extra) if both + extra else 1.0)
 
 
-def _is_resumed(transition: dict[str, Any]) -> bool:
-    return bool(transition.get("cause", {}).get("kind") == "coordinator_moved")
+def _is_unlogged(transition: dict[str, Any]) -> bool:
+    """Births have no line of their own, nor has what a new coordinator resumes from.
+
+    Born is also a classic group that was one of a newer type, and empty, before it.
+    """
+    kind = transition.get("cause", {}).get("kind")
+    if transition["to"] == "Empty" and transition["from"] in {"Dead", "Empty"}:
+        return bool(transition["from"] == "Dead" or kind == "protocol_changed")
+    return bool(kind == "coordinator_moved")
 
 
 _REASONS = (
@@ -160,13 +189,15 @@ _REASONS = (
     ("re-joining group during Stable", {"leader_rejoined", "partitions_changed"}),
     ("pending sync request expiration", {"sync_timeout"}),
     (" joining group during", {"member_joined"}),
+    ("selectedProtocol will change", {"protocol_changed"}),
     ("static member", {"static_member_replaced", "subscription_changed"}),
+    ("Downgrade group", {"protocol_changed"}),
     ("Updating metadata for member", {"subscription_changed", "protocol_changed"}),
 )
 
 
 def wrong_causes(
-    transitions: list[dict[str, Any]], expected: list[tuple[str, str, int, str]]
+    transitions: list[dict[str, Any]], expected: list[Logged]
 ) -> tuple[int, list[tuple[str, int, str, str]]]:
     """Return how many starts of rebalances were compared, and (group, generation, ours, reason) that differ.
 
@@ -177,12 +208,12 @@ def wrong_causes(
         if t["to"] == "PreparingRebalance":
             ours[(t["group"], t["generation"])].append(t["cause"]["kind"])
     compared, wrong = 0, []
-    for group, state, generation, reason in expected:
-        kinds = ours.get((group, generation), [])
-        allowed = next((found for part, found in _REASONS if part in reason), None)
-        if state != "PreparingRebalance" or len(kinds) != 1 or allowed is None:
+    for one in expected:
+        kinds = ours.get((one.group, one.generation), [])
+        allowed = next((found for part, found in _REASONS if part in one.reason), None)
+        if one.state != "PreparingRebalance" or len(kinds) != 1 or allowed is None:
             continue
         compared += 1
         if kinds[0] not in allowed:
-            wrong.append((group, generation, kinds[0], reason))
+            wrong.append((one.group, one.generation, kinds[0], one.reason))
     return compared, wrong

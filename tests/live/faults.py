@@ -3,7 +3,7 @@
 ``python -m tests.live.faults --mode quiet`` plays the faults, then what is no fault at all, on one
 cluster, and compares the alerts: each expected one with its culprits, and no other.  ``--parts`` plays
 some of it: faults, peace, progress (also two faults in one group), odd (groups that are odd and well),
-and of coordinators, with three brokers, restart, failure and moves.  All alerts in full are in
+and of coordinators, with three brokers and one a run, restart, failure and moves.  All alerts in full are in
 ``alerts.json`` of the folder.
 """
 
@@ -315,20 +315,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--mode", choices=MODES, default="full")
     parser.add_argument("--only", default=".*", help="pattern of the cases to play")
     parser.add_argument(
-        "--parts", nargs="*", choices=list(CASES), help="of the catalogue; all if none is named"
+        "--parts", nargs="*", choices=list(CASES), help="of the catalogue; all that need one broker"
     )
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
     parser.add_argument("--version", choices=sorted(RELEASES), default=DEFAULT_VERSIONS["broker"])
     parser.add_argument("--folder", type=Path, default=None)
     options = parser.parse_args(arguments)
+    parts = options.parts or [part for part in CASES if part not in OF_THREE_BROKERS]
+    of_three = OF_THREE_BROKERS.intersection(parts)
+    if len(of_three) > 1:
+        parser.error(f"{', '.join(sorted(of_three))}: one a run, each has its own CoordinatorMoved")
+    if of_three and options.brokers != 3:
+        parser.error(f"{', '.join(of_three)} needs --brokers 3")
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupwatch-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
     say(f"material: {folder}, port {free_port()}")
-    wanted = [
-        [case for case in CASES[part] if re.fullmatch(options.only, case.name)]
-        for part in options.parts or CASES
-        if part not in OF_THREE_BROKERS or options.brokers == 3
-    ]
+    wanted = [[case for case in CASES[part] if re.fullmatch(options.only, case.name)] for part in parts]
     cases = [case for group in wanted for case in group]
     with opened(
         folder,

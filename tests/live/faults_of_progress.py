@@ -6,14 +6,21 @@ Played by ``tests.live.faults`` against topics that are written to all the time.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from confluent_kafka import Producer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from tests.live.readers import Transformer
 from tests.live.scene import Case, Expected, Play, Scene, Topics
 
-RULES: Mapping[str, Mapping[str, str]] = {
-    "commits_stopped": {"after": "15s"},
-    "commits_stalled": {"after": "10s"},
+
+def _after(seconds: int, held_s: int) -> Mapping[str, Any]:
+    """Return a rule's bound; of groups that wait for transactions, the brokers tell so after 20 s or more."""
+    return {"after": f"{seconds}s", "overrides": [{"groups": ["held.*"], "after": f"{held_s}s"}]}
+
+
+RULES: Mapping[str, Mapping[str, Any]] = {
+    "commits_stopped": _after(15, 40),
+    "commits_stalled": _after(10, 40),
     "lag_growing": {"window": "40s"},
 }
 TOPICS: Topics = {
@@ -26,6 +33,8 @@ TOPICS: Topics = {
     "copies": (2, {}),
     "anew": (2, {}),
     "seen-0": (2, {}),
+    "held": (2, {}),
+    "held-new": (2, {}),
 }
 """Partitions and configuration."""
 COMMITS = 12
@@ -34,7 +43,7 @@ COMMITS = 12
 
 def rates() -> dict[str, float]:
     """Return how many records a second are written to which topic."""
-    return {"busy": 40.0, "compacted": 10.0, "anew": 10.0, "quiet": 0.2}
+    return {"busy": 40.0, "compacted": 10.0, "anew": 10.0, "quiet": 0.2, "held": 10.0, "held-new": 10.0}
 
 
 def always(**expected: set[str] | None) -> Callable[[str], Expected]:
@@ -171,6 +180,28 @@ def _transactions(scene: Scene, group: str) -> Play:
     service.stop()
 
 
+def _behind_a_transaction(**options: Any) -> Callable[[Scene, str], Play]:
+    """Play a consumer of committed records while a producer takes minutes over a transaction."""
+
+    def play(scene: Scene, group: str) -> Play:
+        scene.reader(group, topics=(group,), isolation_level="read_committed", **options)
+        yield scene.is_stable(group, 1)
+        yield 20.0
+        config = {"transactional.id": f"{group}-tx", "transaction.timeout.ms": 600_000}
+        producer = Producer({"bootstrap.servers": scene.kafka.bootstrap_servers, **config})
+        producer.init_transactions(30)
+        for _ in range(2):
+            producer.begin_transaction()
+            for number in range(2):
+                producer.produce(group, b"x", partition=number)
+            producer.flush(10)
+            yield 60.0
+            producer.commit_transaction(10)
+            yield 5.0
+
+    return play
+
+
 def _slow_start(scene: Scene, group: str) -> Play:
     """The first records take longer than all that come later: a cache is filled."""
     for number in range(2):
@@ -210,4 +241,11 @@ ODD = (
     Case("pattern", _by_pattern, _NOTHING),
     Case("transactions", _transactions, _NOTHING),
     Case("slow-start", _slow_start, _NOTHING),
+    Case("held", _behind_a_transaction(), _NOTHING),
+    # It commits what is new, and nothing a second time.
+    Case(
+        "held-new",
+        _behind_a_transaction(mode="silent", enable_auto_commit=True, auto_commit_interval_ms=1_000),
+        _NOTHING,
+    ),
 )

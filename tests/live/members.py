@@ -37,6 +37,10 @@ class Member:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
+    def change(self, **options: Any) -> None:
+        """Let it have other options when it is started next."""
+        self._options |= options
+
     def start(self) -> None:
         """Start the process (again)."""
         self._process = subprocess.Popen(
@@ -67,6 +71,10 @@ class Member:
     def go_on(self) -> None:
         """End its stall."""
         self._send(signal.SIGUSR2)
+
+    def read_otherwise(self) -> None:
+        """Let it read its ``other_topic`` as well, or no more."""
+        self._send(signal.SIGHUP)
 
     def close(self) -> None:
         """Let it leave its group and end."""

@@ -9,10 +9,12 @@ records made at that time.
 import json
 import subprocess
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from kafka.structs import TopicPartition
@@ -263,6 +265,56 @@ def _answer_of(report: GroupReport, poll: Poll) -> dict[str, Any]:
         "epoch": -1 if progress is None else progress.epoch,
         "assignment_epoch": -1 if progress is None else progress.assignment_epoch,
         "members": sorted(members, key=lambda one: str(one["member_id"])),
+    }
+
+
+class Cost(NamedTuple):
+    """What a rebalance cost, counted here from the pictures alone."""
+
+    partition_ms: int
+    moved: int
+
+
+def recounted(history: list[GroupReport]) -> dict[int, Cost]:
+    """Return what each rebalance of a consumer group cost, by when it ended.
+
+    Counted the slow way: from each picture to the next, which of the partitions that all have at the end
+    did nobody have?  Left out are rebalances after which the group reads other partitions than before.
+    """
+    found: dict[int, Cost] = {}
+    for first, last in _spans(history):
+        before, after = _owners(history[first]), _owners(history[last])
+        if before.keys() != after.keys():
+            continue
+        lost = sum(
+            len(after.keys() - _owners(one).keys()) * (following.at_ms - one.at_ms)
+            for one, following in pairwise(history[first + 1 : last + 1])
+        )
+        moved = sum(owner != before[partition] for partition, owner in after.items())
+        found[history[last].at_ms] = Cost(lost, moved)
+    return found
+
+
+def _spans(history: list[GroupReport]) -> Iterator[tuple[int, int]]:
+    """Yield where a consumer group was Stable before and after it was not for a while."""
+    stable = -1
+    for index, one in enumerate(history):
+        if one.group_type != "consumer" or one.state not in {"Stable", "Assigning", "Reconciling"}:
+            stable = -1
+        elif one.state == "Stable":
+            if 0 <= stable < index - 1:
+                yield stable, index
+            stable = index
+
+
+def _owners(report: GroupReport) -> dict[tuple[str, int], str]:
+    """Return who has each partition: a static member by its instance, nobody who is away."""
+    return {
+        (topic, number): one.instance_id or one.member_id
+        for one in report.members
+        if one.progress is not None and one.progress.epoch >= 0
+        for topic, numbers in (one.assigned or {}).items()
+        for number in numbers
     }
 
 

@@ -3,18 +3,19 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka.errors import KafkaError
-
 from streaming.embedded.jars import DEFAULT_VERSIONS
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client
 from tests.live import comparing
-from tests.live.members import Member, happen
+from tests.live.asking import Asker
+from tests.live.changes import Cast, Changes
+from tests.live.histories import side_by_side
+from tests.live.members import SESSION_MS, Member, happen
 from tests.live.stage import (
     Job,
     Page,
@@ -23,11 +24,20 @@ from tests.live.stage import (
     await_that,
     now_ms,
     records_of,
-    states_of,
 )
+from tests.live.upgrading import Upgradable
 
-MODES = ("full", "quiet", "requests")
+MODES = ("full", "quiet", "requests", "offsets")
 SETTLING_S = 90.0
+TOPICS = {"orders": 6, "payments": 3}
+"""Name -> partitions; some groups read the second one now and then."""
+_CONSUMER_SESSIONS = {
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+}
+"""What members say for themselves in the classic protocol, the broker decides in the newer one."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,17 @@ class Schedule:
     """How often the job is killed on the way."""
     failovers: int = 0
     """How often a broker of three is stopped, or killed, and started again."""
+    changes: float = 0.35
+    """Share of what happens that happens to a whole group or to a topic, not to one member."""
     version: str = DEFAULT_VERSIONS["broker"]
     """Of Kafka."""
+    upgrade_to: str | None = None
+    """The version that the brokers have in the end, one after the other; from Kafka 3 to 4."""
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether the brokers know KIP-848 groups."""
+        return int(self.version.split(".")[0]) >= 4
 
 
 @dataclass
@@ -85,6 +104,23 @@ class Outcome:
         """Compare why rebalances began with the reasons in ``server.log``."""
         return comparing.wrong_causes(self._told(), comparing.logged(self.lines, self.until_ms))
 
+    def in_doubt(self) -> list[str]:
+        """Return the groups about which brokers and job differ."""
+        missing, extra = self.missing_and_extra()
+        final = (group for group, state in self.states.items() if self.brokers_states.get(group) != state)
+        wrong = (poll.group for poll, _ in self.agreement().wrong)
+        accused = (group for group, *_ in self.wrong_causes()[1])
+        return sorted({*wrong, *final, *accused, *(one[0] for one in (*missing, *extra))})
+
+    def histories(self) -> list[str]:
+        """Return what both sides say of the groups about which they differ, in lines for people."""
+        logged = comparing.logged(self.lines)
+        return [
+            line
+            for group in self.in_doubt()
+            for line in ("", f"{group}:", *side_by_side(group, self.polls, logged, self.transitions))
+        ]
+
     def _told(self) -> list[dict[str, Any]]:
         return [one for one in self.transitions if one["at_ms"] <= self.until_ms]
 
@@ -99,18 +135,20 @@ class Outcome:
 
 def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _: None) -> Outcome:
     """Play a schedule on a cluster of its own, whose data stays in ``folder``."""
-    cluster = EmbeddedKafka(
+    cluster = (EmbeddedKafka if schedule.upgrade_to is None else Upgradable)(
         folder / "kafka",
         brokers=schedule.brokers,
         version=schedule.version,
         offsets_partitions=8,
-        request_log=schedule.mode != "quiet",
-        coordinator_log=schedule.mode != "requests",
+        request_log=schedule.mode in {"full", "requests"},
+        coordinator_log=schedule.mode in {"full", "quiet"},
         heap="384m",
+        properties=_CONSUMER_SESSIONS if schedule.has_consumer_protocol else {},
         tell=note,
     )
     with cluster as kafka, Pager() as pager:
-        kafka.create_topic("orders", partitions=6)
+        for topic, partitions in TOPICS.items():
+            kafka.create_topic(topic, partitions=partitions)
         play = _Play(schedule, kafka, Job(kafka.bootstrap_servers, folder, pager), note)
         try:
             outcome = play.play()
@@ -120,14 +158,24 @@ def run(schedule: Schedule, folder: Path, note: Callable[[str], None] = lambda _
         return outcome
 
 
-def _asked_anew(admin: Any, kafka: EmbeddedKafka) -> Any:
-    """Return a client that looks for coordinators again: kafka-python's remembers one that has moved."""
-    try:
-        fresh = admin_client(kafka.address)
-    except KafkaError:
-        return admin
-    admin.close()
-    return fresh
+def run_together(schedules: Mapping[str, Schedule], folder: Path) -> dict[str, Outcome]:
+    """Play schedules at once, each with a cluster and a job of its own: most of each is waiting.
+
+    What was played is printed when it is over, with both histories of each group in doubt.
+    """
+    folders = [folder / name for name in schedules]
+    for one in folders:
+        one.mkdir()
+    with ThreadPoolExecutor(len(folders)) as pool:
+        return dict(zip(schedules, pool.map(_run_and_print, schedules.values(), folders), strict=True))
+
+
+def _run_and_print(schedule: Schedule, folder: Path) -> Outcome:
+    heard: list[str] = []
+    outcome = run(schedule, folder, heard.append)
+    lines = [str(schedule), *heard, *outcome.histories()]
+    print(*lines, sep="\n")  # noqa: T201 - pytest shows it if a test fails
+    return outcome
 
 
 def _spread(count: int, seconds: float) -> list[float]:
@@ -147,22 +195,31 @@ class _Play:
         self._note = note
         self._rng = random.Random(schedule.seed)
         self._groups = [f"group-{index}" + (" (x)" if index == 0 else "") for index in range(schedule.groups)]
-        self._members = [member for index in range(schedule.groups) for member in self._cast(index)]
+        casts = [self._cast(index) for index in range(schedule.groups)]
+        self._members = [member for cast in casts for member in cast.members]
+        self._changes = Changes(casts, kafka.address, self._rng, dict(TOPICS), self._say)
         self._asking = threading.Event()
+        self._begun = time.monotonic()
         self._outcome = Outcome()
 
-    def _cast(self, index: int) -> list[Member]:
-        """Return a group's members: every second group librdkafka, one in four static, one cooperative."""
+    def _cast(self, index: int) -> Cast:
+        """Return a group: every second one librdkafka, one in four static, some of the others cooperative."""
         client = "confluent" if index % 2 else "kafka-python"
-        found = []
+        is_cooperative = index % 4 == 3 and self._rng.random() < 0.5
+        cast = Cast(
+            self._groups[index],
+            [],
+            is_cooperative,
+            can_convert=client == "confluent" and self._schedule.has_consumer_protocol,
+        )
         for number in range(self._rng.randint(1, 4)):
             name = f"{client}-{index}-{number}"
-            options: dict[str, Any] = {"instance_id": name} if index % 4 == 2 else {}
-            if index % 4 == 3:
-                options["assignor"] = self._rng.choice(["range", "cooperative-sticky"])
-            member = Member(self._kafka.bootstrap_servers, self._groups[index], name, client, **options)
-            found.append(member)
-        return found
+            options: dict[str, Any] = {"other_topic": "payments", "metadata_ms": 3_000}
+            options["assignor"] = "cooperative-sticky" if is_cooperative else cast.assignor
+            if index % 8 in {2, 5}:
+                options["instance_id"] = name
+            cast.members.append(Member(self._kafka.bootstrap_servers, cast.group, name, client, **options))
+        return cast
 
     def play(self) -> Outcome:
         self._job.start()
@@ -186,61 +243,78 @@ class _Play:
         self._job.stop()
 
     def _ask(self) -> None:
-        """Ask the coordinators about five times a second."""
-        admin = admin_client(self._kafka.address)
-        while not self._asking.wait(0.2):
-            for group in self._groups:
-                asked_at_ms = now_ms()
-                state = states_of(admin, [group]).get(group)
-                if state is not None:
-                    self._outcome.polls.append(comparing.Poll(group, state, asked_at_ms, now_ms()))
-                elif self._schedule.failovers:
-                    admin = _asked_anew(admin, self._kafka)
-        admin.close()
+        asker = Asker(self._kafka.address)
+        asker.keep_asking(self._groups, self._asking.wait, self._outcome.polls)
+        asker.close()
+
+    def _say(self, what: str) -> None:
+        """Tell what happens, and when."""
+        self._note(f"{time.monotonic() - self._begun:7.1f}  {what}")
 
     def _act(self) -> None:
-        schedule, begun = self._schedule, time.monotonic()
+        schedule = self._schedule
+        self._begun = time.monotonic()
         kills = _spread(schedule.kills, schedule.seconds)
         failovers = _spread(schedule.failovers, schedule.seconds)
-        while (elapsed := time.monotonic() - begun) < schedule.seconds:
-            member = self._rng.choice(self._members)
-            self._note(f"{elapsed:7.1f}  {happen(self._rng, member)} {member.client_id}")
+        upgrades = _spread(schedule.brokers if schedule.upgrade_to else 0, schedule.seconds)
+        while self._elapsed() < schedule.seconds:
+            self._happen()
             time.sleep(self._rng.uniform(0.3, 4.0))
-            if kills and time.monotonic() - begun > kills[0]:
+            if kills and self._elapsed() > kills[0]:
                 kills.pop(0)
-                self._note(f"{time.monotonic() - begun:7.1f}  SIGKILL the job")
+                self._say("SIGKILL the job")
                 self._job.kill()
                 self._job.start()
-            if failovers and time.monotonic() - begun > failovers[0]:
+            if failovers and self._elapsed() > failovers[0]:
                 failovers.pop(0)
-                self._move_coordinators(begun)
+                self._move_coordinators()
+            if upgrades and self._elapsed() > upgrades[0]:
+                upgrades.pop(0)
+                self._upgrade(schedule.brokers - len(upgrades))
 
-    def _move_coordinators(self, begun: float) -> None:
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _happen(self) -> None:
+        if self._rng.random() < self._schedule.changes:
+            self._changes.happen()
+            return
+        member = self._rng.choice(self._members)
+        self._say(f"{happen(self._rng, member)} {member.client_id}")
+
+    def _move_coordinators(self) -> None:
         """Take a broker away, gently or as a power cut would, and bring it back after some seconds."""
         broker, hard = self._rng.choice(self._kafka.broker_ids), self._rng.random() < 0.5
-        self._note(f"{time.monotonic() - begun:7.1f}  {'SIGKILL' if hard else 'stop'} broker {broker}")
+        self._say(f"{'SIGKILL' if hard else 'stop'} broker {broker}")
         self._kafka.stop_broker(broker, hard=hard)
         time.sleep(self._rng.uniform(1.0, 12.0))
-        self._note(f"{time.monotonic() - begun:7.1f}  start broker {broker}")
+        self._say(f"start broker {broker}")
         self._kafka.start_broker(broker)
+
+    def _upgrade(self, broker: int) -> None:
+        assert isinstance(self._kafka, Upgradable)
+        assert self._schedule.upgrade_to is not None
+        self._say(f"broker {broker} becomes {self._schedule.upgrade_to}")
+        self._kafka.upgrade(broker, self._schedule.upgrade_to)
+        self._say(f"broker {broker} is back")
 
     def _settle(self) -> None:
         """Wait until all that was asked about has been judged, and states agree if they ever will."""
-        self._note("settling")
+        self._say("settling")
         self._outcome.until_ms = now_ms()
         self._mark()
         deadline = time.monotonic() + SETTLING_S
-        admin = admin_client(self._kafka.address)  # after the last failover, so it knows no old coordinator
+        asker = Asker(self._kafka.address)
         outcome = self._outcome
         while True:
-            before = states_of(admin, self._groups)
+            before = asker.states(self._groups)
             ours, outcome.metrics = self._job.states(), self._job.metrics()
-            outcome.brokers_states = states_of(admin, self._groups)
+            outcome.brokers_states = asker.states(self._groups)
             outcome.states = {group: ours.get(group, "Dead") for group in self._groups}
             if before == outcome.states == outcome.brokers_states or time.monotonic() > deadline:
                 break
             time.sleep(0.5)
-        admin.close()
+        asker.close()
 
     def _mark(self) -> None:
         """Return when the job has told of a group that did not exist before this call."""

@@ -221,6 +221,20 @@ class Job:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def freeze_spark(self) -> None:
+        """Stop the clock of its JVM: no batch ends, while Python goes on."""
+        self._signal_spark(signal.SIGSTOP)
+
+    def thaw_spark(self) -> None:
+        """Let the JVM go on."""
+        self._signal_spark(signal.SIGCONT)
+
+    def _signal_spark(self, what: signal.Signals) -> None:
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        (jvm,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "java"]
+        os.kill(int(jvm), what)
+
     def stop(self) -> int:
         """As an orchestrator would; return the exit code."""
         if self._process is None:

@@ -107,6 +107,8 @@ def _play(scene: Scene, _pager: Pager) -> Story:
                 "narrow848", f"modern-{number}", client="confluent", protocol="consumer", topic="narrow"
             )
         scene.member("shared", "shared-0")
+        for number, session_ms in enumerate((12_000, 30_000, 30_000)):
+            scene.member("mixed", f"mixed-{number}", session_timeout_ms=session_ms)
         calm = _calm(scene)
         next(calm)
         _twins(scene)
@@ -123,6 +125,7 @@ def _play(scene: Scene, _pager: Pager) -> Story:
         ("shared", "GroupIdCollision"),
         ("narrow", "IdleMembers"),
         ("narrow848", "IdleMembers"),
+        ("mixed", "UnsafeTimeouts"),
     ):
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=60)
     await_that(scene.is_stable("calm", 2), "calm is Stable again")
@@ -132,9 +135,12 @@ def _play(scene: Scene, _pager: Pager) -> Story:
 
 ACT = Act(
     play=_play,
-    groups=frozenset({"twins", "zombie", "shared", "narrow", "narrow848", "calm"}),
+    groups=frozenset({"twins", "zombie", "shared", "narrow", "narrow848", "calm", "mixed"}),
     topics={"orders": 4, "narrow": 1},
-    rules={"idle_members": {"after": "5s"}},
+    rules={
+        "idle_members": {"after": "5s"},
+        "unsafe_timeouts": {"overrides": [{"groups": ["mixed"], "after": "5s"}]},
+    },
 )
 
 
@@ -184,6 +190,17 @@ def test_more_members_than_partitions(story: Story, group: str) -> None:
     assert len(alert["culprits"]) == 1
 
 
+def test_timeouts_that_differ_within_a_group(story: Story) -> None:
+    """Who has which, and what to set; said once."""
+    (alert,) = story.of("mixed")["UnsafeTimeouts"]
+
+    assert set(story.of("mixed")) == {"UnsafeTimeouts"}
+    assert (alert["severity"], alert["revision"]) == ("info", 0)
+    assert [one["client_id"] for one in alert["culprits"]] == ["mixed-0"]
+    assert alert["cause"].startswith("session.timeout.ms is 12000 at mixed-0 on ")
+    assert alert["advice"].endswith("as most have them: session.timeout.ms 30000.")
+
+
 def test_a_static_restart_is_silent(story: Story) -> None:
     """One replacement, within the session."""
     assert story.of("calm") == {}
@@ -191,4 +208,6 @@ def test_a_static_restart_is_silent(story: Story) -> None:
 
 def test_nothing_else_is_said(story: Story) -> None:
     """Of no other group, and of the cluster neither."""
-    assert {one["group"] for one in story.alerts} == {"twins", "zombie", "shared", "narrow", "narrow848"}
+    assert {one["group"] for one in story.alerts} == {
+        *("twins", "zombie", "shared", "narrow", "narrow848", "mixed"),
+    }

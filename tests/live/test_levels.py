@@ -1,4 +1,8 @@
-"""The request log switched off and on while the job runs: nobody is paged for it."""
+"""Levels of loggers that change while the job runs.
+
+The request log is switched off and on: nobody is paged for it.  The coordinator's own log is switched
+off, which Kafka does not tell: that lines are missing shows by what the topic says without them.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +13,7 @@ from typing import Any
 import pytest
 
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import REQUEST_LOGGER
+from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER
 from tests.live import comparing
 from tests.live.members import Member
 from tests.live.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of
@@ -122,6 +126,14 @@ def _freeze(stage: Stage, member: Member) -> None:
     member.thaw()
 
 
+def _lose_lines(stage: Stage) -> None:
+    """A generation of which the broker's INFO log says nothing."""
+    stage.scene.set_level("WARN", *COORDINATOR_LOGGERS)
+    stage.scene.member("unheard", "unheard-0", **CALM)
+    await_that(lambda: _alerts_about(stage, ""), "the missing lines are told")
+    stage.note("lost")
+
+
 def _alerts_about(stage: Stage, group: str) -> list[dict[str, Any]]:
     return [one for one in alerts_of(stage.kafka.address) if one["group"] == group]
 
@@ -136,6 +148,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, rules), Story())
         try:
             _freeze(stage, _switch(stage))
+            _lose_lines(stage)
             seen = stage.story
             seen.transitions = [one for _, one in records_of(kafka.address, "groupwatch-transitions")]
             seen.lines = kafka.log_files(1)[0].read_text(errors="replace").splitlines()
@@ -147,7 +160,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_switching_the_request_log_alarms_nobody(story: Story) -> None:
     """Off is no silence of a source or a member, and on again proves no silence before it."""
     for act, alerts in story.alerts.items():
-        if act != "frozen":
+        if act not in {"frozen", "lost"}:
             assert [(one["name"], one["group"], one["summary"]) for one in alerts] == [], act
 
 
@@ -156,6 +169,13 @@ def test_heartbeats_count_while_they_are_logged(story: Story) -> None:
     (alert,) = [one for one in story.alerts["frozen"] if one["revision"] == 0]
     assert (alert["name"], alert["group"]) == ("SessionTimeoutImminent", "frozen")
     assert [(one["client_id"], one["basis"]) for one in alert["culprits"]] == [("frozen-1", "observed")]
+
+
+def test_lines_that_are_missing_are_told(story: Story) -> None:
+    """Which broker's log cannot be relied on any more, once."""
+    (alert,) = [one for one in story.alerts["lost"] if not one["group"]]
+    assert (alert["name"], alert["status"]) == ("SourceSilent", "firing")
+    assert "coordinator's INFO log of broker 1" in alert["summary"]
 
 
 def test_no_move_is_lost_or_made_up(story: Story) -> None:

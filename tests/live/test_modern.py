@@ -100,6 +100,24 @@ def test_a_conversion_there_and_back_is_one_group(told: dict[str, Told]) -> None
         assert sum(one["cause"]["kind"] == "protocol_changed" for one in told[mode]["mig"]) == 2
 
 
+def test_the_cost_of_a_rebalance_is_what_the_pictures_show(told: dict[str, Told], recorded: Recorded) -> None:
+    """Time without an owner and moves, counted the slow way; the logs add nothing to them."""
+    histories, compared = modern.pictures(recorded.rows), []
+    for group in PLANNED:
+        costs = {
+            mode: {one["at_ms"]: one["cost"] for one in told[mode][group] if "cost" in one} for mode in told
+        }
+        assert costs["offsets"] == costs["quiet"] == costs["full"] == costs["requests"]
+        for ended_ms, expected in modern.recounted(histories[group]).items():
+            cost = costs["offsets"][ended_ms]
+            assert modern.Cost(cost["partition_ms"], cost["moved"]) == expected, (group, ended_ms)
+            assert cost["least"] <= cost["moved"]
+            compared.append(expected)
+
+    assert len(compared) >= 6
+    assert sum(one.partition_ms > 0 and one.moved > 0 for one in compared) >= 4
+
+
 def test_a_restarted_coordinator_changes_nothing(told: dict[str, Told]) -> None:
     """The new coordinator reads the same records."""
     kinds = {one["cause"]["kind"] for group in PLANNED for one in told["quiet"][group]}

@@ -49,6 +49,7 @@ RULES = {
     "stuck_completing_rebalance": {"after": "8s"},
     "stuck_preparing_rebalance": {"after": "5m"},
     "cluster_unreachable": {"after": f"{UNREACHABLE_S:.0f}s"},
+    "monitor_stalled": {"after": "25s"},  # longer than a batch takes on a busy machine
 }
 
 
@@ -66,6 +67,8 @@ class Story:
     health: set[int] = field(default_factory=set)
     ready: list[dict[str, Any]] = field(default_factory=list)
     pages_of_outage: list[Page] = field(default_factory=list)
+    health_when_stalled: set[int] = field(default_factory=set)
+    pages_when_stalled: list[Page] = field(default_factory=list)
     alerts: list[dict[str, Any]] = field(default_factory=list)
     pages: list[Page] = field(default_factory=list)
     transitions: list[dict[str, Any]] = field(default_factory=list)
@@ -225,6 +228,18 @@ def _outage(stage: Stage, story: Story) -> None:
     story.pages_of_outage = stage.pager.pages[before:]
 
 
+def _stall(stage: Stage, story: Story) -> None:
+    """Spark hangs, and goes on."""
+    before = len(stage.pager.pages)
+    stage.job.freeze_spark()
+    stage.await_page("MonitorStalled", "", "firing")
+    health = stage.job.get("/healthz")
+    story.health_when_stalled.add(0 if health is None else health.status_code)
+    stage.job.thaw_spark()
+    stage.await_page("MonitorStalled", "", "resolved")
+    story.pages_when_stalled = stage.pager.pages[before:]
+
+
 def _is_away(ready: dict[str, Any]) -> bool:
     return bool(ready["error"] and ready["seconds_since_kafka_answered"] > UNREACHABLE_S)
 
@@ -248,7 +263,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         stage = Stage(kafka, Job(kafka.bootstrap_servers, folder, pager, RULES), pager)
         seen = Story()
         try:
-            for act in (_kills, _lost_checkpoint, _outage):
+            for act in (_kills, _lost_checkpoint, _outage, _stall):
                 act(stage, seen)
             seen.pages = list(pager.pages)
             seen.alerts = alerts_of(kafka.address)
@@ -330,6 +345,17 @@ def test_an_outage_is_not_our_illness(story: Story) -> None:
     assert story.health == {200}
     assert any(_is_away(one) for one in story.ready)
     assert story.ready[-1]["error"] == ""
+
+
+def test_a_job_that_hangs_is_told_by_itself(story: Story) -> None:
+    """MonitorStalled comes although no batch ends, once, and goes; /healthz says it too."""
+    told = [
+        (page.labels["group"], page.status)
+        for page in story.pages_when_stalled
+        if page.labels["alertname"] == "MonitorStalled"
+    ]
+    assert told == [("", "firing"), ("", "resolved")]
+    assert story.health_when_stalled == {503}
 
 
 def test_every_transition_is_there_once(story: Story) -> None:

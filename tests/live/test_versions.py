@@ -8,7 +8,7 @@ import pytest
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.log4j2 import Logging
 from tests.live.members import Member
-from tests.live.schedule import Outcome, Schedule, run
+from tests.live.schedule import Outcome, Schedule, run_together
 from tests.live.stage import await_that, lines_of, need_jars
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
@@ -22,18 +22,23 @@ def _fetch(version: str, config: pytest.Config) -> None:
     need_jars(version=version, tell=reporter.write_line)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(Schedule("full", seed=4, seconds=16, groups=3, version="3.4.1"), id="3.4.1-full"),
-        pytest.param(Schedule("quiet", seed=6, seconds=16, groups=3, version="3.9.2"), id="3.9.2-quiet"),
-    ],
-)
-def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A short schedule on a real broker of each version; its jars are fetched when first asked for."""
-    schedule: Schedule = request.param
-    _fetch(schedule.version, request.config)
-    return run(schedule, tmp_path_factory.mktemp(schedule.version))
+SCHEDULES = {
+    "3.4.1-full": Schedule("full", seed=4, seconds=16, groups=3, version="3.4.1"),
+    "3.9.2-quiet": Schedule("quiet", seed=6, seconds=16, groups=3, version="3.9.2"),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """A short schedule on a real broker of each version."""
+    for schedule in SCHEDULES.values():
+        _fetch(schedule.version, request.config)
+    return run_together(SCHEDULES, tmp_path_factory.mktemp("versions"))
+
+
+@pytest.fixture(params=SCHEDULES)
+def outcome(request: pytest.FixtureRequest, outcomes: dict[str, Outcome]) -> Outcome:
+    return outcomes[request.param]
 
 
 def test_the_mirror_agrees_with_an_older_coordinator(outcome: Outcome) -> None:

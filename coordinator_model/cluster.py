@@ -18,6 +18,8 @@ UPSETS_MAX = 500
 TOPICS_MAX = 10_000
 REQUEST_LOGGER = "kafka.request.logger"
 """Its level, which can be changed at run time, stands among a broker's settings under this name."""
+_ON = ("DEBUG", "TRACE", "ALL")
+"""Levels at which Kafka logs requests."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -88,6 +90,12 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     upsets: list[Upset] = []
     committed_ms: dict[int, int] = {}
     """Offsets partition -> newest time at which a client committed to it: its leader was asked to, then."""
+    logging_since_ms: dict[int, int] = {}
+    """Broker -> when it told that its request log is on, if it had told that it was off."""
+
+    def is_request_log_off(self, broker: int) -> bool:
+        """Say whether the broker told that its request log is switched off."""
+        return self.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
@@ -198,7 +206,10 @@ def _leaders(state: ClusterState, seen: on.Seen) -> bool:
 
 def _broker(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.BrokerDescribed)  # noqa: S101 - the table's type
-    state.brokers[seen.what.broker] = seen.what.settings
+    broker, was_off = seen.what.broker, state.is_request_log_off(seen.what.broker)
+    state.brokers[broker] = seen.what.settings
+    if was_off and not state.is_request_log_off(broker):
+        state.logging_since_ms[broker] = seen.at_ms
     return True
 
 

@@ -14,7 +14,7 @@ from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, span, times
-from coordinator_model.cluster import REQUEST_LOGGER, ClusterState
+from coordinator_model.cluster import ClusterState
 from coordinator_model.observations import Source
 
 NAME = "SourceSilent"
@@ -24,9 +24,6 @@ CONTRADICTED_MS = 10 * 60_000
 
 GIVE_UP_MS = 60 * 60_000
 """A request log that was silent for so long is taken for switched off on purpose."""
-
-_ON = ("DEBUG", "TRACE", "ALL")
-"""Levels at which Kafka logs requests."""
 
 _SAMPLE_SHARE = 2
 """The request logs are looked at twice in each ``after``."""
@@ -147,12 +144,13 @@ def _contradicted(state: ClusterState, now_ms: int) -> list[_Loss]:
 def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: int) -> list[_Loss]:
     found = []
     for broker, watch in sorted(memory.watches.items()):
+        since_ms = _silent_since(state, broker, watch)
         is_regular = watch.heard_ms - watch.regular_since_ms >= _REGULAR_SHARE * after_ms
-        if now_ms - watch.heard_ms < after_ms or not is_regular:
+        if now_ms - since_ms < after_ms or not is_regular or state.is_request_log_off(broker):
             continue
-        if _is_off(state, broker):
-            continue
-        if _goes_on(state, memory, broker, after_ms) and not _moved(state, watch.heard_ms - after_ms):
+        if _goes_on(state, memory, broker, since_ms + after_ms // 2) and not _moved(
+            state, watch.heard_ms - after_ms
+        ):
             sentence = (
                 f"The request log of broker {broker} spoke regularly until {clock(watch.heard_ms)} and "
                 "has been "
@@ -162,13 +160,16 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
     return found
 
 
-def _is_off(state: ClusterState, broker: int) -> bool:
-    """Say whether the broker told that its request log is switched off: that is no loss."""
-    return state.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
+def _silent_since(state: ClusterState, broker: int, watch: Watch) -> int:
+    """Return since when lines are missing: one that was off has nothing to say of that time.
+
+    That it is on again may be known before its first line has come.
+    """
+    return max(watch.heard_ms, state.logging_since_ms.get(broker, -1))
 
 
-def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, after_ms: int) -> bool:
-    """Say whether the broker must have been asked since it was heard: commits go on where it coordinates.
+def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, since_ms: int) -> bool:
+    """Say whether the broker was asked after a time: commits go on where it coordinates.
 
     Other records prove no request: a coordinator writes them by itself when a session or an offset expires.
     A partition whose leader nobody has told may be anybody's, unless there is but one broker.
@@ -179,7 +180,7 @@ def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, after_ms: 
         for partition, at_ms in state.committed_ms.items()
         if state.leaders.get(partition, (anybody, -1))[0] == broker
     ]
-    return max(committed, default=-1) >= memory.watches[broker].heard_ms + after_ms // 2
+    return max(committed, default=-1) >= since_ms
 
 
 def _moved(state: ClusterState, since_ms: int) -> bool:
@@ -192,8 +193,8 @@ def _due_ms(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
         one.at_ms + CONTRADICTED_MS for one in state.contradictions if now_ms < one.at_ms + CONTRADICTED_MS
     ]
     sample_ms = now_ms + after_ms // _SAMPLE_SHARE
-    for watch in memory.watches.values():
+    for broker, watch in memory.watches.items():
         if now_ms - watch.heard_ms < GIVE_UP_MS:
-            silent_ms = watch.heard_ms + after_ms
+            silent_ms = _silent_since(state, broker, watch) + after_ms
             dues.append(min(sample_ms, silent_ms) if silent_ms > now_ms else sample_ms)
     return min(dues, default=None)

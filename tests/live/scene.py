@@ -92,13 +92,17 @@ class Scene:
         """Return whether the broker says that a group is in this state."""
         return lambda: self._described(group)[0] == state
 
-    def is_told(self, group: str, name: str) -> Callable[[], bool]:
-        """Return whether an alert of that name is open."""
+    def is_told(self, group: str, name: str, culprits: frozenset[str] = frozenset()) -> Callable[[], bool]:
+        """Return whether an alert of that name is open, and names these clients, maybe among others."""
 
         def told() -> bool:
             answer = self.job.get("/api/v1/alerts")
             found = answer.json()["alerts"] if answer is not None else []
-            return any((one["name"], one["group"]) == (name, group) for one in found)
+            return any(
+                (one["name"], one["group"]) == (name, group)
+                and culprits <= {who["client_id"] for who in one["culprits"]}
+                for one in found
+            )
 
         return told
 

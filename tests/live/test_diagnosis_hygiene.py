@@ -128,6 +128,8 @@ def _play(scene: Scene, _pager: Pager) -> Story:
         ("mixed", "UnsafeTimeouts"),
     ):
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=60)
+    both = scene.is_told("twins", "StaticMemberFenced", frozenset({"twin-1", "twin-2"}))
+    await_that(both, "both processes of one instance id are told", patience_s=60)
     await_that(scene.is_stable("calm", 2), "calm is Stable again")
     time.sleep(3.0)
     return story

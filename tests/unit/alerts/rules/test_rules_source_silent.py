@@ -5,8 +5,8 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
-from coordinator_model.cluster import ClusterState, Contradiction, Move
-from coordinator_model.observations import LeadersDescribed, Seen, Source
+from coordinator_model.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
+from coordinator_model.observations import AnyObservation, BrokerDescribed, LeadersDescribed, Seen, Source
 
 T0 = 1_700_000_000_000
 MINUTE = 60_000
@@ -45,6 +45,23 @@ class Watchtower:
         )
         self.memory = judgement.memory
         self.alerts += judgement.alerts
+
+    def tell(self, what: AnyObservation) -> None:
+        """The probe tells this now."""
+        at_ms = T0 + self.now_ms
+        seen = Seen(
+            at_ms=at_ms,
+            source=Source.CONTROL,
+            partition=0,
+            offset=0,
+            index=0,
+            broker=-1,
+            recorded_at_ms=at_ms,
+            backlog=False,
+            what=what,
+        )
+        if self.state.apply(seen):
+            self.ask()
 
     def contradict(self, broker: int, lost: Source = Source.COORDINATOR_LOG) -> None:
         """The topic told what the broker's log should have told."""
@@ -114,6 +131,21 @@ def test_one_who_learns_late_that_it_was_switched_off_resolves(tower: Watchtower
     tower.ask()
 
     assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+
+
+@pytest.mark.parametrize(("silent_ms", "told"), [(MINUTE - 2_000, 0), (MINUTE + 2_000, 1)])
+def test_a_log_that_is_on_again_is_given_time_to_speak(tower: Watchtower, silent_ms: int, told: int) -> None:
+    """The probe may see the level before the first line is read: nothing was lost while it was off."""
+    tower.run(10 * MINUTE)
+    tower.speaking.remove((1, REQUESTS))
+    tower.tell(BrokerDescribed(broker=1, settings={REQUEST_LOGGER: "WARN"}))
+    tower.run(30 * MINUTE)
+    tower.tell(BrokerDescribed(broker=1, settings={REQUEST_LOGGER: "DEBUG"}))
+    tower.run(silent_ms)
+    tower.speaking.add((1, REQUESTS))
+    tower.run(30 * MINUTE)
+
+    assert [alert.status for alert in tower.alerts] == [AlertStatus.FIRING, AlertStatus.RESOLVED][: 2 * told]
 
 
 def test_a_second_broker_is_another_revision(tower: Watchtower) -> None:
@@ -212,19 +244,7 @@ def test_a_broker_that_leads_anew_is_given_time_to_speak(tower: Watchtower) -> N
     tower.run(10 * MINUTE)
     tower.speaking -= {(1, REQUESTS), (1, LOG)}
     for leader in (2, 1):
-        told = LeadersDescribed(leaders={0: (leader, 5 - leader)})
-        seen = Seen(
-            at_ms=T0 + tower.now_ms,
-            source=Source.CONTROL,
-            partition=0,
-            offset=0,
-            index=0,
-            broker=-1,
-            recorded_at_ms=T0 + tower.now_ms,
-            backlog=False,
-            what=told,
-        )
-        assert tower.state.apply(seen)
+        tower.tell(LeadersDescribed(leaders={0: (leader, 5 - leader)}))
         tower.run(5 * MINUTE)
 
     assert tower.alerts == []

@@ -426,8 +426,10 @@ def _fill_in(group: Group, described: DescribedMember) -> None:
     member = group.members.get(described.member_id)
     if member is None:
         return
-    member.client_id = described.client_id or member.client_id
-    member.client_host = described.client_host or member.client_host
+    if not member.connection:
+        # As in the records, a static member has the client here that had its instance id before.
+        member.client_id = described.client_id or member.client_id
+        member.client_host = described.client_host or member.client_host
     member.instance_id = described.instance_id or member.instance_id
     if described.topics is not None:
         member.topics = described.topics

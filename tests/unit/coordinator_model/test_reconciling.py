@@ -439,6 +439,19 @@ def test_a_static_member_under_another_id_is_the_same_member(world: World) -> No
     assert group.members["b2"].joined_at_ms == joined_ms
 
 
+def test_the_client_that_a_member_itself_told_stays(world: World) -> None:
+    """Kafka: the coordinator goes on telling the client that had a static member's instance id before."""
+    own = on.Client(client_id="new", host="/h2", connection="1-2-0-1")
+    beat = on.Heartbeats(
+        group="g", member_id="b", generation=5, error_code=0, times=(world.now_ms,), client=own
+    )
+    world.say(beat, on.Source.REQUEST_LOG)
+    world.answer("Stable", "a", "b")
+    members = world.group().members
+    assert (members["a"].client_id, members["a"].client_host) == ("client-a", "/10.0.0.9")
+    assert (members["b"].client_id, members["b"].client_host) == ("new", "/h2")
+
+
 def test_a_member_that_had_not_gone_comes_back_as_it_was(world: World) -> None:
     """A line about it was wrong; what the mirror knew of it is not lost."""
     joined_ms = world.group().members["b"].joined_at_ms

@@ -34,11 +34,18 @@ def now_ms() -> int:
 
 
 def await_that(holds: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Wait until ``holds`` returns something true and return that; fails with ``what``."""
-    deadline = time.monotonic() + patience_s
+    """Wait until ``holds`` returns something true and return that; fails with ``what``.
+
+    Who asks rests for as long as the question took: reading a topic from its beginning, again and again,
+    would take the processors from those who are asked.
+    """
+    asked = time.monotonic()
+    deadline = asked + patience_s
     while not (found := holds()):
-        assert time.monotonic() < deadline, f"not within {patience_s:.0f} s: {what}"
-        time.sleep(0.1)
+        now = time.monotonic()
+        assert now < deadline, f"not within {patience_s:.0f} s: {what}"
+        time.sleep(max(0.1, now - asked))
+        asked = time.monotonic()
     return found
 
 

@@ -43,6 +43,8 @@ WAITING = [f"waiting-{number}" for number in range(3)]
 """Groups in the middle of a rebalance when the broker stops: it is lost with their coordinator."""
 PATIENT_MS = 30_000
 """A client that looks for its broker has that long: with 6 s its silence would be told, and rightly."""
+LASTING: dict[str, Any] = {"client": "confluent", "session_timeout_ms": 2 * PATIENT_MS}
+"""librdkafka looks for a broker every ten seconds at least; kafka-python may be removed before it is back."""
 SESSION_MS = 10_000
 UNREACHABLE_S = 10.0
 RULES = {
@@ -136,10 +138,10 @@ def _now() -> str:
 
 def _kills(stage: Stage, story: Story) -> None:
     """Five incidents at once, each at a moment of its own when the job dies; it dies again as it comes up."""
-    stage.scene.member("steady", "steady-0", session_timeout_ms=PATIENT_MS)
+    stage.scene.member("steady", "steady-0", **LASTING)
     victims = []
     for group in FRAIL:
-        stage.scene.member(group, f"{group}-0", session_timeout_ms=PATIENT_MS)
+        stage.scene.member(group, f"{group}-0", **LASTING)
         victims.append(stage.scene.member(group, f"{group}-1"))
     for group in FRAIL:
         await_that(stage.scene.is_stable(group, 2), f"{group} is Stable")

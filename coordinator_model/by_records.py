@@ -254,22 +254,31 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
     group = turn.group
     if not turn.context.backlog:
         turn.step.progressed |= progress.note_commits(group, what.commits)
-    removed = [_commit(group, commit) for commit in what.commits]
-    # A run of records may stand in any order of its partitions.
-    removed_ms = max(removed, default=-1)
+    removed_ms = -1
+    for commit in what.commits:
+        if commit.offset is not None:
+            _keep(group, commit, commit.offset)
+        else:
+            # A run of records may stand in any order of its partitions.
+            removed_ms = max(removed_ms, _remove(group, commit))
     if removed_ms >= 0 and not group.commits:
         group.offsets_gone_ms = removed_ms
 
 
-def _commit(group: Group, commit: Commit) -> int:
-    """Keep one commit; returns when an offset that the group had was deleted, -1 if none was."""
-    if commit.offset is not None:
-        note_commit(group, commit.topic, commit.partition, commit.offset, commit.committed_at_ms)
-        topic = group.commits.setdefault(commit.topic, {})
-        topic[commit.partition] = (commit.offset, commit.committed_at_ms)
-        group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
-        group.offsets_gone_ms = -1
-        return -1
+def _keep(group: Group, commit: Commit, offset: int) -> None:
+    if group.claims is not None:
+        note_commit(group, commit.topic, commit.partition, offset, commit.committed_at_ms)
+    topic = group.commits.get(commit.topic)
+    if topic is None:
+        topic = group.commits[commit.topic] = {}
+    topic[commit.partition] = (offset, commit.committed_at_ms)
+    if commit.committed_at_ms > group.last_commit_ms:
+        group.last_commit_ms = commit.committed_at_ms
+    group.offsets_gone_ms = -1
+
+
+def _remove(group: Group, commit: Commit) -> int:
+    """Return when an offset that the group had was deleted, -1 if it had none."""
     forget(group, commit.topic, commit.partition)
     partitions = group.commits.get(commit.topic)
     if partitions is None or partitions.pop(commit.partition, None) is None:

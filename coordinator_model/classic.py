@@ -60,9 +60,10 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
 
 def due_at(group: Group, context: Context) -> int | None:
     """Return the earliest time at which the model itself must act, None if nothing is awaited."""
-    grace_ms = group.held_until_ms if group.held_record is not None else None
     session_ms = sessions.next_deadline(group, context)
-    return min((at_ms for at_ms in (grace_ms, session_ms) if at_ms is not None), default=None)
+    if group.held_record is None:
+        return session_ms
+    return group.held_until_ms if session_ms is None else min(group.held_until_ms, session_ms)
 
 
 def pass_time(group: Group, now_ms: int, context: Context) -> Step:

@@ -2,7 +2,7 @@
 
 from coordinator_model.group import Basis, Cause, CauseKind, Ended
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, cause, make, reach, restate
+from coordinator_model.transitions import Target, Turn, cause, make, reach, restate, transition_id_of
 
 DELETION_TOLD_LATE_MS = 5_000
 """A DeleteGroups line or answer may follow the tombstone that it explains by this much."""
@@ -37,8 +37,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
     make(turn, told)
     group.guesses = ()
     if why.kind is CauseKind.OFFSETS_EXPIRED:
-        gone = turn.step.transitions[-1]
-        group.guesses = ((gone.id, GroupState.DEAD, gone.generation, gone.at_ms),)
+        group.guesses = ((transition_id_of(turn, told), told.to, told.generation, told.at_ms),)
     group.protocol_type = ""
     group.pending, group.commits, group.rebalance = {}, {}, None
     group.held_record, group.held_until_ms = None, -1

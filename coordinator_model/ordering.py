@@ -45,20 +45,22 @@ NEVER = 2**62
 END_UNKNOWN = -2
 """The end of a partition that is read, and that no broker told."""
 
-_CONTROL = (
-    on.Clock,
-    on.Settings,
-    on.Adopted,
-    on.Contradicted,
-    on.GroupDescribed,
-    on.ShardLed,
-    on.ReplicaMissed,
-    on.LeadersDescribed,
-    on.BrokerDescribed,
-    on.TopicsDescribed,
-    on.EndsTold,
-    on.RetentionTold,
-    on.GroupUpset,
+_CONTROL = frozenset(
+    {
+        on.Clock,
+        on.Settings,
+        on.Adopted,
+        on.Contradicted,
+        on.GroupDescribed,
+        on.ShardLed,
+        on.ReplicaMissed,
+        on.LeadersDescribed,
+        on.BrokerDescribed,
+        on.TopicsDescribed,
+        on.EndsTold,
+        on.RetentionTold,
+        on.GroupUpset,
+    }
 )
 RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 
@@ -188,7 +190,7 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def with_lag(self, seen: Seen) -> Seen:
         """Return a group's record with the last answer by which it was not replicated, if that is late."""
         what = seen.what
-        if not isinstance(what, on.GroupRecorded | on.ModernRecord) or seen.backlog:
+        if seen.backlog or not isinstance(what, on.GroupRecorded | on.ModernRecord):
             return seen
         behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
         until_ms = next(behind, -1)
@@ -227,7 +229,7 @@ class Order(msgspec.Struct, array_like=True):
                 heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
             elif type(what) is on.EventsClock:
                 self._lane(seen.partition).tick(seen, what, self.settle_ms)
-            elif isinstance(what, _CONTROL):
+            elif type(what) in _CONTROL:
                 self._take_control(seen)
             elif isinstance(what, RUN_TYPES):
                 self._take_run(seen, what.times)
@@ -384,7 +386,7 @@ def part(run: Run, times: tuple[int, ...]) -> Run:
 
 def _place(seen: Seen) -> tuple[int, int, int, int]:
     """Return where an observation stands: control first, since it dates the others."""
-    if isinstance(seen.what, _CONTROL):
+    if type(seen.what) in _CONTROL:
         lane = 0
     elif seen.source is Source.OFFSETS:
         lane = 1

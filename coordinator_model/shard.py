@@ -33,7 +33,7 @@ SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
 _LEADS = (*_MOVES, on.ShardLed, on.ShardStalled, on.ReplicaMissed)
-_CUTS = (*_LEADS, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.RetentionTold)
+_CUTS = frozenset({*_LEADS, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.RetentionTold})
 
 
 class Shard:
@@ -209,7 +209,7 @@ class Shard:
         while index < len(held) and held[index].order_ms < until_ms:
             one = held[index]
             index += 1
-            if isinstance(one.seen.what, _CUTS):
+            if type(one.seen.what) in _CUTS:
                 return singles, index, one
             if self._is_outdated(one.seen, one.order_ms):
                 continue
@@ -295,7 +295,8 @@ class Shard:
         announced = [one.seen.what for one in self.header.order.announced]
         self.header.order.announced.clear()
         for settings in (what for what in announced if isinstance(what, on.Settings)):
-            self._configure(settings, at_ms)
+            if self._take_settings(settings):
+                self._drop_unwatched(at_ms)
         adopted = [what for what in announced if isinstance(what, on.Adopted)]
         # All before any group is judged, or what an earlier job left open would be told anew.
         for what in adopted:
@@ -307,7 +308,8 @@ class Shard:
                 self._adopt(what, at_ms)
         for name in sorted(self.slots):
             live = self._wake(name)
-            live.visible = True
+            # Who starts asks for all groups, some shards at a time; the backlog is no news beside that.
+            live.visible, live.slot.report_ms = False, NEVER
             self._judge_anew(live, at_ms)
 
     def _judge_anew(self, live: Live, at_ms: int) -> None:
@@ -323,7 +325,7 @@ class Shard:
             self._obey(what, cut.order_ms)
         elif isinstance(what, _LEADS):
             self._move(cut)
-        elif not isinstance(what, _CUTS) or not self._is_outdated(cut.seen, cut.order_ms):
+        elif type(what) not in _CUTS or not self._is_outdated(cut.seen, cut.order_ms):
             if self._is_first_word(cut.seen):
                 self.header.info_live = True
                 if cut.seen.broker >= 0:
@@ -380,19 +382,28 @@ class Shard:
             self._settle(live)
 
     def _configure(self, what: on.Settings, at_ms: int) -> None:
+        if self._take_settings(what):
+            self._drop_unwatched(at_ms)
+            for name in sorted(self.slots):
+                self._judge_anew(self._wake(name), at_ms)
+
+    def _take_settings(self, what: on.Settings) -> bool:
+        """Put settings into force; False if they are already."""
         if what.settings == self.header.settings:
-            return
+            return False
         self.header.settings = what.settings
         settings = self._settings
         self._timeline.offsets_enabled = settings.offsets_enabled
         self._timeline.forget_after_ms = settings.forget_after_ms
         if self._judge is not None:
             self._judge.configure(what.settings)
+        return True
+
+    def _drop_unwatched(self, at_ms: int) -> None:
+        settings = self._settings
         for name in sorted(self.slots):
-            live = self._wake(name)
-            if settings.watches(name):
-                self._judge_anew(live, at_ms)
-            else:
+            if not settings.watches(name):
+                live = self._wake(name)
                 self._timeline.drop(live, at_ms)
                 self._settle(live)
 

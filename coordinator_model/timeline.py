@@ -49,6 +49,7 @@ _ENDS = (
     on.TransactionEnded,
     on.InstanceRefused,
 )
+_FOLDED = frozenset({on.Heartbeats, on.CommitsAnswered})
 _TAKERS = {on.GroupDescribed: answers.take, on.EndsTold: progress.take}
 """What the brokers answered goes past the group models' own door."""
 _NO_STEP = Step()
@@ -220,7 +221,7 @@ class Timeline:
         if pause is not None:
             step.notes.append(pause)
         commits = type(seen.what) is on.OffsetsCommitted
-        folded = isinstance(seen.what, on.Heartbeats | on.CommitsAnswered)
+        folded = type(seen.what) in _FOLDED
         if commits:
             self._report_later(live, order_ms)
         elif not folded or before != (len(live.group.members), live.group.generation):
@@ -266,14 +267,16 @@ class Timeline:
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return what is known of the sources at ``order_ms``."""
         header, broker = self.header, self._broker(live)
+        speaks = evidence.requests_live(header, broker, order_ms)
         return _context(
             self.cluster,
             header.info_live,
             self.offsets_enabled,
             backlog,
-            evidence.requests_live(header, broker, order_ms),
+            speaks,
             # Only timers ask for it, and they run where the INFO log does not tell.
-            requests_steady=header.info_live or evidence.requests_steady(header, broker, order_ms),
+            requests_steady=header.info_live
+            or (speaks and evidence.requests_steady(header, broker, order_ms)),
         )
 
     def _broker(self, live: Live) -> int:

@@ -178,9 +178,9 @@ def forget_guesses(group: Group, state: GroupState, generation: int) -> str | No
 
 def _forget_from(group: Group, target: Target) -> None:
     """Drop the guesses of a place that is now reached, and of what lies behind it."""
-    here = place(target.to, target.generation)
     if group.guesses:
-        group.guesses = tuple(guess for guess in group.guesses if place(guess[1], guess[2]) < here)
+        here = place(target.to, target.generation)
+        group.guesses = tuple([guess for guess in group.guesses if place(guess[1], guess[2]) < here])
 
 
 def is_guess(group: Group, state: GroupState, generation: int) -> bool:
@@ -221,9 +221,23 @@ def transition_id_of(turn: Turn, target: Target) -> str:
 
 
 def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None) -> None:
+    """Tell a move, and keep it as a guess if it is one; of the backlog nobody reads more than guesses."""
+    if turn.context.backlog and target.basis is not Basis.INFERRED:
+        return
+    told_id = transition_id_of(turn, target)
+    if not turn.context.backlog:
+        turn.step.transitions.append(_told(turn, told_id, came_from, target, replaces))
+    if target.basis is Basis.INFERRED:
+        guess = (told_id, target.to, target.generation, target.at_ms)
+        turn.group.guesses = (*turn.group.guesses, guess)[-GUESSES_MAX:]
+
+
+def _told(
+    turn: Turn, told_id: str, came_from: GroupState, target: Target, replaces: str | None
+) -> Transition:
     group = turn.group
-    told = Transition(
-        id=transition_id_of(turn, target),
+    return Transition(
+        id=told_id,
         cluster=turn.context.cluster,
         group=group.group,
         group_type=group.group_type,
@@ -239,10 +253,6 @@ def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | Non
         cost=costs.untold(turn, target.to),
         reread=costs.reread_since(turn, came_from),
     )
-    turn.step.transitions.append(told)
-    if target.basis is Basis.INFERRED:
-        guess = (told.id, target.to, target.generation, target.at_ms)
-        group.guesses = (*group.guesses, guess)[-GUESSES_MAX:]
 
 
 def _confirm(turn: Turn, target: Target) -> bool:

@@ -11,12 +11,12 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus
 from alerts.narrative_costs import Spent, in_words, summed_up
-from alerts.narrative_episodes import SETTLED, Episode, episodes_of, joined, moves_of, refined, with_late_news
+from alerts.narrative_episodes import Episode, episodes_of, joined, moves_of, refined, with_late_news
 from alerts.narrative_words import began, ended, how_it_went, noun
 from alerts.wording import some, span, times, who, who_is
 from coordinator_model.group import Transition
 from coordinator_model.report import GroupReport
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
 ENTRIES_MAX = 500
 _MEMBERS_NAMED = 5

@@ -10,13 +10,11 @@ from itertools import pairwise
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from alerts.rules.rebalance_costs import partition_time, rate
+from alerts.rules.rebalance_costs import noun_of, partition_time, rate
 from alerts.wording import times
 from coordinator_model.cost_parts import ToldCost
 from coordinator_model.group import Basis, Transition
-from coordinator_model.states import GroupState
-
-_SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
+from coordinator_model.states import SETTLED, GroupState
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,15 +101,11 @@ def _phases(parts: Sequence[Sequence[Transition]]) -> dict[str, int | None]:
     """Return how long each phase lasted, all phases of a name together."""
     found: dict[str, int | None] = {}
     for step, after in (two for steps in parts for two in pairwise(steps)):
-        if step.to_state in _SETTLED:
+        if step.to_state in SETTLED:
             continue
         lasted_ms = None if is_unseen(step, after) else max(0, after.at_ms - step.at_ms)
-        found[step.to_state] = _sum(found.get(step.to_state, 0), lasted_ms)
+        found[step.to_state] = _in_all((found.get(step.to_state, 0), lasted_ms))
     return found
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
 
 
 def _in_all(numbers: Iterable[int | None]) -> int | None:
@@ -119,24 +113,22 @@ def _in_all(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(number for number in known if number is not None)
 
 
-_STEPS = {2: "both"}
-
-
 # --- words -------------------------------------------------------------------------------------------
 
 
 def in_words(cost: Spent, group_type: str) -> str:
     """Return what a rebalance cost as a sentence, and after it what is not known."""
-    noun = "task" if group_type == "streams" else "partition"
+    noun = noun_of(group_type)
     told = [_unowned(cost, noun), _moves(cost, noun), _reread(cost), _throughput(cost)]
     known = "; ".join(part for part in told if part)
     missing = _missing(cost, noun)
-    both = f" of {_STEPS.get(cost.steps, 'all')} steps" if cost.steps > 1 else ""
+    steps = "both steps" if cost.steps == 2 else "all steps"
+    whose = f" of {steps}" if cost.steps > 1 else ""
     if not known:
         why = "" if cost.partitions is not None else f", as no source told who had which {noun}s"
-        return f"Cost{both}: not known{why}."
+        return f"Cost{whose}: not known{why}."
     rest = f" Not known: {', '.join(missing)}." if missing else ""
-    return f"Cost{both}: {known}.{rest}"
+    return f"Cost{whose}: {known}.{rest}"
 
 
 def _unowned(cost: Spent, noun: str) -> str:

@@ -8,9 +8,8 @@ from msgspec import UnsetType
 from alerts.alert import Alert
 from alerts.narrative_costs import Spent, carried, spent
 from coordinator_model.group import CauseKind, Transition
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
-SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 _POLL_TIMEOUT = "PollIntervalExceeded"
 _LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.ALL_MEMBERS_LEFT, CauseKind.UNKNOWN})
 

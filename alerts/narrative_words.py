@@ -3,14 +3,13 @@
 from alerts.narrative_costs import is_unseen
 from alerts.wording import clock_time, span, who
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
 _LONG_MS = 5_000
 """A rebalance that ended within this time needs no second clock time."""
 _SHORT_MS = 1_000
 _REASON = "; client reason: "
 _NO_REASON = ("", "not provided")
-_SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 
 _BEGAN = {
     CauseKind.MEMBER_JOINED: "{who} joined",
@@ -88,12 +87,12 @@ def how_it_went(steps: list[Transition], now_ms: int) -> str:
     """Return the phases of a rebalance with their lengths, and how it ended or where it hangs."""
     told = []
     for step, after in zip(steps, [*steps[1:], None], strict=True):
-        if step.to_state not in _SETTLED:
+        if step.to_state not in SETTLED:
             until_ms = now_ms if after is None else after.at_ms
             told.append(_phase(step, after, max(0, until_ms - step.at_ms)))
     text, last = ", ".join(told), steps[-1]
     text = text[:1].upper() + text[1:]
-    if last.to_state not in _SETTLED:
+    if last.to_state not in SETTLED:
         return f"{text}."
     total_ms = max(0, last.at_ms - steps[0].at_ms)
     if last.to_state is GroupState.EMPTY and total_ms < _SHORT_MS:

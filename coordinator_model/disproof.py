@@ -88,16 +88,7 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
     is_reason = is_known and _is_fallback(group, last, what) and started_at_ms <= told_at_ms
     if (is_earlier or is_reason) and not _says_the_same(last, why, started_at_ms):
         better = why if why.kind is not CauseKind.UNKNOWN else last.cause
-        restate_guess(
-            turn,
-            Target(
-                to=GroupState.PREPARING_REBALANCE,
-                generation=last.old_generation,
-                at_ms=started_at_ms,
-                cause=better,
-                basis=Basis.INFERRED,
-            ),
-        )
+        _explain(turn, last, better, started_at_ms)
 
 
 def _is_fallback(group: Group, last: Rebalance, what: JoinAnswered) -> bool:

@@ -110,6 +110,16 @@ def learn_client(member: Member, client: Client) -> None:
     member.software = client.software or member.software
 
 
+def learn_client_at_second_hand(member: Member, client_id: str, host: str) -> None:
+    """Keep what records or the broker's answers tell of a member's client, until its own requests do.
+
+    Kafka: replaceStaticMember keeps there the client that had the instance id before; what the member's own
+    requests told is right.
+    """
+    if not member.connection:
+        member.client_id, member.client_host = client_id, host
+
+
 def depart(
     turn: Turn,
     member_id: str,
@@ -369,11 +379,7 @@ def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
 
 
 def _fill_in(member: Member, record: MemberRecord) -> None:
-    if not member.connection:
-        # Kafka: replaceStaticMember keeps in the records the client that had the instance id before; what
-        # the member's own requests told is right.
-        member.client_id = record.client_id
-        member.client_host = record.client_host
+    learn_client_at_second_hand(member, record.client_id, record.client_host)
     member.instance_id = record.instance_id
     member.session_timeout_ms = record.session_timeout_ms
     timeout_ms = record.rebalance_timeout_ms

@@ -1,6 +1,6 @@
 """Commits and end offsets on their way into a group's tracks (``tracks.py``)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from coordinator_model import tracks
@@ -9,7 +9,7 @@ from coordinator_model.observations import Commit, EndsTold
 from coordinator_model.open_transactions import note_stable
 from coordinator_model.ordering import Held
 from coordinator_model.states import GroupState
-from coordinator_model.tracks import Tracks
+from coordinator_model.tracks import Track, Tracks
 
 if TYPE_CHECKING:
     from coordinator_model.timeline import Live, Timeline
@@ -70,20 +70,20 @@ def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
     at = known.since_base(at_ms if what.asked_ms < 0 else what.asked_ms)
     known.asked = known.since_base(what.since_ms) if what.since_ms >= 0 else tracks.UNKNOWN
     known.transaction_ms = what.transaction_ms
-    for topic, ends in what.ends.items():
+    for end, track, commit in _followed(group, known, what.ends):
+        tracks.ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))
+    for stable, track, commit in _followed(group, known, what.stable):
+        note_stable(track, stable=stable, at=at, offset=commit[0])
+
+
+def _followed(
+    group: Group, known: Tracks, told: Mapping[str, Mapping[int, int]]
+) -> Iterator[tuple[int, Track, tuple[int, int]]]:
+    """Yield what was told of each partition that the group commits to, its track and the newest commit."""
+    for topic, offsets in told.items():
         committed = group.commits.get(topic, {})
-        for partition, end in ends.items():
+        for partition, offset in offsets.items():
             commit = committed.get(partition)
             track = known.track(topic, partition) if commit is not None else None
             if commit is not None and track is not None:
-                tracks.ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))
-    _note_stable(group, known, what, at)
-
-
-def _note_stable(group: Group, known: Tracks, what: EndsTold, at: int) -> None:
-    for topic, offsets in what.stable.items():
-        for partition, stable in offsets.items():
-            commit = group.commits.get(topic, {}).get(partition)
-            track = known.track(topic, partition) if commit is not None else None
-            if commit is not None and track is not None:
-                note_stable(track, stable=stable, at=at, offset=commit[0])
+                yield offset, track, commit

@@ -25,6 +25,7 @@ from coordinator_model.members import (
     depart,
     departure_of,
     everybody_left,
+    learn_client_at_second_hand,
     member_of_instance,
     rename,
 )
@@ -426,10 +427,9 @@ def _fill_in(group: Group, described: DescribedMember) -> None:
     member = group.members.get(described.member_id)
     if member is None:
         return
-    if not member.connection:
-        # As in the records, a static member has the client here that had its instance id before.
-        member.client_id = described.client_id or member.client_id
-        member.client_host = described.client_host or member.client_host
+    learn_client_at_second_hand(
+        member, described.client_id or member.client_id, described.client_host or member.client_host
+    )
     member.instance_id = described.instance_id or member.instance_id
     if described.topics is not None:
         member.topics = described.topics

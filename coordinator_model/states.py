@@ -29,6 +29,9 @@ class GroupState(StrEnum):
     """Streams: topics missing or topology invalid."""
 
 
+SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
+"""No rebalance goes on, whatever the group's type: it stays so until somebody comes, goes or changes."""
+
 MOVES: Mapping[GroupState, frozenset[GroupState]] = {
     GroupState.DEAD: frozenset({GroupState.EMPTY, GroupState.DEAD}),
     GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator_model.open_transactions import OpenTransaction, after_waiting
+from coordinator_model.open_transactions import MARKERS, OpenTransaction, after_waiting
 
 WINDOW: Final = 10
 """Commits that make a window, as in Burrow's ``intervals``."""
@@ -28,7 +28,7 @@ GROWTH_PERCENT: Final = 2
 keeps up grows as well, by less than that."""
 OUTLIER: Final = 3
 """A gap between commits counts as so many usual ones at most: a night without data makes nobody slow."""
-LEFT_MAX: Final = 5
+LEFT_MAX: Final = MARKERS
 """Records that may be left for ever: each transaction ends with a marker that nobody reads."""
 ENDS_LATE_MS: Final = 60_000
 """An end offset may be told so long after it was reached."""

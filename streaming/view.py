@@ -19,7 +19,7 @@ from alerts.quiet import NO_QUIET, Quiet
 from coordinator_model.group import Transition
 from coordinator_model.reconciling import KINDS
 from coordinator_model.report import GroupReport
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 from streaming.api import (
     AlertList,
     ClusterList,
@@ -52,7 +52,6 @@ _LOGGER = logging.getLogger("groupwatch.view")
 
 _RESOLVED_KEPT_MAX = 1_000
 _TRANSITION_IDS_MAX = 10_000
-_SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 
 Row = tuple[str, str, bytes]
 """(kind, key, value) as the state function yields it; the value is JSON."""
@@ -167,7 +166,7 @@ class View:
             topics=topics,
             report=bytes(value),
             assignment_epoch=brief.assignment_epoch,
-            held_up_by=() if brief.state in _SETTLED else brief.held_up_by,
+            held_up_by=() if brief.state in SETTLED else brief.held_up_by,
         )
 
     def _take_alert(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
@@ -209,7 +208,7 @@ class View:
         self._time_rebalance(cluster, known, transition)
 
     def _time_rebalance(self, cluster: str, known: KeptCluster, transition: Transition) -> None:
-        if transition.to_state not in _SETTLED:
+        if transition.to_state not in SETTLED:
             known.rebalancing_since_ms.setdefault(transition.group, transition.at_ms)
             return
         since_ms = known.rebalancing_since_ms.pop(transition.group, None)

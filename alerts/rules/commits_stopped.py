@@ -95,10 +95,10 @@ def _cause(situation: Situation) -> str:
 def _went(group: Group) -> str:
     """Return how the last member went, and who it was if that is known."""
     last = group.departures[-1] if group.departures else None
-    how = (
-        "left in good order" if is_parked(group) else _FAILED.get(last.how, "is gone") if last else "is gone"
-    )
-    return f"{how} ({who_is(last)}, at {clock(last.at_ms)})" if last else how
+    how = "left in good order" if is_parked(group) else "is gone"
+    if last is None:
+        return how
+    return f"{_FAILED.get(last.how, how)} ({who_is(last)}, at {clock(last.at_ms)})"
 
 
 _FAILED = {

@@ -44,7 +44,7 @@ def since(memory: GroupMemory, at_ms: int) -> list[CostEntry]:
 
 def sentences(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
     """Return what is known of the cost of rebalances, each sentence with a blank before it; "" if nothing."""
-    told = _told(entries, noun_of(group))
+    told = _told(entries, noun_of(group.group_type))
     told.append(_throughput(entries, group, now_ms))
     return "".join(f" {sentence}" for sentence in told if sentence)
 
@@ -57,7 +57,7 @@ def in_all(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
     """Return what rebalances cost that are over, and the throughput since; "" if nothing is known."""
     if not entries:
         return ""
-    parts = _told(entries, noun_of(group))
+    parts = _told(entries, noun_of(group.group_type))
     before = next((entry.rate_before for entry in entries if entry.rate_before > 0), None)
     after = rate_since(group.costs.stable, mark(group, now_ms)) if group.costs else None
     if before is not None and after is not None:
@@ -86,9 +86,9 @@ def partition_time(partition_ms: float, noun: str = "partition") -> str:
     return f"{seconds} {noun}-seconds"
 
 
-def noun_of(group: Group) -> str:
-    """Return what a group's members share out, in the singular."""
-    return "task" if group.group_type == "streams" else "partition"
+def noun_of(group_type: str) -> str:
+    """Return what the members of such a group share out, in the singular."""
+    return "task" if group_type == "streams" else "partition"
 
 
 def _phases(entries: Sequence[CostEntry]) -> str:

@@ -7,8 +7,6 @@ only carries a rebalance on (a target computed, a member there) has a cause of i
 from coordinator_model.group import CauseKind, Group, Step, Transition
 from coordinator_model.states import GroupState
 
-SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
-
 _RAISES_EPOCH = frozenset(
     {
         CauseKind.MEMBER_JOINED,

@@ -22,7 +22,7 @@ from alerts.checksum import checksum
 from alerts.rules import rebalance_starts, storm_runs
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
 HISTORY_MIN = 64
 HISTORY_MAX = 1_024
@@ -219,7 +219,7 @@ def _learn_processes(memory: StormMemory, group: Group) -> None:
 
 def _note_end(memory: StormMemory, group: Group, transition: Transition, *, begins: bool) -> None:
     """Close the running rebalance when the group is Stable or Empty, or begins anew."""
-    if not begins and transition.to_state not in rebalance_starts.SETTLED:
+    if not begins and transition.to_state not in SETTLED:
         return
     if transition.to_state is GroupState.STABLE:
         memory.stable_at_ms = transition.at_ms
@@ -254,7 +254,7 @@ def _note_start(
             transition=guess,
             size=len(group.members),
             # Of the newer protocols some end in the very write in which they begin.
-            lasted_ms=0 if transition.to_state in rebalance_starts.SETTLED else -1,
+            lasted_ms=0 if transition.to_state in SETTLED else -1,
         )
     )
 

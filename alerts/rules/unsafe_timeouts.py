@@ -15,7 +15,7 @@ from alerts.wording import clock, round_up, some, span, times, who_is
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Transition
 from coordinator_model.notes import INVALID_SESSION_TIMEOUT, JOIN, IdUnused, Paused, Refused
 from coordinator_model.refusals import NARROW_SHARE, REGULAR
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
 NAME = "UnsafeTimeouts"
 
@@ -64,7 +64,7 @@ def evaluate(situation: Situation) -> Verdict:
     if told:
         return Verdict(finding=_finding(situation, told), due_ms=due_ms)
     opened = situation.opened(NAME)
-    if opened is None or situation.group.state not in _AT_REST:
+    if opened is None or situation.group.state not in SETTLED:
         return Verdict(due_ms=due_ms)
     ends_at_ms = opened.touched_ms + DAY_MS  # what an earlier job saw is not known here
     if opened.adopted and situation.now_ms < ends_at_ms:
@@ -88,9 +88,6 @@ def _told(seen: list[Sighting]) -> list[Sighting]:
         sentence=unused[-1].sentence,
     )
     return [*told, whole]
-
-
-_AT_REST = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 
 
 # --- what is seen ------------------------------------------------------------------------------------

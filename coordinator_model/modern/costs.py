@@ -29,11 +29,10 @@ from coordinator_model.modern.model import AWAY, CONSUMER, FIRST_EPOCH_MAX, STRE
 from coordinator_model.modern.parts import Assignment, Current
 from coordinator_model.modern.replay import Changes
 from coordinator_model.observations import ModernRecord
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 from coordinator_model.transitions import Turn
 
 _COUNTED = frozenset({CONSUMER, STREAMS})
-_CALM = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 _NOT_ACTIVE = (" standby", " warmup")
 """How ``parts.Assignment`` marks tasks that only follow."""
 
@@ -87,7 +86,7 @@ def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> No
     state = group.costs = group.costs or CostState()
     if before.group_type != group.group_type:
         state.had, state.gaps, state.since_ms, state.partition_ms = None, {}, -1, 0
-    if before.state in _CALM and not _begin(turn, state, changes, before):
+    if before.state in SETTLED and not _begin(turn, state, changes, before):
         return
     if before.state is GroupState.STABLE and before.members and before.members <= modern.members.keys():
         # A conversion: what the classic members had stands in the same write.
@@ -98,7 +97,7 @@ def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> No
         _miss(state, modern, turn.at_ms)
     if group.state is GroupState.STABLE:
         _tell(turn, state, modern, last)
-    if group.state in _CALM:
+    if group.state in SETTLED:
         state.had, state.gaps, state.since_ms, state.started = None, {}, -1, None
         state.partition_ms = 0
 

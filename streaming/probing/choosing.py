@@ -9,7 +9,7 @@ left for that: troubled groups must not hide a quiet one that is wrong.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from coordinator_model.states import GroupState
+from coordinator_model.states import SETTLED, GroupState
 
 AGAIN_S = 5.5
 """A group in doubt is asked about again after this; the model wants its answers 5 s apart."""
@@ -19,8 +19,6 @@ ROUTINE_S = 30.0
 """No group at rest is asked about more often."""
 ROUTINE_SHARE = 0.25
 NEVER_S = float("-inf")
-
-_AT_REST = frozenset({str(GroupState.STABLE), str(GroupState.EMPTY), str(GroupState.DEAD)})
 
 
 class Seen(NamedTuple):
@@ -84,7 +82,7 @@ class Rota:
         missing = [g for g, seen in pictured.items() if g not in listed and seen.state != GroupState.DEAD]
         other = [group for group, seen in listed.items() if _differs(pictured.get(group), seen)]
         self._suspects = [*other, *(missing if complete else ())]
-        self._restless = [group for group, seen in pictured.items() if seen.state not in _AT_REST]
+        self._restless = [group for group, seen in pictured.items() if seen.state not in SETTLED]
         everyone = {*pictured, *listed}
         self._order = sorted(everyone, key=lambda group: (self._shard_of(group), group))
         self._next %= max(1, len(self._order))

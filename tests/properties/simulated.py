@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
+from tests.unit.made_seen import seen
 
 GROUP = "orders"
 DELAY_MS = 3_000
@@ -123,19 +124,8 @@ class World:
 
     def see(self, source: Source, what: Any) -> None:
         """Let something be seen now."""
-        self.seen.append(
-            Seen(
-                at_ms=self.now_ms,
-                source=source,
-                partition=0,
-                offset=len(self.seen),
-                index=0,
-                broker=-1 if source is Source.OFFSETS else self.broker,
-                recorded_at_ms=self.now_ms,
-                backlog=False,
-                what=what,
-            )
-        )
+        broker = -1 if source is Source.OFFSETS else self.broker
+        self.seen.append(seen(self.now_ms, what, source, broker=broker, offset=len(self.seen)))
 
     def line(self, what: on.Observation) -> None:
         """Write a line of the coordinator's INFO log."""

@@ -26,6 +26,7 @@ from coordinator_model.modern.parts import (
 from coordinator_model.observations import Source
 from coordinator_model.report import GroupReport, report_of
 from tests.live.modern import recounted
+from tests.unit.made_seen import seen
 
 G = "orders"
 PARTITIONS = frozenset(range(7))
@@ -205,18 +206,10 @@ def play(seed: int, steps: int) -> tuple[list[Transition], list[GroupReport]]:
         if not coordinator.written:
             continue
         records, coordinator.written = tuple(coordinator.written), []
-        seen = on.Seen(
-            at_ms=coordinator.now_ms,
-            source=Source.OFFSETS,
-            partition=0,
-            offset=offset,
-            index=0,
-            broker=-1,
-            recorded_at_ms=coordinator.now_ms,
-            backlog=False,
-            what=on.ModernWrite(group=G, records=records),
+        write = seen(
+            coordinator.now_ms, on.ModernWrite(group=G, records=records), Source.OFFSETS, offset=offset
         )
-        told += classic.apply(group, seen, context).transitions
+        told += classic.apply(group, write, context).transitions
         history.append(report_of(group, at_ms=coordinator.now_ms))
     return told, history
 

@@ -40,6 +40,7 @@ from coordinator_model.observations import (
     Seen,
     Source,
 )
+from tests.unit.made_seen import seen
 
 HERE = Path(__file__).parent
 STORIES = sorted(HERE.glob("*.txt"))
@@ -444,17 +445,9 @@ class Telling:
         if isinstance(what, seen_as.OffsetsCommitted):
             commits = tuple(structs.replace(one, committed_at_ms=now_ms) for one in what.commits)
             what = structs.replace(what, commits=commits)
-        return Seen(
-            at_ms=now_ms,
-            source=source,
-            partition=0,
-            offset=0,
-            index=0,
-            broker=int(options.get("broker", "1")) if source is not TOPIC else -1,
-            recorded_at_ms=now_ms,
-            backlog=self.context.backlog,
-            what=cast("seen_as.AnyObservation", what),
-        )
+        broker = int(options.get("broker", "1")) if source is not TOPIC else -1
+        told = cast("seen_as.AnyObservation", what)
+        return seen(now_ms, told, source, broker=broker, backlog=self.context.backlog)
 
     def answer(self, step: Step) -> Iterator[str]:
         """Say what a step did."""

@@ -1,7 +1,5 @@
 """Captured rows, and a mirror of a whole cluster that is fed by hand."""
 
-from typing import Any
-
 import pytest
 
 from coordinator_model import observations as on
@@ -17,22 +15,9 @@ from coordinator_model.capture import (
 )
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import Source
 from coordinator_model.states import GroupState
-
-
-def seen(at_ms: int, what: Any, source: Source, offset: int) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=source,
-        partition=0,
-        offset=offset,
-        index=0,
-        broker=1 if source is Source.COORDINATOR_LOG else -1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+from tests.unit.made_seen import seen
 
 
 @pytest.mark.parametrize(
@@ -105,23 +90,13 @@ def test_a_record_and_its_lines_make_one_story() -> None:
         state_since_ms=3_000,
         members=(on.MemberRecord(member_id="m", client_id="c", client_host="/h", session_timeout_ms=45_000),),
     )
-    mirror.feed({shard: [seen(4_000, record, Source.OFFSETS, 0)]})
+    mirror.feed({shard: [seen(4_000, record, Source.OFFSETS)]})
     mirror.feed(
         {
             shard: [
-                seen(1_000, on.MemberJoined(group="g", member_id="m"), Source.COORDINATOR_LOG, 0),
-                seen(
-                    1_001,
-                    on.RebalanceStarted(group="g", generation=0, reason=reason),
-                    Source.COORDINATOR_LOG,
-                    1,
-                ),
-                seen(
-                    3_000,
-                    on.JoinPhaseEnded(group="g", generation=1, member_count=1),
-                    Source.COORDINATOR_LOG,
-                    2,
-                ),
+                seen(1_000, on.MemberJoined(group="g", member_id="m")),
+                seen(1_001, on.RebalanceStarted(group="g", generation=0, reason=reason), offset=1),
+                seen(3_000, on.JoinPhaseEnded(group="g", generation=1, member_count=1), offset=2),
             ]
         }
     )

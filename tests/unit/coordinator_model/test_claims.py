@@ -4,8 +4,9 @@ from coordinator_model import classic
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.group import Group
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from tests.unit.made_seen import seen
 
 FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)
 PRODUCER = 4_001
@@ -13,18 +14,7 @@ PRODUCER = 4_001
 
 def see(group: Group, at_ms: int, what: on.AnyObservation, context: Context = FULL) -> None:
     source = Source.OFFSETS if isinstance(what, on.OffsetsCommitted) else Source.REQUEST_LOG
-    seen = Seen(
-        at_ms=at_ms,
-        source=source,
-        partition=0,
-        offset=at_ms,
-        index=0,
-        broker=-1 if source is Source.OFFSETS else 1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
-    classic.apply(group, seen, context)
+    classic.apply(group, seen(at_ms, what, source, offset=at_ms), context)
 
 
 def commit(group: Group, at_ms: int, offset: int | None, partition: int = 0) -> None:

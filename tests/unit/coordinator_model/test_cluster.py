@@ -1,7 +1,6 @@
 """The cluster-wide shard: totals, samples, who was heard, and its judge."""
 
 import json
-from typing import Any
 
 from coordinator_model import observations as on
 from coordinator_model.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
@@ -9,20 +8,7 @@ from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.shard import Shard
-
-
-def seen(at_ms: int, what: Any, source: Source = Source.COORDINATOR_LOG, *, offset: int = 0) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=source,
-        partition=0,
-        offset=offset,
-        index=0,
-        broker=1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+from tests.unit.made_seen import seen
 
 
 def clock(at_ms: int, *, ask: bool = False) -> Seen:
@@ -218,7 +204,7 @@ def test_the_report_is_json_and_answers_an_ask() -> None:
 def test_what_brokers_say_of_themselves_is_kept_and_reported() -> None:
     """Leaders, settings and partition counts: told as changes, shown whole."""
     cluster = shard()
-    told = [
+    told: list[on.AnyObservation] = [
         on.LeadersDescribed(leaders={0: (1, 4), 1: (2, 4)}),
         on.LeadersDescribed(leaders={1: (1, 5)}),
         on.BrokerDescribed(broker=1, settings={"group.max.size": "9"}),

@@ -20,6 +20,7 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from tests.unit.made_seen import seen
 
 G = "orders"
 Assigned = Mapping[str, tuple[int, ...] | None]
@@ -40,18 +41,8 @@ class Play:
         """Show one observation to the model."""
         self.offset += 1
         context = classic.Context("c", info_live=self.info, offsets_enabled=True, backlog=self.backlog)
-        seen = on.Seen(
-            at_ms=at_ms,
-            source=source,
-            partition=0,
-            offset=self.offset,
-            index=0,
-            broker=1 if source is Source.COORDINATOR_LOG else -1,
-            recorded_at_ms=at_ms,
-            backlog=self.backlog,
-            what=what,
-        )
-        return classic.apply(self.group, seen, context)
+        told = seen(at_ms, what, source, offset=self.offset, backlog=self.backlog)
+        return classic.apply(self.group, told, context)
 
     def prepare(self, at_ms: int, kind: CauseKind = CauseKind.MEMBER_JOINED, text: str = "") -> None:
         """The join phase begins."""

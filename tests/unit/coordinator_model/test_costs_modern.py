@@ -21,8 +21,10 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from tests.unit.made_seen import seen
 
 G = "orders"
+ALONE = classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED
 TYPES = {
     "consumer": {"epoch": 3, "names": 4, "member": 5, "reached": 6, "target": 7, "current": 8},
@@ -94,19 +96,8 @@ class Play:
     def write(self, at_ms: int, *records: on.ModernRecord) -> Step:
         """Show one write to the model, from the topic alone."""
         self.offset += 1
-        seen = on.Seen(
-            at_ms=at_ms,
-            source=Source.OFFSETS,
-            partition=0,
-            offset=self.offset,
-            index=0,
-            broker=-1,
-            recorded_at_ms=at_ms,
-            backlog=False,
-            what=on.ModernWrite(group=G, records=records),
-        )
-        context = classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
-        return classic.apply(self.group, seen, context)
+        what = on.ModernWrite(group=G, records=records)
+        return classic.apply(self.group, seen(at_ms, what, Source.OFFSETS, offset=self.offset), ALONE)
 
 
 def cost_of(step: Step) -> RebalanceCost:
@@ -216,20 +207,7 @@ def test_a_classic_group_that_becomes_a_consumer_group_tells_what_its_members_ha
         ),
     )
     play.group = classic.new_group(G)
-    seen = on.Seen(
-        at_ms=100,
-        source=Source.OFFSETS,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=-1,
-        recorded_at_ms=100,
-        backlog=False,
-        what=stored,
-    )
-    classic.apply(
-        play.group, seen, classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
-    )
+    classic.apply(play.group, seen(100, stored, Source.OFFSETS), ALONE)
     play.write(
         5_000,
         play.join("a", "t"),

@@ -14,6 +14,7 @@ from coordinator_model.evidence import (
 from coordinator_model.observations import BrokerHeard, Seen, Source
 from coordinator_model.ordering import Order
 from coordinator_model.snapshot import Header, Moved
+from tests.unit.made_seen import seen
 
 
 @pytest.fixture
@@ -23,18 +24,7 @@ def header() -> Header:
 
 def tell(header: Header, broker: int, *seconds: int) -> None:
     what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=seconds)
-    seen = Seen(
-        at_ms=0,
-        source=Source.REQUEST_LOG,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=broker,
-        recorded_at_ms=0,
-        backlog=False,
-        what=what,
-    )
-    hear(header, 0, seen)
+    hear(header, 0, seen(0, what, Source.REQUEST_LOG, broker=broker))
 
 
 def test_lines_of_nobody_are_heard_as_anybodys(header: Header) -> None:
@@ -55,17 +45,7 @@ def test_the_newest_of_all_brokers_counts_while_none_is_known_to_coordinate(head
 
 
 def line(what: on.AnyObservation, broker: int, at_ms: int) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=Source.COORDINATOR_LOG,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=broker,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+    return seen(at_ms, what, broker=broker)
 
 
 def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:

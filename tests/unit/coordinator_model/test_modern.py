@@ -33,6 +33,7 @@ from coordinator_model.ordering import Held
 from coordinator_model.report import report_of
 from coordinator_model.snapshot import decode_group, encode_group
 from coordinator_model.states import GroupState
+from tests.unit.made_seen import seen
 
 ALONE = Context("c", info_live=False, offsets_enabled=True, backlog=False)
 S = GroupState
@@ -52,18 +53,8 @@ def record(kind: int, held: Any, member: str = "", group_type: str = "consumer")
     )
 
 
-def seen(what: Any, at_ms: int, offset: int = 0) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=Source.OFFSETS,
-        partition=0,
-        offset=offset,
-        index=0,
-        broker=-1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+def shown(what: Any, at_ms: int, offset: int = 0) -> Seen:
+    return seen(at_ms, what, Source.OFFSETS, offset=offset)
 
 
 def metadata(name: str, **more: Any) -> MemberMetadata:
@@ -91,7 +82,7 @@ def life(group_type: str) -> list[ModernRecord]:
 def apply(group: Group, *records: Any, at_ms: int = 1_000, context: Context = ALONE) -> list[Any]:
     """Apply records written as one and return (from, to, cause) of the transitions."""
     write = on.ModernWrite(group="g", records=records)
-    step = classic.apply(group, seen(write, at_ms), context)
+    step = classic.apply(group, shown(write, at_ms), context)
     return [(one.from_state, one.to_state, str(one.cause.kind)) for one in step.transitions]
 
 
@@ -188,7 +179,7 @@ def test_compacted_records_of_a_group_come_in_any_order(group_type: str) -> None
     for order in itertools.permutations(life(group_type)):
         group = classic.new_group("g")
         for one in order:
-            classic.apply(group, seen(one, 1_000), ALONE)
+            classic.apply(group, shown(one, 1_000), ALONE)
         pictures.add((group.state, group.generation, tuple(group.members), group.group_type))
 
     assert pictures == {(S.STABLE, 2, ("a",), group_type)}
@@ -229,7 +220,7 @@ def test_old_tombstones_of_another_type_end_nothing() -> None:
     """Tombstones of the classic record, of members unknown, and of another type are passed over."""
     group = classic.new_group("g")
     apply(group, *life("consumer"))
-    classic.apply(group, seen(on.GroupTombstone(group="g"), 2_000), ALONE)
+    classic.apply(group, shown(on.GroupTombstone(group="g"), 2_000), ALONE)
     apply(group, record(8, None, "x"), record(7, None, "x"), record(5, None, "x"), at_ms=2_001)
     apply(group, record(11, None, "", "share"), at_ms=2_002)
 
@@ -245,7 +236,7 @@ def test_a_group_that_died_comes_back_as_any_type() -> None:
     created = on.GroupRecorded(
         group="g", generation=0, protocol_type="", protocol=None, leader_id=None, state_since_ms=1, members=()
     )
-    classic.apply(group, seen(created, 4_000), ALONE)
+    classic.apply(group, shown(created, 4_000), ALONE)
 
     assert gone == [(S.EMPTY, S.DEAD, "group_deleted")]
     assert (group.state, group.group_type, group.modern) == (S.EMPTY, "classic", None)
@@ -267,7 +258,7 @@ def test_records_of_one_write_are_put_together() -> None:
     tombstone, beat = on.GroupTombstone(group="g"), on.LogNoted(kind="x", group="g")
     first, second = life("consumer")[:2]
     held = [
-        Held(at_ms, seen(what, at_ms, offset))
+        Held(at_ms, shown(what, at_ms, offset))
         for offset, (at_ms, what) in enumerate(
             [(10, tombstone), (20, tombstone), (20, first), (20, second), (30, first), (30, beat)]
         )
@@ -462,7 +453,7 @@ def test_heartbeats_of_a_group_nobody_knows_make_no_classic_one() -> None:
     beat = on.Heartbeats(
         group="g", member_id="m", generation=3, error_code=0, times=(1_000,), protocol="consumer"
     )
-    classic.apply(group, seen(beat, 1_000), ALONE)
+    classic.apply(group, shown(beat, 1_000), ALONE)
 
     assert (group.state, group.members) == (S.DEAD, {})
 
@@ -476,7 +467,7 @@ def test_heartbeats_tell_the_same_however_they_are_folded(runs: tuple[tuple[int,
         beats = on.Heartbeats(
             group="g", member_id="a", generation=2, error_code=0, times=times, protocol="consumer"
         )
-        classic.apply(group, seen(beats, times[-1]), ALONE)
+        classic.apply(group, shown(beats, times[-1]), ALONE)
 
     assert (group.members["a"].first_beat_ms, group.members["a"].last_heartbeat_ms) == (2_000, 8_000)
 
@@ -494,7 +485,7 @@ def test_a_group_is_so_for_others_when_its_write_is_replicated() -> None:
     group = classic.new_group("g")
     late = tuple(msgspec.structs.replace(one, uncommitted_ms=5_500) for one in life("consumer"))
 
-    (told,) = classic.apply(group, seen(on.ModernWrite(group="g", records=late), 1_000), ALONE).transitions
+    (told,) = classic.apply(group, shown(on.ModernWrite(group="g", records=late), 1_000), ALONE).transitions
 
     assert (told.to_state, told.at_ms, told.recorded_at_ms) == (GroupState.STABLE, 5_500, 1_000)
 
@@ -505,7 +496,7 @@ def test_a_conversion_counts_the_rebalance_that_it_begins() -> None:
     recorded = on.GroupRecorded(
         group="g", generation=3, protocol_type="", protocol=None, leader_id=None, state_since_ms=1, members=()
     )
-    classic.apply(group, seen(recorded, 500), ALONE)
+    classic.apply(group, shown(recorded, 500), ALONE)
     tombstone, epochs = on.GroupTombstone(group="g"), [record(3, GroupEpoch(epoch=epoch)) for epoch in (3, 4)]
     moved = apply(group, tombstone, record(5, metadata("a"), "a"), *epochs)
 

@@ -12,8 +12,9 @@ from coordinator_model.classic import Context
 from coordinator_model.group import Group, Member
 from coordinator_model.modern.model import Modern
 from coordinator_model.notes import IdUnused, Refused, Replaced
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import Source
 from coordinator_model.states import GroupState
+from tests.unit.made_seen import seen
 
 UUID = "00000000-0000-4000-8000-000000000000"
 A, B = f"i-{UUID}", f"i-{UUID[:-1]}1"
@@ -22,18 +23,8 @@ FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, request
 
 def apply(group: Group, at_ms: int, what: Any, context: Context = FULL) -> list[Any]:
     """Return what is noted."""
-    seen = Seen(
-        at_ms=at_ms,
-        source=Source.REQUEST_LOG,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=1,
-        recorded_at_ms=at_ms,
-        backlog=context.backlog,
-        what=what,
-    )
-    return classic.apply(group, seen, context).notes
+    told = seen(at_ms, what, Source.REQUEST_LOG, backlog=context.backlog)
+    return classic.apply(group, told, context).notes
 
 
 def group_of(*members: Member) -> Group:

@@ -1,38 +1,17 @@
 """Order times and *now*: from the contents of the partitions alone."""
 
+import msgspec
 import pytest
 
 from coordinator_model import observations as on
 from coordinator_model import ordering
 from coordinator_model.observations import Seen, Source
 from coordinator_model.ordering import END_UNKNOWN, NEVER, Order, Run, cut
+from tests.unit.made_seen import seen
 
 BEAT = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))
 LINE = on.MemberFailed(group="g", member_id="m")
 COMMIT = on.OffsetsCommitted(group="g", commits=(on.Commit("t", 0, 1, 1),))
-
-
-def seen(
-    at_ms: int,
-    what: on.AnyObservation,
-    source: Source = Source.COORDINATOR_LOG,
-    *,
-    partition: int = 0,
-    offset: int = 0,
-    broker: int = 1,
-    recorded_at_ms: int = -1,
-) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=source,
-        partition=partition,
-        offset=offset,
-        index=0,
-        broker=broker,
-        recorded_at_ms=recorded_at_ms,
-        backlog=False,
-        what=what,
-    )
 
 
 def clock(at_ms: int, *, end: int = -1, position: int = -1, feeds: int = 0, skew: int | None = None) -> Seen:
@@ -43,12 +22,12 @@ def clock(at_ms: int, *, end: int = -1, position: int = -1, feeds: int = 0, skew
         events_partitions=feeds,
         skew_ms={} if skew is None else {1: skew},
     )
-    return seen(at_ms, what, Source.CONTROL, offset=at_ms, broker=-1)
+    return seen(at_ms, what, Source.CONTROL, offset=at_ms)
 
 
 def copy(at_ms: int, *, partition: int = 0, offset: int = 0, skew: int | None = None) -> Seen:
     what = on.EventsClock(sequence=at_ms, skew_ms={} if skew is None else {1: skew})
-    return seen(at_ms, what, Source.CONTROL, partition=partition, offset=offset, broker=-1)
+    return seen(at_ms, what, Source.CONTROL, partition=partition, offset=offset)
 
 
 def released(order: Order) -> list[tuple[int, int]]:
@@ -131,7 +110,7 @@ def test_lines_of_one_broker_keep_their_order() -> None:
 def test_a_line_from_the_future_counts_at_its_records_time() -> None:
     """A line with a wrong time zone does not wait for hours, nor make others wait."""
     order = Order()
-    wrong = seen(7_200_000, LINE, recorded_at_ms=3_000)
+    wrong = msgspec.structs.replace(seen(7_200_000, LINE), recorded_at_ms=3_000)
     order.take([wrong, seen(4_000, LINE, offset=1), clock(20_000, feeds=1), copy(20_000, offset=2)])
 
     assert released(order) == [(3_000, 3_000), (4_000, 4_000)]
@@ -258,7 +237,7 @@ EPOCH = on.ModernRecord(group="g", group_type="consumer", record_type=3, name=""
 def answer(at_ms: int, end: int) -> Seen:
     """Return a clock whose end a broker told."""
     what = on.Clock(sequence=at_ms, end_offset=end, is_answer=True)
-    return seen(at_ms, what, Source.CONTROL, offset=at_ms, broker=-1)
+    return seen(at_ms, what, Source.CONTROL, offset=at_ms)
 
 
 def lags(*batches: list[Seen]) -> list[int]:

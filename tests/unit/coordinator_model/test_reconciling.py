@@ -25,6 +25,7 @@ from coordinator_model.reconciling import (
 from coordinator_model.shard import Shard
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import Context
+from tests.unit.made_seen import seen
 
 SINCE_MS = 1_000_000
 ASKED_MS = 2_000_000
@@ -48,17 +49,7 @@ def described(state: str, *members: str, **changes: Any) -> GroupDescribed:
 def told(what: GroupDescribed, *, broker: int = 1, took_ms: int = 5) -> Seen:
     """Return an answer as the shard sees it."""
     at_ms = what.asked_at_ms + took_ms
-    return Seen(
-        at_ms=at_ms,
-        source=on.Source.CONTROL,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=broker,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+    return seen(at_ms, what, on.Source.CONTROL, broker=broker)
 
 
 def mirrored(state: GroupState = GroupState.STABLE, *members: str, **changes: Any) -> Group:
@@ -232,18 +223,7 @@ class World:
         """Let something be said now, and time pass until it is applied."""
         self.offset += 1
         broker = -1 if source is on.Source.OFFSETS else broker
-        seen = Seen(
-            at_ms=self.now_ms,
-            source=source,
-            partition=0,
-            offset=self.offset,
-            index=0,
-            broker=broker,
-            recorded_at_ms=self.now_ms,
-            backlog=False,
-            what=what,
-        )
-        self.shard.step([seen], None)
+        self.shard.step([seen(self.now_ms, what, source, broker=broker, offset=self.offset)], None)
         return self.wait(1)
 
     def wait(self, seconds: float) -> Outputs:
@@ -251,18 +231,7 @@ class World:
         self.now_ms += round(seconds * 1000)
         self.offset += 1
         clock = on.Clock(sequence=self.offset, end_offset=self.offset, position=self.offset)
-        seen = Seen(
-            at_ms=self.now_ms,
-            source=on.Source.CONTROL,
-            partition=0,
-            offset=self.offset,
-            index=0,
-            broker=-1,
-            recorded_at_ms=self.now_ms,
-            backlog=False,
-            what=clock,
-        )
-        outputs = self.shard.step([seen], None)
+        outputs = self.shard.step([seen(self.now_ms, clock, on.Source.CONTROL, offset=self.offset)], None)
         self.shard = Shard.load(self.shard.save(), cluster="c", shard=0, shard_count=1, strict=True)
         return outputs
 

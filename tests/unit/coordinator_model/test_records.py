@@ -19,7 +19,6 @@ from coordinator_model.observations import (
     MemberRecord,
     ModernRecord,
     OffsetsCommitted,
-    Seen,
     Source,
     pack,
     unpack,
@@ -42,6 +41,7 @@ from tests.unit.coordinator_model.kafka_bytes import (
     subscription,
     text,
 )
+from tests.unit.made_seen import seen
 
 GOLDEN_FOLDER = Path(__file__).parents[2] / "golden" / "records"
 AT_MS = 5_000
@@ -263,18 +263,8 @@ def test_damaged_groups_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_bytes_stop_nothing(data: bytes) -> None:
     """Whatever a client stores, its group can be read, told and packed."""
     what = observe(group_key("g"), group_value(1, subscribed=data, assigned=data), recorded_at_ms=AT_MS)
-    seen = Seen(
-        at_ms=AT_MS,
-        source=Source.OFFSETS,
-        partition=0,
-        offset=0,
-        index=0,
-        broker=-1,
-        recorded_at_ms=AT_MS,
-        backlog=False,
-        what=what,
-    )
-    assert unpack(pack([seen])) == [seen]
+    told = seen(AT_MS, what, Source.OFFSETS)
+    assert unpack(pack([told])) == [told]
 
 
 @settings(deadline=None)

@@ -15,6 +15,7 @@ from coordinator_model.routing import split_names
 from coordinator_model.shard import Shard, SnapshotError
 from coordinator_model.snapshot import Slot
 from coordinator_model.states import GroupState
+from tests.unit.made_seen import seen
 
 LIVE_MS = 1_000_000
 
@@ -81,19 +82,7 @@ class World:
     def say(self, at_ms: int, what: Any, source: Source, *, broker: int = -1, backlog: bool = False) -> None:
         """Let something stand in a partition."""
         self.offset += 1
-        self.waiting.append(
-            Seen(
-                at_ms=at_ms,
-                source=source,
-                partition=0,
-                offset=self.offset,
-                index=0,
-                broker=broker,
-                recorded_at_ms=at_ms,
-                backlog=backlog,
-                what=what,
-            )
-        )
+        self.waiting.append(seen(at_ms, what, source, broker=broker, offset=self.offset, backlog=backlog))
 
     def record(self, at_ms: int, what: Any, *, backlog: bool = False) -> None:
         """Let the offsets topic say something."""

@@ -19,6 +19,7 @@ from coordinator_model.observations import (
     pack,
 )
 from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
+from tests.unit.made_seen import seen
 
 
 class SavedShard:
@@ -46,17 +47,7 @@ class SavedShard:
 
 
 def _seen(what: AnyObservation, at_ms: int = 1_000, offset: int = 0) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=Source.CONTROL,
-        partition=0,
-        offset=offset,
-        index=0,
-        broker=-1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+    return seen(at_ms, what, Source.CONTROL, offset=offset)
 
 
 def _clock(at_ms: int, *, ask: bool = False, skew_ms: int = 0) -> Seen:

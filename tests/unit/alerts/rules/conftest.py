@@ -16,6 +16,7 @@ from coordinator_model.group import CauseKind, Step
 from coordinator_model.judging import Evidence
 from coordinator_model.observations import Source
 from coordinator_model.refusals import pause_before
+from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
 """Where every stage begins."""
@@ -78,18 +79,9 @@ class Stage:
             return
         self._offset += 1
         at = T0 + (self.now_ms if at_ms is None else at_ms)
-        seen = on.Seen(
-            at_ms=at,
-            source=source,
-            partition=0,
-            offset=self._offset,
-            index=0,
-            broker=-1 if source is Source.OFFSETS else BROKER,
-            recorded_at_ms=at,
-            backlog=False,
-            what=what,
-        )
-        self.ask(classic.apply(self.group, seen, self._context()))
+        broker = -1 if source is Source.OFFSETS else BROKER
+        told = seen(at, what, source, broker=broker, offset=self._offset)
+        self.ask(classic.apply(self.group, told, self._context()))
 
     def ask(self, step: Step | None = None, *, removed: bool = False) -> list[Alert]:
         """Call the rules now; return what they say."""

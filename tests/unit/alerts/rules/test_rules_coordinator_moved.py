@@ -17,6 +17,7 @@ from coordinator_model.moves import is_upset, move_behind
 from coordinator_model.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
 from coordinator_model.snapshot import Moved
 from coordinator_model.states import GroupState
+from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
 MINUTE = 60_000
@@ -51,18 +52,7 @@ class Cluster:
     def line(self, at_ms: int, shard: int, what: on.AnyObservation, broker: int = 1) -> None:
         """A coordinator's line is read."""
         self.offset += 1
-        seen = Seen(
-            at_ms=T0 + at_ms,
-            source=Source.COORDINATOR_LOG,
-            partition=0,
-            offset=self.offset,
-            index=0,
-            broker=broker,
-            recorded_at_ms=T0 + at_ms,
-            backlog=False,
-            what=what,
-        )
-        self.mirror.feed({shard: [seen]})
+        self.mirror.feed({shard: [seen(T0 + at_ms, what, broker=broker, offset=self.offset)]})
 
     def wait(self, from_ms: int, until_ms: int) -> None:
         """Let time pass."""

@@ -13,6 +13,7 @@ from coordinator_model.capture import Mirror
 from coordinator_model.group import Step
 from coordinator_model.observations import Source
 from coordinator_model.progress import note_ends
+from tests.unit.made_seen import seen
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -416,28 +417,17 @@ def test_a_shard_that_learns_of_a_shorter_retention_looks_at_its_groups_again() 
     )
     told: list[Alert] = []
 
-    def seen(what: on.AnyObservation, source: Source, at_ms: int) -> None:
-        one_seen = on.Seen(
-            at_ms=T0 + at_ms,
-            source=source,
-            partition=0,
-            offset=at_ms,
-            index=0,
-            broker=-1,
-            recorded_at_ms=T0 + at_ms,
-            backlog=False,
-            what=what,
-        )
-        mirror.feed({0: [one_seen]})
+    def see(what: on.AnyObservation, source: Source, at_ms: int) -> None:
+        mirror.feed({0: [seen(T0 + at_ms, what, source, offset=at_ms)]})
 
     def wait(until_ms: int) -> None:
         told.extend(one for one in mirror.advance(T0 + until_ms) if isinstance(one, Alert))
 
     wait(0)
     commits = (on.Commit("t", 0, 5, T0 + 1_000),)
-    seen(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
+    see(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
     wait(2 * HOUR)
-    seen(on.RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
+    see(on.RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
     assert told == []
     wait(2 * HOUR + 2_000)
 

@@ -16,6 +16,7 @@ from coordinator_model.capture import Mirror
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
 SHARDS = 2
@@ -273,17 +274,7 @@ class Failover:
         )
 
     def _seen(self, at_ms: int, source: Source, broker: int, what: on.AnyObservation) -> Seen:
-        return Seen(
-            at_ms=T0 + at_ms,
-            source=source,
-            partition=max(broker - 1, 0),
-            offset=0,
-            index=0,
-            broker=broker,
-            recorded_at_ms=T0 + at_ms,
-            backlog=False,
-            what=what,
-        )
+        return seen(T0 + at_ms, what, source, broker=broker, partition=max(broker - 1, 0))
 
 
 def _ids(group: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from coordinator_model.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
-from coordinator_model.observations import AnyObservation, BrokerDescribed, LeadersDescribed, Seen, Source
+from coordinator_model.observations import AnyObservation, BrokerDescribed, LeadersDescribed, Source
+from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
 MINUTE = 60_000
@@ -48,19 +49,7 @@ class Watchtower:
 
     def tell(self, what: AnyObservation) -> None:
         """The probe tells this now."""
-        at_ms = T0 + self.now_ms
-        seen = Seen(
-            at_ms=at_ms,
-            source=Source.CONTROL,
-            partition=0,
-            offset=0,
-            index=0,
-            broker=-1,
-            recorded_at_ms=at_ms,
-            backlog=False,
-            what=what,
-        )
-        if self.state.apply(seen):
+        if self.state.apply(seen(T0 + self.now_ms, what, Source.CONTROL)):
             self.ask()
 
     def contradict(self, broker: int, lost: Source = Source.COORDINATOR_LOG) -> None:

@@ -30,6 +30,7 @@ from coordinator_model.records import subscribed_topics
 from coordinator_model.states import can_move
 from tests.live.oracle_moves import Moves
 from tests.unit.coordinator_model.oracle.stage import G
+from tests.unit.made_seen import seen
 
 EPOCH_MS = 1_700_000_000_000
 SHARDS = 50
@@ -68,17 +69,9 @@ def observed(coordinator: Coordinator) -> Iterator[Seen]:
 
 
 def _seen(number: int, at_ms: int, what: on.AnyObservation, *, is_line: bool) -> Seen:
-    return Seen(
-        at_ms=at_ms,
-        source=Source.COORDINATOR_LOG if is_line else Source.OFFSETS,
-        partition=0 if is_line else SHARD,
-        offset=number,
-        index=0,
-        broker=1 if is_line else -1,
-        recorded_at_ms=at_ms,
-        backlog=False,
-        what=what,
-    )
+    if is_line:
+        return seen(at_ms, what, offset=number)
+    return seen(at_ms, what, Source.OFFSETS, partition=SHARD, offset=number)
 
 
 def _recorded(record: Record, at_ms: int) -> on.AnyObservation | None:

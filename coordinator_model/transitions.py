@@ -45,6 +45,14 @@ _FILL_ORDER = (
 )
 
 
+_YOUNGEST = {
+    GroupState.PREPARING_REBALANCE: 0,
+    GroupState.COMPLETING_REBALANCE: 1,
+    GroupState.STABLE: 1,
+}
+"""The generation in which a group comes there for the first time."""
+
+
 class Context(msgspec.Struct, frozen=True):
     """What the shard knows of its sources while one observation is applied.
 
@@ -258,6 +266,8 @@ def _told(
 def _confirm(turn: Turn, target: Target) -> bool:
     """Settle an inferred transition that ``target`` observes; False if there is none."""
     group = turn.group
+    if not group.guesses:
+        return False
     guess = next((g for g in group.guesses if g[1] is target.to and g[2] == target.generation), None)
     if guess is None or target.to is GroupState.DEAD:
         return False
@@ -340,12 +350,7 @@ def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
     if target.to is GroupState.DEAD:
         return ()
     if group.state is GroupState.DEAD:
-        youngest = {
-            GroupState.PREPARING_REBALANCE: 0,
-            GroupState.COMPLETING_REBALANCE: 1,
-            GroupState.STABLE: 1,
-        }
-        if target.generation != youngest.get(target.to):
+        if target.generation != _YOUNGEST.get(target.to):
             return ()
     if target.generation > group.generation and _leads_through(group, target):
         # Each generation has a join phase of its own.

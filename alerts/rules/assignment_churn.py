@@ -33,6 +33,8 @@ def evaluate(situation: Situation) -> Verdict:
         _explain(situation, memory.costs.entries[-1], finished)
         _explain_since(situation)
     opened = situation.opened(NAME)
+    if finished is None and opened is None:
+        return NOTHING
     since_ms = situation.now_ms - rule.window_ms
     churning = [entry for entry in rebalance_costs.since(memory, since_ms) if entry.churns]
     if not _is_churn(churning, rule.rebalances, rule.partitions):

@@ -70,8 +70,7 @@ class EventRule:
 
     def evaluate(self, situation: Situation) -> Verdict:
         """Return what is to be said of the group now."""
-        gone = [departure for departure in situation.step.departures if departure.how is self._how]
-        news = [departure for departure in gone if self._is_told(situation, departure)]
+        news = [gone for gone in situation.step.departures if self._is_news(situation, gone)]
         memory = situation.memory.events.get(self.name)
         opened = situation.opened(self.name)
         if not news and memory is None and opened is None:
@@ -85,6 +84,9 @@ class EventRule:
         if memory is None or not (news or self._has_learned(situation, memory, opened)):
             return Verdict(due_ms=ends_at_ms)
         return Verdict(finding=self._finding(situation, memory), due_ms=max(ends_at_ms, situation.now_ms))
+
+    def _is_news(self, situation: Situation, departure: Departure) -> bool:
+        return departure.how is self._how and self._is_told(situation, departure)
 
     def _has_learned(self, situation: Situation, memory: EventMemory, opened: OpenAlert | None) -> bool:
         """Say whether more is known of what is behind it than was told."""

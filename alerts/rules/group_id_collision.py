@@ -13,7 +13,7 @@ from collections.abc import Callable
 from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
+from alerts.rules.hygiene import conclude, culprits_of, ended, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import (
     CULPRITS_MAX,
@@ -60,10 +60,12 @@ def evaluate(situation: Situation) -> Verdict:
     if not (may_change or is_apart or has_anything(situation, NAME)):
         return NOTHING
     is_news = _note(situation)
-    forget_ms = forget(situation, NAME, lambda _: QUIET_MS)
-    told = [one for one in memory_of(situation).of(NAME) if _counts(one)]
     parts = _parts(situation.group)
     apart_ms = _apart_ms(situation, parts)
+    if apart_ms is None and not has_anything(situation, NAME):
+        return NOTHING  # as of nearly all groups
+    forget_ms = forget(situation, NAME, lambda _: QUIET_MS)
+    told = [one for one in memory_of(situation).of(NAME) if _counts(one)]
     opened = situation.opened(NAME)
     if apart_ms is not None and situation.now_ms >= apart_ms:
         return Verdict(finding=_apart(situation, parts or [], told), due_ms=forget_ms)
@@ -207,15 +209,23 @@ _WORDS = {
 
 def _parts(group: Group) -> list[list[Member]] | None:
     """Return the members in parts that share no topic, the oldest part first; None while not known."""
-    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
         return []
+    if group.state is not GroupState.STABLE:
+        return None
     members = list(group.members.values())
-    if group.state is not GroupState.STABLE or not all(member.topics for member in members):
+    wanted = {member.topics for member in members}
+    if not all(wanted):
         return None
     if not 1 < len(members) <= MEMBERS_MAX:
         return []
-    if all(member.topics == members[0].topics for member in members):
+    if len(wanted) == 1:
         return [members]  # as nearly all groups are
+    return _separated(members)
+
+
+def _separated(members: list[Member]) -> list[list[Member]]:
+    """Return members in parts that share no topic, the oldest part first."""
     parts: list[tuple[set[str], list[Member]]] = []
     for member in members:
         topics, together = set(member.topics or ()), [member]
@@ -235,11 +245,10 @@ def _apart_ms(situation: Situation, parts: list[list[Member]] | None) -> int | N
     """Return when the parts will have been apart for too long, None if they are not, or nobody knows."""
     if parts is None:
         return None
-    memory = memory_of(situation)
     if len(parts) < 2:
-        memory.ends(APART)
+        ended(situation, APART)
         return None
-    return memory.holds(APART, situation.now_ms) + _after_ms(situation, parts)
+    return memory_of(situation).holds(APART, situation.now_ms) + _after_ms(situation, parts)
 
 
 def _after_ms(situation: Situation, parts: list[list[Member]]) -> int:

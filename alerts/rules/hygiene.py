@@ -26,6 +26,13 @@ def has_anything(situation: Situation, name: str) -> bool:
     return (known is not None and bool(known.of(name))) or situation.opened(name) is not None
 
 
+def ended(situation: Situation, condition: str) -> None:
+    """Note that a condition does not hold; most groups remember nothing, so they need no memory for it."""
+    known = situation.memory.hygiene
+    if known is not None:
+        known.ends(condition)
+
+
 def forget(situation: Situation, name: str, keep_ms: Callable[[Sighting], int]) -> int | None:
     """Drop sightings older than ``keep_ms`` says; returns when the next one will be."""
     memory = memory_of(situation)

@@ -5,7 +5,7 @@ for its topic; members of Kafka Streams without an active task may keep standby 
 """
 
 from alerts.lifecycle import Finding
-from alerts.rules.hygiene import memory_of
+from alerts.rules.hygiene import ended, memory_of
 from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally, over
 from alerts.wording import some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
@@ -31,7 +31,7 @@ def evaluate(situation: Situation) -> Verdict:
         # In the middle of a rebalance nobody's assignment is known; what was so before goes on.
         return NOTHING if since_ms is None else Verdict(due_ms=_next_ms(situation, since_ms))
     if not idle:
-        memory_of(situation).ends(IDLE)
+        ended(situation, IDLE)
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     began_ms = situation.now_ms if opened is None else opened.alert.starts_at_ms
     since_ms = memory_of(situation).holds(IDLE, began_ms)
@@ -49,15 +49,19 @@ def _next_ms(situation: Situation, since_ms: int) -> int | None:
 
 def _idle(group: Group) -> list[Member] | None:
     """Return the members without a partition; None while that is not known."""
-    members = list(group.members.values())
-    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
         return []
-    if group.state is not GroupState.STABLE or any(member.assigned is None for member in members):
+    if group.state is not GroupState.STABLE:
         return None
-    if (group.protocol or "") == _STREAMS or group.group_type not in {"classic", "consumer"}:
+    idle = []
+    for member in group.members.values():
+        if member.assigned is None:
+            return None
+        if not any(member.assigned.values()):
+            idle.append(member)
+    if group.protocol == _STREAMS or group.group_type not in {"classic", "consumer"}:
         return []
-    idle = [member for member in members if not any((member.assigned or {}).values())]
-    return idle if len(idle) < len(members) else []
+    return idle if len(idle) < len(group.members) else []
 
 
 def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding:

@@ -39,7 +39,7 @@ from alerts.rules import (
 )
 from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
-from alerts.rules.order import RULES, GroupRule
+from alerts.rules.order import RULES
 from alerts.rules.pages import NEVER, Pages
 from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
 from alerts.rules.source_silent import ClusterMemory
@@ -252,12 +252,20 @@ def _run(situation: Situation, pages: Pages) -> tuple[int, int]:
     """Run all rules; return when to judge again, and when because of what is in the memory."""
     due_ms = memory_due_ms = NEVER
     rebalance_costs.note(situation)
-    for rule in RULES:
-        verdict = _verdict(rule, situation, pages)
-        if verdict is None or verdict.due_ms is None:
+    for name, evaluate in RULES:
+        configured: Rule = getattr(situation.thresholds, RULE_KEYS[name])
+        if not configured.enabled:
+            _switch_off(name, situation, pages)
+            continue
+        verdict = evaluate(situation)
+        if verdict is NOTHING:
+            continue  # as most rules say of most groups
+        if verdict.finding is not None or verdict.closing is not None:
+            verdict = _turned(name, verdict, situation, pages)
+        if verdict.due_ms is None:
             continue
         due_ms = min(due_ms, verdict.due_ms)
-        if rule.name in _TIMELESS:
+        if name in _TIMELESS:
             memory_due_ms = min(memory_due_ms, verdict.due_ms)
     gone_ms = _bury(situation, pages)
     return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
@@ -284,18 +292,16 @@ def _ended_ms(situation: Situation) -> int | None:
     return group.state_since_ms if is_dead else None
 
 
-def _verdict(rule: GroupRule, situation: Situation, pages: Pages) -> Verdict | None:
-    configured: Rule = getattr(situation.thresholds, RULE_KEYS[rule.name])
-    if not configured.enabled:
-        pages.disabled(rule.name)
-        situation.memory.events.pop(rule.name, None)
-        return None
-    verdict = rule.evaluate(situation)
-    if verdict is NOTHING:
-        return None
-    verdict = completeness.judged(rule.name, verdict, situation)
-    verdict = _held_back(rule.name, verdict, situation)
-    pages.turn(rule.name, verdict)
+def _switch_off(name: str, situation: Situation, pages: Pages) -> None:
+    pages.disabled(name)
+    situation.memory.events.pop(name, None)
+
+
+def _turned(name: str, verdict: Verdict, situation: Situation, pages: Pages) -> Verdict:
+    """Make revisions of a verdict that fires or ends; return what came of it."""
+    verdict = completeness.judged(name, verdict, situation)
+    verdict = _held_back(name, verdict, situation)
+    pages.turn(name, verdict)
     return verdict
 
 

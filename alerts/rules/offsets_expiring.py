@@ -8,7 +8,7 @@ nothing waits to be read.  Groups whose name nobody will use again are left alon
 from alerts.alert import Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.group_deleted import is_ephemeral
-from alerts.rules.situation import Situation, Verdict
+from alerts.rules.situation import NOTHING, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.group import Group
 from coordinator_model.retention import retention_of, unused_since
@@ -25,8 +25,8 @@ _OVER_MS = 3_600_000
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     group, now_ms = situation.group, situation.now_ms
-    since_ms = None if is_ephemeral(group.group) else unused_since(group)
-    if since_ms is None:
+    since_ms = unused_since(group)
+    if since_ms is None or is_ephemeral(group.group):
         return _over(situation)
     kept_ms = retention_of(situation.evidence.retention_ms, group.coordinator)
     left_ms = min(situation.thresholds.offsets_expiring.left_ms, kept_ms // _LEFT_SHARE)
@@ -99,7 +99,7 @@ def _behind(waiting: int | None) -> str:
 def _over(situation: Situation, due_ms: int | None = None) -> Verdict:
     opened, group = situation.opened(NAME), situation.group
     if opened is None:
-        return Verdict(due_ms=due_ms)
+        return NOTHING if due_ms is None else Verdict(due_ms=due_ms)
     if group.state is GroupState.DEAD or not group.commits:
         how = "are gone"
     elif group.state is GroupState.EMPTY:

@@ -110,6 +110,8 @@ class Pages:
     def end_held(self) -> int:
         """Resolve what was kept open and has stayed away; return when to look at the others."""
         damping.forget(self._memory.ends, self._now_ms)
+        if not self._memory.open:
+            return NEVER
         held = [(name, one) for name, one in self._memory.open.items() if one.ended_ms >= 0]
         for name, opened in held:
             if self._now_ms >= opened.kept_until_ms:

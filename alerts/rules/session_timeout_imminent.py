@@ -5,8 +5,6 @@ the broker's request log gave other lines while this member should have spoken a
 since the coordinator moved may still look for it, as all its neighbours do: CoordinatorMoved tells that.
 """
 
-from collections.abc import Iterator
-
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally, over
 from alerts.thresholds import Thresholds
@@ -53,11 +51,11 @@ def _silence_ms(member: Member, at: float) -> int:
     return round(max(at, slack, 0 if is_rhythm_known(member) else AT_UNKNOWN) * timeout_ms)
 
 
-def _watched(group: Group) -> Iterator[Member]:
-    if group.state is GroupState.STABLE:
-        for member in group.members.values():
-            if member.last_heartbeat_ms >= 0 and member.session_timeout_ms > 0:
-                yield member
+def _watched(group: Group) -> list[Member]:
+    if group.state is not GroupState.STABLE:
+        return []
+    members = group.members.values()
+    return [one for one in members if one.last_heartbeat_ms >= 0 and one.session_timeout_ms > 0]
 
 
 def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
@@ -129,11 +127,14 @@ def _others(situation: Situation) -> str:
 
 def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | None]:
     """Return the members that are silent for too long, and when to look again."""
+    watched = _watched(situation.group)
+    if not watched:
+        return [], None
     at, now_ms = situation.thresholds.session_timeout_imminent.at, situation.now_ms
     silent, dues = [], []
     has_replicas = situation.evidence.brokers_heard > 1
-    heard_ms = max((member.last_heartbeat_ms for member in _watched(situation.group)), default=-1)
-    for member in _watched(situation.group):
+    heard_ms = max(member.last_heartbeat_ms for member in watched)
+    for member in watched:
         silence_ms = _silence_ms(member, at)
         if has_replicas and heard_ms < base_ms(member) + _next_beat_ms(member, at):
             silence_ms = max(silence_ms, min(TOGETHER_MS, round(AT_UNKNOWN * member.session_timeout_ms)))

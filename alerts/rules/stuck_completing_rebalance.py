@@ -31,7 +31,7 @@ def since_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     StuckPreparingRebalance takes over: then the members that do not rejoin are the story.
     """
     last = group.rebalance
-    if last is None or last.completing_since_ms < 0:
+    if group.state is GroupState.STABLE or last is None or last.completing_since_ms < 0:
         return None
     if group.state is GroupState.COMPLETING_REBALANCE:
         return last.completing_since_ms

@@ -6,9 +6,10 @@ until the value is changed, or for a day after the last sign of it.  Kafka's def
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 from alerts.lifecycle import Closing, Finding
-from alerts.rules.hygiene import culprits_of, forget, has_anything, memory_of, sender
+from alerts.rules.hygiene import culprits_of, ended, forget, has_anything, memory_of, sender
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit, rebalance_timeout_ms
 from alerts.wording import clock, round_up, some, span, times, who_is
@@ -52,10 +53,12 @@ def evaluate(situation: Situation) -> Verdict:
     if not (may_change or is_mixed or has_anything(situation, NAME)):
         return NOTHING
     _note(situation)
+    mixed_ms = _mixed_ms(situation)
+    if mixed_ms is None and not has_anything(situation, NAME):
+        return NOTHING  # as of nearly all groups
     _forget_changed(situation)
     forget_ms = forget(situation, NAME, lambda one: UNUSED_WITHIN_MS if one.kind == UNUSED else DAY_MS)
     told = _told(memory_of(situation).of(NAME))
-    mixed_ms = _mixed_ms(situation)
     if mixed_ms is not None and situation.now_ms >= mixed_ms:
         told.append(_mixed(situation))
         mixed_ms = None
@@ -234,8 +237,8 @@ def _forget_changed(situation: Situation) -> None:
 
 
 _SETTINGS: Mapping[str, Callable[[Member], int]] = {
-    "session.timeout.ms": lambda member: member.session_timeout_ms,
-    "max.poll.interval.ms": lambda member: member.rebalance_timeout_ms,
+    "session.timeout.ms": attrgetter("session_timeout_ms"),
+    "max.poll.interval.ms": attrgetter("rebalance_timeout_ms"),
 }
 
 
@@ -243,29 +246,29 @@ def _differ(group: Group) -> dict[str, tuple[Member, Member]]:
     """Return the settings that differ much among the members: name -> members with the least and the most."""
     found = {}
     for name, value in _SETTINGS.items():
-        known = [one for one in group.members.values() if value(one) > 0]
-        values = [value(one) for one in known]
-        if known and max(values) >= DIFFER * min(values):
-            known.sort(key=value)
+        if len(set(map(value, group.members.values()))) < 2:
+            continue  # all have the same, as in nearly all groups
+        known = sorted((one for one in group.members.values() if value(one) > 0), key=value)
+        if known and value(known[-1]) >= DIFFER * value(known[0]):
             found[name] = (known[0], known[-1])
     return found
 
 
 def _mixed_ms(situation: Situation) -> int | None:
     """Return when settings have differed for long enough, None if they do not, or that is not known."""
-    memory, group = memory_of(situation), situation.group
+    group, known = situation.group, situation.memory.hygiene
     after_ms = situation.thresholds.unsafe_timeouts.after_ms
-    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
-        memory.ends(MIXED)
+    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
+        ended(situation, MIXED)
         return None
     if group.state is not GroupState.STABLE:
-        since_ms = memory.since.get(MIXED)
+        since_ms = None if known is None else known.since.get(MIXED)
         fires_at_ms = None if since_ms is None else since_ms + after_ms
         return None if fires_at_ms is None or fires_at_ms <= situation.now_ms else fires_at_ms
     if not _differ(group):
-        memory.ends(MIXED)
+        ended(situation, MIXED)
         return None
-    return memory.holds(MIXED, situation.now_ms) + after_ms
+    return memory_of(situation).holds(MIXED, situation.now_ms) + after_ms
 
 
 def _mixed(situation: Situation) -> Sighting:

@@ -32,8 +32,11 @@ _VERSION_AND_COUNT, _SHORT, _INT = struct.Struct(">hi"), struct.Struct(">h"), st
 _TIME_AND_COUNT, _TIMEOUTS_AND_SIZE = struct.Struct(">qi"), struct.Struct(">iii")
 _GROUP_KEY, _GROUP_VALUE = b"\x00\x02", b"\x00\x03"
 """Record type, and version of the value, of the group records that are read without the tables."""
+_NULL_TEXT = b"\xff\xff"
 _SUBSCRIPTIONS_CACHED = 1_024
 """Members of a group mostly subscribe alike, and so do its generations."""
+_ASSIGNMENTS_CACHED, _CACHED_ASSIGNMENT_BYTES_MAX = 1_024, 512
+"""Most members have from one generation to the next what they had; long ones would take much memory."""
 
 _GROUP_TYPES: Mapping[str, str] = {
     "ConsumerGroup": "consumer",
@@ -202,28 +205,31 @@ def _plain_group(key: bytes, value: bytes | None) -> GroupRecorded | None:
 def _plain_member(data: bytes, place: int, *, opaque: bool) -> tuple[MemberRecord, int]:
     """Return the member that begins at ``place`` and where it ends.
 
+    Most of a record are its members, so three of their texts are read right here, without a call.
+
     Raises:
         IndexError, ValueError, struct.error: it is no sound one.
     """
-    member_id, place = _plain_text(data, place)
-    instance_id, place = _plain_text(data, place)
-    client_id, place = _plain_text(data, place)
-    client_host, place = _plain_text(data, place)
-    rebalance_timeout_ms, session_timeout_ms, size = _TIMEOUTS_AND_SIZE.unpack_from(data, place)
-    start = place + _TIMEOUTS_AND_SIZE.size
-    subscription_end = start + size
+    id_end = place + 2 + (data[place] << 8 | data[place + 1])
+    dynamic = data.startswith(_NULL_TEXT, id_end)
+    instance_id, client = (None, id_end + 2) if dynamic else _plain_text(data, id_end)
+    client_end = client + 2 + (data[client] << 8 | data[client + 1])
+    host_end = client_end + 2 + (data[client_end] << 8 | data[client_end + 1])
+    rebalance_timeout_ms, session_timeout_ms, size = _TIMEOUTS_AND_SIZE.unpack_from(data, host_end)
+    subscription = host_end + _TIMEOUTS_AND_SIZE.size
+    subscription_end = subscription + size
     (assignment_size,) = _INT.unpack_from(data, subscription_end)
     end = subscription_end + 4 + assignment_size
-    if member_id is None or client_id is None or client_host is None or size < 0 or assignment_size < 0:
+    if data[place] | data[client] | data[client_end] >= 0x80 or size < 0 or assignment_size < 0:
         raise ValueError
     member = MemberRecord(
-        member_id=member_id,
-        client_id=client_id,
-        client_host=client_host,
+        member_id=data[place + 2 : id_end].decode(),
+        client_id=data[client + 2 : client_end].decode(),
+        client_host=data[client_end + 2 : host_end].decode(),
         session_timeout_ms=session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms,
         instance_id=instance_id,
-        topics=None if opaque else subscribed_topics(data[start:subscription_end]),
+        topics=None if opaque else subscribed_topics(data[subscription:subscription_end]),
         assigned=None if opaque else assigned_partitions(data[subscription_end + 4 : end]),
     )
     return member, end
@@ -286,6 +292,10 @@ def _plainly_assigned(data: bytes) -> dict[str, tuple[int, ...]] | None:
 
     A snapshot of a large cluster is made of these.
     """
+    return _cached_assignment(data) if len(data) <= _CACHED_ASSIGNMENT_BYTES_MAX else _plain_assignment(data)
+
+
+def _plain_assignment(data: bytes) -> dict[str, tuple[int, ...]] | None:
     assigned: dict[str, tuple[int, ...]] = {}
     try:
         version, topics = _VERSION_AND_COUNT.unpack_from(data)
@@ -303,6 +313,9 @@ def _plainly_assigned(data: bytes) -> dict[str, tuple[int, ...]] | None:
     except (struct.error, UnicodeDecodeError):
         return None
     return assigned if version >= 0 and len(assigned) == topics else None
+
+
+_cached_assignment = lru_cache(maxsize=_ASSIGNMENTS_CACHED)(_plain_assignment)
 
 
 def _protocol_reader(data: bytes) -> Reader:

@@ -23,14 +23,18 @@ class BinaryColumn:
         ends = ends[column.offset : column.offset + len(column) + 1].astype(np.int64)
         self.start: Ints = ends[:-1]
         self.length: Ints = np.diff(ends)
-        self.present: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+        self.present: Bools = (
+            column.is_valid().to_numpy(zero_copy_only=False)
+            if column.null_count
+            else np.ones(len(column), np.bool_)
+        )
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
         # Reads of 8 bytes are clipped to the buffer, so it must have 8.
         self.data = raw if len(raw) >= 8 else np.pad(raw, (0, 8 - len(raw)))
 
     def byte(self, place: Ints) -> Ints:
         """Return the byte at each place; places outside give some byte, to be masked by the caller."""
-        return self.data[np.clip(place, 0, len(self.data) - 1)].astype(np.int64)
+        return self.data.take(place, mode="clip").astype(np.int64)
 
     def number(self, place: Ints, size: int) -> Ints:
         """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
@@ -67,14 +71,23 @@ class BinaryColumn:
         value: bytes | None = self.column[row].as_py()
         return value
 
+    def those(self, row: Ints) -> list[bytes | None]:
+        """Return the values of these rows, sooner than one by one."""
+        values: list[bytes | None] = self.column.take(pa.array(row)).to_pylist()
+        return values
+
+    def texts(self, start: Ints, size: Ints) -> pa.Array:
+        """Return stretches of valid UTF-8 as a column of texts; they stand in this order, none in another."""
+        some = np.flatnonzero(size)
+        step = np.zeros(len(self.data) + 1, np.int8)
+        step[start[some]] += 1
+        step[(start + size)[some]] -= 1
+        within = np.cumsum(step[:-1], dtype=np.int8).view(np.bool_)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self.data[within])]
+        return pa.Array.from_buffers(pa.large_string(), len(size), buffers)
+
     def is_ascii(self, start: Ints, length: Ints) -> Bools:
         """Say of each stretch whether it is ASCII, and so valid UTF-8; stretches lie in the buffer."""
-        ascii_only = np.ones(len(start), np.bool_)
-        # Clients write metadata of few lengths (most none at all), so this loop is short.
-        for size in np.unique(length[length > 0]).tolist():
-            rows = np.flatnonzero(length == size)
-            windows: npt.NDArray[np.uint8] = np.ndarray(
-                (len(self.data) - size + 1, size), dtype=np.uint8, buffer=self.data, strides=(1, 1)
-            )
-            ascii_only[rows] = windows[start[rows]].max(axis=1) < 0x80
-        return ascii_only
+        others = np.flatnonzero(self.data >= 0x80)
+        return np.asarray(np.searchsorted(others, start) == np.searchsorted(others, start + length))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -225,10 +224,10 @@ class _EventLines(_Heap[Lines]):
 def _by_feed(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
     """Yield the rows of each feed, in their order."""
     rows = pa.Table.from_batches([batch])
-    feeds = batch.column("feed").to_numpy()
-    present = np.unique(feeds)
-    for feed in present:
-        yield int(feed), rows if len(present) == 1 else rows.filter(pa.array(feeds == feed))
+    feeds = batch.column("feed")
+    present = pc.unique(feeds).to_pylist()
+    for feed in sorted(present):
+        yield feed, rows if len(present) == 1 else rows.filter(pc.equal(feeds, feed))
 
 
 def _merge(into: Decoded, other: Decoded) -> None:

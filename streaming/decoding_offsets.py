@@ -29,6 +29,7 @@ from coordinator_model.hashing import shard_of
 from coordinator_model.observations import Commit, OffsetsCommitted, Seen, Source, Undecodable
 from coordinator_model.records import (
     LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
     CommitValue,
     Recorded,
     kind_of,
@@ -39,7 +40,7 @@ from coordinator_model.records import (
 from coordinator_model.wire import DecodeError, Fault
 from streaming.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoded import Decoded
-from streaming.plain_commits import KeyLayout, key_layout, read_plain_values, topic_ids
+from streaming.plain_commits import KeyLayout, find_plain_values, key_layout, topic_ids
 
 ORIGIN = "offsets"
 _SAMPLE_BYTES_MAX = 110
@@ -64,21 +65,26 @@ class _Rows:
 class _Keys:
     """The distinct keys of a batch's commits, column by column; a key that cannot be read has no rows."""
 
-    group: list[str]
+    groups: list[str]
+    group: Ints
+    """Points into ``groups``."""
     topic: list[str]
     partition: list[int]
+    legacy: Bools
 
 
 @dataclass
 class _Commits:
-    """Readable commit rows in order, and what their values say; ``code`` points into ``keys``."""
+    """Readable commit rows in order, and how to read them; ``code`` points into ``keys``."""
 
     row: Ints
-    offset: Ints
-    committed_at_ms: Ints
+    time_at: Ints
+    """Where the commit time stands in the values' buffer; -1: see ``odd``."""
     tombstone: Bools
     code: Ints
     keys: _Keys
+    odd: dict[int, CommitValue]
+    """What was read in the rows whose values have no plain layout."""
 
 
 class _Faults:
@@ -157,13 +163,8 @@ def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[
 
 def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
     """Yield the rows of each Kafka partition, in their order."""
-    partitions = table.column("partition").to_numpy()
-    for partition in np.unique(partitions).tolist():
-        mine = np.flatnonzero(partitions == partition)
-        first, last = int(mine[0]), int(mine[-1])
-        # Spark reads one partition after another, so they are neighbours and need no copy.
-        alone = last - first + 1 == len(mine)
-        part = table.slice(first, len(mine)) if alone else table.take(pa.array(mine))
+    for partition, stretches in sorted(_stretches(table).items()):
+        part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches)
         columns = {name: _whole(part.column(name)) for name in ("offset", "timestamp_ms", "key", "value")}
         offset = columns["offset"].to_numpy(zero_copy_only=False)
         yield _Rows(
@@ -176,6 +177,16 @@ def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[
         )
 
 
+def _stretches(table: pa.Table) -> dict[int, list[tuple[int, int]]]:
+    """Return where rows of each Kafka partition begin and end: mostly once, as Spark reads one by one."""
+    partitions = table.column("partition").to_numpy()
+    begins = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist()] if len(partitions) else []
+    found: dict[int, list[tuple[int, int]]] = {}
+    for start, end in pairwise([*begins, len(partitions)]):
+        found.setdefault(int(partitions[start]), []).append((start, end))
+    return found
+
+
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
@@ -186,7 +197,8 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def _looks_like_commit(key: BinaryColumn) -> Bools:
     """Say of each row whether its key announces record type 0 or 1."""
-    return np.asarray(key.present & (key.length >= 2) & (key.number(key.start, 2) & ~1 == 0))
+    first, second = key.byte(key.start), key.byte(key.start + 1)
+    return np.asarray(key.present & (key.length >= 2) & (first == 0) & (second <= OFFSET_COMMIT))
 
 
 def _read_others(
@@ -197,10 +209,10 @@ def _read_others(
     faults: _Faults,
 ) -> None:
     """Read the rows at ``places`` one by one and put what they tell into ``found``."""
-    for row in places.tolist():
-        key, value = rows.key.at(row), rows.value.at(row)
+    columns = (rows.key.those(places), rows.value.those(places), rows.timestamp_ms[places].tolist())
+    for row, key, value, at_ms in zip(places.tolist(), *columns, strict=True):
         try:
-            what = observe(key, value, recorded_at_ms=int(rows.timestamp_ms[row]))
+            what = observe(key, value, recorded_at_ms=at_ms)
         except DecodeError as error:
             faults.add(rows, row, error)
             continue
@@ -215,17 +227,15 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
     """Return the readable ones of the commit rows ``row``, and count those and the others."""
     row, code, keys = _read_keys(rows, row, faults)
     tombstone = ~rows.value.present[row]
-    legacy = rows.key.byte(rows.key.start[row] + 1) == LEGACY_OFFSET_COMMIT
-    offset, committed_at_ms, plain = read_plain_values(rows.value, row, legacy=legacy)
-    committed_at_ms = np.where(tombstone, rows.timestamp_ms[row], committed_at_ms)
-    good = plain | tombstone
+    time_at, good = find_plain_values(rows.value, row, legacy=keys.legacy[code])
+    good |= tombstone
+    odd = {}
     for index in np.flatnonzero(~good).tolist():
         read = _read_odd_value(rows, int(row[index]), faults)
         if read is not None:
-            offset[index], committed_at_ms[index] = read
-            good[index] = True
-    commits = _Commits(row[good], offset[good], committed_at_ms[good], tombstone[good], code[good], keys)
-    _count_commits(rows, commits, decoded)
+            odd[int(row[index])], time_at[index], good[index] = read, -1, True
+    commits = _Commits(row[good], time_at[good], tombstone[good], code[good], keys, odd)
+    _count_commits(commits, decoded)
     made = commits.row[~commits.tombstone]
     if len(made):
         decoded.committed_ms[rows.partition] = int(rows.timestamp_ms[made].max())
@@ -236,21 +246,18 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     """Return the rows whose key can be read, which of the keys each of them has, and the keys."""
     encoded = rows.key.column.dictionary_encode()
     code = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[row]
-    raw = encoded.dictionary.to_pylist()
-    layout = key_layout(BinaryColumn(encoded.dictionary))
-    legible = np.ones(len(raw), np.bool_)
-    first, count = _first_and_count(code, len(raw))
-    for number in np.flatnonzero(count == 0).tolist():  # of other records
-        raw[number] = bytes(4)
-    for number in np.flatnonzero(~layout.plain & (count > 0)).tolist():
+    key = BinaryColumn(encoded.dictionary)
+    layout = key_layout(key)
+    first, count = _first_and_count(code, len(key.start))
+    legible = count > 0  # the others are keys of other records
+    for number in np.flatnonzero(~layout.plain & legible).tolist():
         try:
-            read_commit_key(raw[number])
+            read_commit_key(key.at(number) or b"")
         except DecodeError as error:
             legible[number] = False
-            raw[number] = bytes(4)
             faults.add(rows, int(row[first[number]]), error, int(count[number]))
     keep = legible[code]
-    return row[keep], code[keep], _parts(raw, layout)
+    return row[keep], code[keep], _parts(key, layout, legible)
 
 
 def _first_and_count(code: Ints, codes: int) -> tuple[Ints, Ints]:
@@ -262,15 +269,16 @@ def _first_and_count(code: Ints, codes: int) -> tuple[Ints, Ints]:
     return first, count
 
 
-def _parts(raw: list[bytes], layout: KeyLayout) -> _Keys:
-    """Return the parts of keys that are known to be readable, or to have no rows."""
-    group_end, topic_end = layout.group_end.tolist(), layout.topic_end.tolist()
+def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
+    """Return the parts of keys, as far as they are legible."""
+    group_end, topic_end = layout.group_end * legible, layout.topic_end * legible
+    group = key.texts(key.start + 4, np.maximum(group_end - 4, 0)).dictionary_encode()
     return _Keys(
-        group=[key[4:end].decode() for key, end in zip(raw, group_end, strict=True)],
-        topic=[
-            key[start + 2 : end].decode() for key, start, end in zip(raw, group_end, topic_end, strict=True)
-        ],
+        groups=group.dictionary.to_pylist(),
+        group=group.indices.to_numpy().astype(np.int64),
+        topic=key.texts(key.start + group_end + 2, np.maximum(topic_end - group_end - 2, 0)).to_pylist(),
         partition=layout.partition.tolist(),
+        legacy=key.byte(key.start + 1) == LEGACY_OFFSET_COMMIT,
     )
 
 
@@ -284,11 +292,22 @@ def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | Non
         return None
 
 
-def _count_commits(rows: _Rows, commits: _Commits, decoded: Decoded) -> None:
-    record_type = rows.key.byte(rows.key.start[commits.row] + 1)
-    kinds, sizes = np.unique(record_type * 2 + commits.tombstone, return_counts=True)
-    for kind, size in zip(kinds.tolist(), sizes.tolist(), strict=True):
-        decoded.count(ORIGIN, kind_of(kind // 2, tombstone=bool(kind % 2)), size)
+def _count_commits(commits: _Commits, decoded: Decoded) -> None:
+    legacy = commits.keys.legacy[commits.code]
+    for record_type, typed in ((LEGACY_OFFSET_COMMIT, legacy), (OFFSET_COMMIT, ~legacy)):
+        for tombstone, alike in ((False, typed & ~commits.tombstone), (True, typed & commits.tombstone)):
+            size = int(np.count_nonzero(alike))
+            if size:
+                decoded.count(ORIGIN, kind_of(record_type, tombstone=tombstone), size)
+
+
+def _read_numbers(rows: _Rows, commits: _Commits, index: Ints) -> tuple[Ints, Ints]:
+    """Return what these commits say: offset (nothing in a tombstone), and commit time."""
+    row, time_at = commits.row[index], commits.time_at[index]
+    offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
+    for place in np.flatnonzero(time_at < 0).tolist():
+        offset[place], committed_at_ms[place] = commits.odd[int(row[place])]
+    return offset, np.where(commits.tombstone[index], rows.timestamp_ms[row], committed_at_ms)
 
 
 # --- folding ------------------------------------------------------------------------------------------
@@ -296,20 +315,19 @@ def _count_commits(rows: _Rows, commits: _Commits, decoded: Decoded) -> None:
 
 def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list[tuple[int, Recorded]]:
     """Return the commits folded by run, each with its last row; ``others`` end the runs of their group."""
-    numbers: dict[str, int] = {}
-    group_of_key = [numbers.setdefault(name, len(numbers)) for name in commits.keys.group]
-    group = np.array(group_of_key, np.int64)[commits.code]
+    numbers = {name: number for number, name in enumerate(commits.keys.groups)}
+    group = commits.keys.group[commits.code]
     separators = _between(commits, group, [(numbers[name], row) for row, name in others if name in numbers])
     run = _runs(rows, commits, group, separators)
     # A key belongs to one group, so where each group has one run, key and slot are the same.
-    slot = commits.code if run is group else _numbered(run * len(commits.keys.group) + commits.code)
+    slot = commits.code if run is group else _numbered(run * len(commits.keys.topic) + commits.code)
     count = np.bincount(slot)
     last = np.zeros(len(count), np.int64)
     last[slot] = np.arange(len(slot))
     last, count = last[count > 0], count[count > 0]
     order = np.lexsort((last, run[last]))
     last = last[order]
-    return _folded(commits, run, last, count[order], _topic_ids(rows, commits.row[last]))
+    return _folded(rows, commits, run[last], last, count[order])
 
 
 def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -332,22 +350,23 @@ def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:
     return topic_ids(rows.value, row, live) if live.any() else None
 
 
-def _folded(
-    commits: _Commits, run: Ints, last: Ints, count: Ints, topic_id: Ints | None
-) -> list[tuple[int, Recorded]]:
+def _folded(rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints) -> list[tuple[int, Recorded]]:
     """Return one observation a run from the last commit of each of its keys, given run by run in order."""
-    keys, code = commits.keys, commits.code[last].tolist()
-    offset: list[int | None] = commits.offset[last].tolist()
+    keys, code, row = commits.keys, commits.code[last].tolist(), commits.row[last]
+    numbers, committed_at_ms = _read_numbers(rows, commits, last)
+    topic_id = _topic_ids(rows, row)
+    offset: list[int | None] = numbers.tolist()
     for index in np.flatnonzero(commits.tombstone[last]).tolist():
         offset[index] = None
     topic, partition = map(keys.topic.__getitem__, code), map(keys.partition.__getitem__, code)
-    columns = [topic, partition, offset, commits.committed_at_ms[last].tolist(), count.tolist()]
+    columns = [topic, partition, offset, committed_at_ms.tolist(), count.tolist()]
     folded = list(map(Commit, *columns, *([] if topic_id is None else [topic_id.tolist()])))
-    ends = np.append(np.flatnonzero(np.diff(run[last])) + 1, len(last)).tolist() if len(last) else []
-    rows = commits.row[last].tolist()
+    ends = np.append(np.flatnonzero(np.diff(run)) + 1, len(last)) if len(last) else last
+    groups = map(keys.groups.__getitem__, keys.group[commits.code[last[ends - 1]]].tolist())
+    pieces = zip(row[ends - 1].tolist(), groups, pairwise([0, *ends.tolist()]), strict=True)
     return [
-        (rows[end - 1], OffsetsCommitted(group=keys.group[code[end - 1]], commits=tuple(folded[start:end])))
-        for start, end in pairwise([0, *ends])
+        (place, OffsetsCommitted(group=group, commits=tuple(folded[start:end])))
+        for place, group, (start, end) in pieces
     ]
 
 
@@ -365,7 +384,7 @@ def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[in
     if not separators and not live.any():
         return group
     width = len(rows.offset) + 1
-    turning = _turning_points(commits, live)
+    turning = _turning_points(rows, commits, live)
     cuts = np.array([number * width + row for number, row in separators], np.int64)
     cuts = np.sort(np.concatenate((cuts, group[turning] * width + commits.row[turning])))
     cut = np.searchsorted(cuts, group * width + commits.row, side="right")
@@ -383,7 +402,7 @@ def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
     return np.cumsum(np.diff(time, prepend=time[:1]) != 0)
 
 
-def _turning_points(commits: _Commits, live: Bools) -> Ints:
+def _turning_points(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
     """Return the live commits before which a run ends, as indexes.
 
     Those are the ones that set a partition's offset back, delete it or bring it back, and the ones
@@ -392,7 +411,8 @@ def _turning_points(commits: _Commits, live: Bools) -> Ints:
     at = np.flatnonzero(live)
     at = at[np.argsort(commits.code[at], kind="stable")]
     same = np.diff(commits.code[at]) == 0
-    back = np.diff(commits.offset[at]) < 0
+    offset, _ = _read_numbers(rows, commits, at)
+    back = np.diff(offset) < 0
     deleted = commits.tombstone[at]
     turn = same & ((back & ~deleted[1:] & ~deleted[:-1]) | (deleted[1:] != deleted[:-1]))
     after = np.concatenate(([False], turn[:-1])) & same if len(turn) else turn

@@ -4,24 +4,58 @@ What is read here needs no second look, and what is not said to be plain may sti
 (texts beyond ASCII, tags of the future): ``records.py`` decides.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from streaming.binary_column import BinaryColumn, Bools, Ints
 
 _KEY_FRAME_SIZE = 10
 """Record type, two lengths and the partition of a commit's key."""
 
-# The plain layouts of a commit's value, by its version: 2 bytes version, 8 offset, from 3 on 4 leader
-# epoch, then the metadata behind its length, 8 commit time, in version 1 another 8, in version 4 tags.
-_METADATA_LENGTH_AT: Ints = np.array([10, 10, 10, 14, 14])
-_AFTER_METADATA: Ints = np.array([8, 16, 8, 8, 8])
 _NEWEST_VERSION = 4
-_NO_TAGS_SIZE = 1
 _TOPIC_ID_TAG = 0x01_00_10
 """One tagged field, number 0, 16 bytes long."""
 _TOPIC_ID_SIZE = 19
+_SIZE_MAX = 2**14 + 64
+"""Longer values are not plain: metadata has at most offset.metadata.max.bytes (4096 by default)."""
+
+
+class _Frame(NamedTuple):
+    """What a value is made of but for its metadata and the length of that.
+
+    Before them 2 bytes version, 8 offset, and from version 3 on 4 leader epoch; behind them 8 commit time,
+    in version 1 another 8, in version 4 tags.
+    """
+
+    version: int
+    before: int
+    behind: int
+    tags: bytes = b""
+    """The bytes that tags begin with."""
+
+
+_FRAMES = (
+    _Frame(_NEWEST_VERSION, 14, 8 + _TOPIC_ID_SIZE, _TOPIC_ID_TAG.to_bytes(3, "big")),
+    _Frame(_NEWEST_VERSION, 14, 8 + 1, b"\0"),
+    _Frame(3, 14, 8),
+    _Frame(2, 10, 8),
+    _Frame(1, 10, 16),
+    _Frame(0, 10, 8),
+)
+
+
+class _Layout(NamedTuple):
+    """A frame as it is in values of one size."""
+
+    version: int
+    fixed: tuple[tuple[int, int], ...]
+    """Places within the value, and the byte that must stand there."""
+    metadata_at: int
+    metadata_size: int
+    time_at: int
 
 
 class KeyLayout(NamedTuple):
@@ -34,10 +68,12 @@ class KeyLayout(NamedTuple):
 
 
 class PlainValues(NamedTuple):
-    """Each row's offset and commit time, which mean nothing where ``plain`` is false."""
+    """Where each row's commit time stands in the column's buffer, which means nothing where not ``plain``.
 
-    offset: Ints
-    committed_at_ms: Ints
+    The offset is behind the version, in every one of them.
+    """
+
+    time_at: Ints
     plain: Bools
 
 
@@ -51,44 +87,73 @@ def key_layout(key: BinaryColumn) -> KeyLayout:
     return KeyLayout(4 + group, 6 + group + topic, partition, plain)
 
 
-def read_plain_values(value: BinaryColumn, row: Ints, *, legacy: Bools) -> PlainValues:
-    """Return what the values of these rows say, as far as their layout is plain.
+def find_plain_values(value: BinaryColumn, row: Ints, *, legacy: Bools) -> PlainValues:
+    """Return which of these rows have values of a plain layout, and where to read them.
+
+    Values of one size and version differ in what they say and in nothing else, so it is enough to compare
+    the few bytes that follow from size and version; clients write metadata of few sizes (most none at all).
 
     Args:
         value: the column of values.
-        row: which of its rows to read.
+        row: which of its rows to look at.
         legacy: for each of them, whether its key is of type 0, which knows version 0 only.
     """
-    start, length = value.start[row], value.length[row]
-    version = value.number(start, 2)
-    known = value.present[row] & (version >= 0) & (version <= np.where(legacy, 0, _NEWEST_VERSION))
-    version = np.where(known, version, 0)
-    metadata_at, metadata = _metadata(value, start + _METADATA_LENGTH_AT[version], version)
-    time_at = metadata_at + metadata
-    tail = np.where(version == _NEWEST_VERSION, _tags_size(value, time_at + 8), 0)
-    # Parts that add up to exactly the value's length prove that each was read within the value.
-    fits = (metadata >= 0) & (time_at + _AFTER_METADATA[version] + tail == start + length)
-    plain = known & fits & (tail >= 0)
-    plain &= value.is_ascii(metadata_at, np.where(plain, metadata, 0))
-    return PlainValues(value.number(start + 2, 8), value.number(time_at, 8), plain)
+    start, length = value.start[row], value.length[row] * value.present[row]
+    found = PlainValues(np.zeros(len(row), np.int64), np.zeros(len(row), np.bool_))
+    sizes = np.bincount(np.minimum(length, _SIZE_MAX))[:_SIZE_MAX]
+    for size in np.flatnonzero(sizes).tolist():
+        left = np.flatnonzero(length == size)
+        for layout in _layouts(size):
+            like = _is_like(value, start[left], layout)
+            if layout.version > 0:
+                like &= ~legacy[left]
+            hits, left = left[like], left[~like]
+            found.time_at[hits], found.plain[hits] = start[hits] + layout.time_at, True
+    return found
 
 
-def _metadata(value: BinaryColumn, place: Ints, version: Ints) -> tuple[Ints, Ints]:
-    """Return where each value's metadata begins and how long it is; -1 where its length is odd."""
-    compact = version == _NEWEST_VERSION
-    low, high = value.byte(place), value.byte(place + 1)
-    # A varint of one or two bytes reaches far beyond offset.metadata.max.bytes (4096 by default).
-    two = compact & (low >= 0x80)
-    long = np.where(high < 0x80, (low & 0x7F) + 0x80 * high, 0)
-    length = np.where(compact, np.where(two, long, low) - 1, value.number(place, 2))
-    return place + np.where(compact, 1 + two, 2), length
+def _is_like(value: BinaryColumn, start: Ints, layout: _Layout) -> Bools:
+    """Say of the values of the layout's size that begin at ``start`` whether they are laid out so."""
+    like = np.ones(len(start), np.bool_)
+    for place, byte in layout.fixed:
+        if not like.any():
+            return like
+        like &= value.data[start + place] == byte
+    if layout.metadata_size and like.any():
+        like[like] = _is_ascii(value.window(start[like] + layout.metadata_at, layout.metadata_size))
+    return like
 
 
-def _tags_size(value: BinaryColumn, place: Ints) -> Ints:
-    """Return the size of a tagged section without tags or with the topic id alone, else -1."""
-    none = value.byte(place) == 0
-    topic_id = value.number(place - 1, 4) & 0xFF_FF_FF == _TOPIC_ID_TAG
-    return np.where(none, _NO_TAGS_SIZE, np.where(topic_id, _TOPIC_ID_SIZE, -1))
+def _is_ascii(texts: npt.NDArray[np.uint8]) -> Bools:
+    """Say of each text whether it is ASCII; mostly all are, which is known much sooner."""
+    return np.ones(len(texts), np.bool_) if texts.max() < 0x80 else texts.max(axis=1) < 0x80
+
+
+@lru_cache(maxsize=1_024)
+def _layouts(size: int) -> tuple[_Layout, ...]:
+    """Return the plain layouts that a value of this size can have."""
+    return tuple(filter(None, (_layout(frame, size) for frame in _FRAMES)))
+
+
+def _layout(frame: _Frame, size: int) -> _Layout | None:
+    """Return the layout in which the metadata and its length fill what the frame leaves."""
+    length = _metadata_length(size - frame.before - frame.behind, compact=frame.version == _NEWEST_VERSION)
+    if length is None:
+        return None
+    time_at = size - frame.behind
+    version = ((1, frame.version), (0, 0))  # the byte that tells most comes first
+    fixed = (*version, *enumerate(length, frame.before), *enumerate(frame.tags, time_at + 8))
+    metadata_at = frame.before + len(length)
+    return _Layout(frame.version, fixed, metadata_at, time_at - metadata_at, time_at)
+
+
+def _metadata_length(room: int, *, compact: bool) -> bytes | None:
+    """Return the bytes that tell the length of metadata which, behind them, fills the rest of ``room``."""
+    if not compact:
+        return (room - 2).to_bytes(2, "big") if 2 <= room < 2**15 else None
+    if 1 <= room < 0x80:
+        return bytes([room])  # a varint of the length + 1
+    return bytes([room - 1 & 0x7F | 0x80, room - 1 >> 7]) if 0x80 < room <= 2**14 else None
 
 
 def topic_ids(value: BinaryColumn, row: Ints, wanted: Bools) -> Ints:

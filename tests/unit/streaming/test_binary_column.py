@@ -45,6 +45,16 @@ def test_a_word_is_found_within_its_row_only() -> None:
     assert bytes(column.window(place[:1], 3)[0]) == b"abc"
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+def test_several_values_and_stretches_at_once(kind: pa.DataType) -> None:
+    """Of a slice as well, nulls and empty stretches among them."""
+    column = BinaryColumn(pa.array(VALUES, kind).slice(1))
+    assert column.those(np.array([3, 0, 1])) == [VALUES[4], None, VALUES[2]]
+    places = np.array([0, column.start[1] + 2, column.start[1] + 3, column.start[1], column.start[3]])
+    assert column.texts(places, np.array([1, 1, 1, 0, 2])).to_pylist() == ["a", "\0", "\0", "", "é"]
+    assert column.texts(column.start[:0], column.length[:0]).to_pylist() == []
+
+
 def test_ascii_is_judged_stretch_by_stretch() -> None:
     """Only the bytes of a stretch count, not its neighbours."""
     column = BinaryColumn(pa.array(VALUES, pa.binary()))

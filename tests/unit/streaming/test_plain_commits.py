@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.binary_column import BinaryColumn
-from streaming.plain_commits import key_layout, read_plain_values
+from streaming.plain_commits import find_plain_values, key_layout
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, uvarint
 
 
@@ -15,9 +15,10 @@ def _column(*values: bytes | None) -> BinaryColumn:
 
 def _read(*values: bytes | None, legacy: bool = False) -> list[tuple[int, int] | None]:
     """Return offset and commit time of each value, None where it is not plain."""
-    rows = np.arange(len(values))
-    read = read_plain_values(_column(*values), rows, legacy=np.full(len(values), legacy))
-    numbers = zip(read.offset.tolist(), read.committed_at_ms.tolist(), read.plain.tolist(), strict=True)
+    column = _column(*values)
+    found = find_plain_values(column, np.arange(len(values)), legacy=np.full(len(values), legacy))
+    offset, at_ms = column.number(column.start + 2, 8), column.number(found.time_at, 8)
+    numbers = zip(offset.tolist(), at_ms.tolist(), found.plain.tolist(), strict=True)
     return [(offset, at_ms) if plain else None for offset, at_ms, plain in numbers]
 
 

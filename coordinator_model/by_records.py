@@ -272,8 +272,7 @@ def _keep(group: Group, commit: Commit, offset: int) -> None:
     if topic is None:
         topic = group.commits[commit.topic] = {}
     topic[commit.partition] = (offset, commit.committed_at_ms)
-    if commit.committed_at_ms > group.last_commit_ms:
-        group.last_commit_ms = commit.committed_at_ms
+    group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
     group.offsets_gone_ms = -1
 
 

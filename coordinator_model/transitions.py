@@ -349,9 +349,8 @@ def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
     """
     if target.to is GroupState.DEAD:
         return ()
-    if group.state is GroupState.DEAD:
-        if target.generation != _YOUNGEST.get(target.to):
-            return ()
+    if group.state is GroupState.DEAD and target.generation != _YOUNGEST.get(target.to):
+        return ()
     if target.generation > group.generation and _leads_through(group, target):
         # Each generation has a join phase of its own.
         return (GroupState.PREPARING_REBALANCE, *_WAYS[GroupState.PREPARING_REBALANCE, target.to])

@@ -10,6 +10,11 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+def _within(place: Ints, count: int) -> Ints:
+    """Return the nearest of the first ``count`` places; sooner than ``np.clip`` where there are few."""
+    return np.minimum(np.maximum(place, 0), count - 1)
+
+
 class BinaryColumn:
     """A binary or large_binary column as numpy sees it: every value's place in one buffer."""
 
@@ -40,7 +45,7 @@ class BinaryColumn:
         """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
         count = len(self.data) - size + 1
         window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
-        return window[np.clip(place, 0, count - 1)].astype(np.int64)
+        return window[_within(place, count)].astype(np.int64)
 
     def text(self, place: Ints, size: int) -> npt.NDArray[np.bytes_]:
         """Return ``size`` bytes at each place, without NULs at their end, masked as ``byte``."""
@@ -52,7 +57,7 @@ class BinaryColumn:
         data = self.data if len(self.data) >= size else np.pad(self.data, (0, size - len(self.data)))
         count = len(data) - size + 1
         whole: npt.NDArray[np.void] = np.ndarray((count,), f"V{size}", buffer=data, strides=(1,))
-        return whole[np.clip(place, 0, count - 1)].view(np.uint8).reshape(len(place), size)
+        return whole[_within(place, count)].view(np.uint8).reshape(len(place), size)
 
     def holds(self, row: Ints, place: Ints, word: bytes) -> Bools:
         """Say whether ``word`` stands at a place within each of these rows."""

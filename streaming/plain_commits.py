@@ -21,6 +21,8 @@ _TOPIC_ID_TAG = 0x01_00_10
 _TOPIC_ID_SIZE = 19
 _SIZE_MAX = 2**14 + 64
 """Longer values are not plain: metadata has at most offset.metadata.max.bytes (4096 by default)."""
+_KINDS = 8
+"""Versions that are told apart, the last being all others."""
 
 
 class _Frame(NamedTuple):
@@ -51,8 +53,10 @@ class _Layout(NamedTuple):
     """A frame as it is in values of one size."""
 
     version: int
-    fixed: tuple[tuple[int, int], ...]
-    """Places within the value, and the byte that must stand there."""
+    places: Ints
+    """Places within the value, one below the other."""
+    fixed: npt.NDArray[np.uint8]
+    """The bytes that must stand there."""
     metadata_at: int
     metadata_size: int
     time_at: int
@@ -100,25 +104,22 @@ def find_plain_values(value: BinaryColumn, row: Ints, *, legacy: Bools) -> Plain
     """
     start, length = value.start[row], value.length[row] * value.present[row]
     found = PlainValues(np.zeros(len(row), np.int64), np.zeros(len(row), np.bool_))
-    sizes = np.bincount(np.minimum(length, _SIZE_MAX))[:_SIZE_MAX]
-    for size in np.flatnonzero(sizes).tolist():
-        left = np.flatnonzero(length == size)
-        for layout in _layouts(size):
-            like = _is_like(value, start[left], layout)
+    kind = np.minimum(length, _SIZE_MAX) * _KINDS + np.minimum(value.byte(start + 1), _KINDS - 1)
+    for number in np.flatnonzero(np.bincount(kind)).tolist():
+        layouts = _layouts(*divmod(number, _KINDS))
+        alike = np.flatnonzero(kind == number) if layouts else row[:0]
+        for layout in layouts:
+            like = _is_like(value, start[alike], layout)
             if layout.version > 0:
-                like &= ~legacy[left]
-            hits, left = left[like], left[~like]
+                like &= ~legacy[alike]
+            hits = alike[like]
             found.time_at[hits], found.plain[hits] = start[hits] + layout.time_at, True
     return found
 
 
 def _is_like(value: BinaryColumn, start: Ints, layout: _Layout) -> Bools:
     """Say of the values of the layout's size that begin at ``start`` whether they are laid out so."""
-    like = np.ones(len(start), np.bool_)
-    for place, byte in layout.fixed:
-        if not like.any():
-            return like
-        like &= value.data[start + place] == byte
+    like: Bools = (value.data.take(start + layout.places) == layout.fixed).all(axis=0)
     if layout.metadata_size and like.any():
         like[like] = _is_ascii(value.window(start[like] + layout.metadata_at, layout.metadata_size))
     return like
@@ -130,9 +131,10 @@ def _is_ascii(texts: npt.NDArray[np.uint8]) -> Bools:
 
 
 @lru_cache(maxsize=1_024)
-def _layouts(size: int) -> tuple[_Layout, ...]:
-    """Return the plain layouts that a value of this size can have."""
-    return tuple(filter(None, (_layout(frame, size) for frame in _FRAMES)))
+def _layouts(size: int, version: int) -> tuple[_Layout, ...]:
+    """Return the plain layouts that a value of this size and version can have; no value has two of them."""
+    frames = [frame for frame in _FRAMES if frame.version == version and size < _SIZE_MAX]
+    return tuple(filter(None, (_layout(frame, size) for frame in frames)))
 
 
 def _layout(frame: _Frame, size: int) -> _Layout | None:
@@ -141,10 +143,11 @@ def _layout(frame: _Frame, size: int) -> _Layout | None:
     if length is None:
         return None
     time_at = size - frame.behind
-    version = ((1, frame.version), (0, 0))  # the byte that tells most comes first
-    fixed = (*version, *enumerate(length, frame.before), *enumerate(frame.tags, time_at + 8))
+    version = enumerate(frame.version.to_bytes(2, "big"))
+    fixed = [*version, *enumerate(length, frame.before), *enumerate(frame.tags, time_at + 8)]
+    place, byte = (np.array(column).reshape(-1, 1) for column in zip(*fixed, strict=True))
     metadata_at = frame.before + len(length)
-    return _Layout(frame.version, fixed, metadata_at, time_at - metadata_at, time_at)
+    return _Layout(frame.version, place, byte.astype(np.uint8), metadata_at, time_at - metadata_at, time_at)
 
 
 def _metadata_length(room: int, *, compact: bool) -> bytes | None:

@@ -316,6 +316,7 @@ def _plain_assignment(data: bytes) -> dict[str, tuple[int, ...]] | None:
 
 
 _cached_assignment = lru_cache(maxsize=_ASSIGNMENTS_CACHED)(_plain_assignment)
+"""Several members may get one and the same dict; like all that is observed it is never changed."""
 
 
 def _protocol_reader(data: bytes) -> Reader:

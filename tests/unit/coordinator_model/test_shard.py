@@ -199,6 +199,23 @@ def test_every_group_is_judged_and_reported_when_the_backlog_ends() -> None:
     assert world.shard.header.live_since_ms == LIVE_MS
 
 
+def test_a_healthy_group_of_the_backlog_is_reported_when_somebody_asks() -> None:
+    """Whoever starts asks for all groups, some shards at a time; at once they would be told twice."""
+    world = World()
+    world.record(900_000, generation("g", 2, "a"), backlog=True)
+    world.record(900_001, commit("g"), backlog=True)
+    end = world.offset + 1
+    for at_ms in (LIVE_MS, LIVE_MS + 10_000):  # of one batch, as after a long backlog
+        world.control(at_ms, on.Clock(sequence=at_ms, end_offset=end, position=0))
+    unasked = world.shard.step(world.waiting, None)
+    world.waiting = []
+    asked = world.until(LIVE_MS + 10_001, ask=True)
+
+    assert world.shard.header.live_since_ms == LIVE_MS
+    assert (unasked.reports, unasked.reported) == ([], False)
+    assert [(one.group, one.generation) for one in asked.reports] == [("g", 2)]
+
+
 def test_something_seen_live_ends_the_backlog_before_the_first_clock() -> None:
     """What happened between the captured end offsets and the first clock is judged."""
     world = World(Judge())

@@ -31,7 +31,7 @@ from coordinator_model.observations import (
 from coordinator_model.rebalances import unburn
 from coordinator_model.sessions import end_silent, start_by_absence
 from coordinator_model.silence import was_heard
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
 GAP_TOLD_MAX = 16
@@ -96,7 +96,7 @@ def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
     is_other = (
         not what.members
         and what.generation == group.generation > 0
-        and group.state not in {GroupState.EMPTY, GroupState.DEAD}
+        and group.state not in WITHOUT_MEMBERS
         and turn.at_ms > group.state_since_ms
     )
     if is_other:
@@ -266,11 +266,8 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
 
 
 def _keep(group: Group, commit: Commit, offset: int) -> None:
-    if group.claims is not None:
-        note_commit(group, commit.topic, commit.partition, offset, commit.committed_at_ms)
-    topic = group.commits.get(commit.topic)
-    if topic is None:
-        topic = group.commits[commit.topic] = {}
+    note_commit(group, commit.topic, commit.partition, offset, commit.committed_at_ms)
+    topic = group.commits.setdefault(commit.topic, {})
     topic[commit.partition] = (offset, commit.committed_at_ms)
     group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
     group.offsets_gone_ms = -1

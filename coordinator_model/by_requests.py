@@ -38,7 +38,7 @@ from coordinator_model.refusals import commit_refused, heartbeat_fenced, leave_f
 from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import expire_silent
 from coordinator_model.silence import TOLERANCE_MS
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 from coordinator_model.storing import stored_late
 from coordinator_model.takeovers import NOT_IN_CHARGE, came_back, refused
 from coordinator_model.transitions import GUESS_TOLERANCE_MS, Turn, cause
@@ -62,7 +62,7 @@ def _present(
     """Return a member whose request was accepted: if it was unknown, it was here before we looked."""
     group = turn.group
     member = group.members.get(member_id)
-    has_members = group.state not in {GroupState.EMPTY, GroupState.DEAD}
+    has_members = group.state not in WITHOUT_MEMBERS
     if member is None and 0 <= generation == group.generation and has_members:
         member = _met_again(turn, member_id) or _met(turn, member_id, what.instance_id)
     if member is not None:

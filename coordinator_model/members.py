@@ -232,8 +232,6 @@ def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
     group = turn.group
     before = group.members
     for record in records:
-        if record.instance_id is None:
-            continue
         static = member_of_instance(group, record.instance_id)
         if static is not None and static.member_id != record.member_id:
             rename(turn, static.member_id, record.member_id)
@@ -367,7 +365,7 @@ def _insert(group: Group, member: Member) -> None:
 
 
 def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
-    gone = departure_of(turn.group, record.member_id) if known is None and turn.group.departures else None
+    gone = departure_of(turn.group, record.member_id) if known is None else None
     if gone is not None:  # it had not gone after all
         known = bring_back(turn.group, gone)
         known.session_base_ms = turn.at_ms

@@ -11,7 +11,7 @@ from coordinator_model.group import CauseKind, Departure, Group, Member, Transit
 from coordinator_model.members import client_name
 from coordinator_model.observations import GroupUpset
 from coordinator_model.snapshot import Moved
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 
 UPSET_MS = 60_000
 """So long after the new coordinator has taken over a rebalance may go back to the move."""
@@ -26,7 +26,6 @@ _OTHER = {
     CauseKind.UNKNOWN,
 }
 """Causes that have nothing to do with who coordinates; one that nobody has told may be any of them."""
-_FRESH = {GroupState.EMPTY, GroupState.DEAD}
 
 
 def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
@@ -37,7 +36,9 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
         return True
     if not 0 <= transition.at_ms - moved.at_ms <= UPSET_MS:
         return False
-    begins = transition.to_state is GroupState.PREPARING_REBALANCE and transition.from_state not in _FRESH
+    begins = (
+        transition.to_state is GroupState.PREPARING_REBALANCE and transition.from_state not in WITHOUT_MEMBERS
+    )
     if begins and transition.cause.kind is CauseKind.MEMBER_JOINED:
         gone = [one for one in group.departures if one.at_ms >= moved.at_ms]
         formers: list[Member | Departure] = [*group.members.values(), *gone]

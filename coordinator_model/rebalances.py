@@ -2,13 +2,12 @@
 
 from coordinator_model.group import Cause, CauseKind, Group, Rebalance
 from coordinator_model.silence import went_silent
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 
 NEWCOMER_MS = 1_000
 """A generation that a newly joining member cuts short within this time is ordinary start-up, not burned."""
 LOOP_MEMORY_MS = 300_000
 """A group emptied by a sync timeout that joins again within this time goes on with the same loop."""
-_WITHOUT_MEMBERS = frozenset({GroupState.EMPTY, GroupState.DEAD})
 
 
 def note_move(group: Group, came_from: GroupState, at_ms: int, cause: Cause, *, counted: bool) -> None:
@@ -21,7 +20,7 @@ def note_move(group: Group, came_from: GroupState, at_ms: int, cause: Cause, *, 
         _join_phase_ended(group, at_ms)
     elif group.rebalance is not None and group.state is not GroupState.DEAD:
         group.rebalance.ended_at_ms = at_ms
-    if group.state in _WITHOUT_MEMBERS:
+    if group.state in WITHOUT_MEMBERS:
         _nobody_is_left(group)
 
 

@@ -31,7 +31,7 @@ from coordinator_model.members import (
 )
 from coordinator_model.observations import DescribedMember, GroupDescribed, Seen
 from coordinator_model.sessions import expire_silent
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 from coordinator_model.transitions import (
     Context,
     Target,
@@ -382,7 +382,7 @@ def _make(turn: Turn, to: GroupState, generation: int, why: Cause) -> None:
 def _take_members(turn: Turn, what: GroupDescribed) -> None:
     """Make the members those that the broker lists; how the others went, nobody knows."""
     group = turn.group
-    if what.members is None or group.state in {GroupState.EMPTY, GroupState.DEAD}:
+    if what.members is None or group.state in WITHOUT_MEMBERS:
         return
     for described in what.members:
         static = member_of_instance(group, described.instance_id)

@@ -31,6 +31,7 @@ class GroupState(StrEnum):
 
 SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
 """No rebalance goes on, whatever the group's type: it stays so until somebody comes, goes or changes."""
+WITHOUT_MEMBERS = frozenset({GroupState.EMPTY, GroupState.DEAD})
 
 MOVES: Mapping[GroupState, frozenset[GroupState]] = {
     GroupState.DEAD: frozenset({GroupState.EMPTY, GroupState.DEAD}),

@@ -27,7 +27,7 @@ from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import NEVER, Held, Run, part
+from coordinator_model.ordering import NEVER, RUN_TYPES, Held, Run, part
 from coordinator_model.refusals import pause_before
 from coordinator_model.silence import gap_max_ms
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
@@ -49,7 +49,6 @@ _ENDS = (
     on.TransactionEnded,
     on.InstanceRefused,
 )
-_FOLDED = frozenset({on.Heartbeats, on.CommitsAnswered})
 _TAKERS = {on.GroupDescribed: answers.take, on.EndsTold: progress.take}
 """What the brokers answered goes past the group models' own door."""
 _NO_STEP = Step()
@@ -221,7 +220,7 @@ class Timeline:
         if pause is not None:
             step.notes.append(pause)
         commits = type(seen.what) is on.OffsetsCommitted
-        folded = type(seen.what) in _FOLDED
+        folded = isinstance(seen.what, RUN_TYPES)
         if commits:
             self._report_later(live, order_ms)
         elif not folded or before != (len(live.group.members), live.group.generation):
@@ -267,16 +266,14 @@ class Timeline:
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return what is known of the sources at ``order_ms``."""
         header, broker = self.header, self._broker(live)
-        speaks = evidence.requests_live(header, broker, order_ms)
         return _context(
             self.cluster,
             header.info_live,
             self.offsets_enabled,
             backlog,
-            speaks,
+            evidence.requests_live(header, broker, order_ms),
             # Only timers ask for it, and they run where the INFO log does not tell.
-            requests_steady=header.info_live
-            or (speaks and evidence.requests_steady(header, broker, order_ms)),
+            requests_steady=header.info_live or evidence.requests_steady(header, broker, order_ms),
         )
 
     def _broker(self, live: Live) -> int:

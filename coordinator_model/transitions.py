@@ -43,8 +43,6 @@ _FILL_ORDER = (
     GroupState.STABLE,
     GroupState.EMPTY,
 )
-
-
 _YOUNGEST = {
     GroupState.PREPARING_REBALANCE: 0,
     GroupState.COMPLETING_REBALANCE: 1,
@@ -188,7 +186,7 @@ def _forget_from(group: Group, target: Target) -> None:
     """Drop the guesses of a place that is now reached, and of what lies behind it."""
     if group.guesses:
         here = place(target.to, target.generation)
-        group.guesses = tuple([guess for guess in group.guesses if place(guess[1], guess[2]) < here])
+        group.guesses = tuple(guess for guess in group.guesses if place(guess[1], guess[2]) < here)
 
 
 def is_guess(group: Group, state: GroupState, generation: int) -> bool:
@@ -266,8 +264,6 @@ def _told(
 def _confirm(turn: Turn, target: Target) -> bool:
     """Settle an inferred transition that ``target`` observes; False if there is none."""
     group = turn.group
-    if not group.guesses:
-        return False
     guess = next((g for g in group.guesses if g[1] is target.to and g[2] == target.generation), None)
     if guess is None or target.to is GroupState.DEAD:
         return False

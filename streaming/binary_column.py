@@ -11,7 +11,10 @@ Bools = npt.NDArray[np.bool_]
 
 
 def _within(place: Ints, count: int) -> Ints:
-    """Return the nearest of the first ``count`` places; sooner than ``np.clip`` where there are few."""
+    """Return the nearest of the first ``count`` places; sooner than ``np.clip`` where there are few.
+
+    For windows, of which ``take``, which clips by itself, would copy the whole array.
+    """
     return np.minimum(np.maximum(place, 0), count - 1)
 
 

@@ -248,25 +248,25 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     code = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[row]
     key = BinaryColumn(encoded.dictionary)
     layout = key_layout(key)
-    first, count = _first_and_count(code, len(key.start))
+    count = np.bincount(code, minlength=len(key.start))
+    first = _first_of_each(code, row, len(count))
     legible = count > 0  # the others are keys of other records
     for number in np.flatnonzero(~layout.plain & legible).tolist():
         try:
             read_commit_key(key.at(number) or b"")
         except DecodeError as error:
             legible[number] = False
-            faults.add(rows, int(row[first[number]]), error, int(count[number]))
+            faults.add(rows, int(first[number]), error, int(count[number]))
     keep = legible[code]
     return row[keep], code[keep], _parts(key, layout, legible)
 
 
-def _first_and_count(code: Ints, codes: int) -> tuple[Ints, Ints]:
-    """Return where each of so many codes is first met, and how often it is."""
-    count = np.bincount(code, minlength=codes)
-    first = np.zeros(len(count), np.int64)
+def _first_of_each(number: Ints, value: Ints, size: int) -> Ints:
+    """Return the first value of each of ``size`` numbers; 0 of one that has none."""
+    first = np.zeros(size, np.int64)
     # Of several values for one place numpy keeps the last, so going backwards leaves the first.
-    first[code[::-1]] = np.arange(len(code))[::-1]
-    return first, count
+    first[number[::-1]] = value[::-1]
+    return first
 
 
 def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
@@ -334,9 +334,8 @@ def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> l
     """Return those of ``others`` (group, row) that have commits of their group before and behind them."""
     number, row = np.array(others, np.int64).reshape(-1, 2).T
     size = 1 + max(int(number.max(initial=0)), int(group.max(initial=0)))
-    first, last = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    # Of several values for one place numpy keeps the last, so going backwards leaves the first.
-    first[group[::-1]], last[group] = commits.row[::-1], commits.row
+    first, last = _first_of_each(group, commits.row, size), np.zeros(size, np.int64)
+    last[group] = commits.row
     between = (first[number] < row) & (row < last[number])
     return [others[index] for index in np.flatnonzero(between).tolist()]
 

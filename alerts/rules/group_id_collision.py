@@ -34,7 +34,7 @@ from coordinator_model.notes import (
     UNKNOWN_MEMBER_ID,
     Refused,
 )
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 
 NAME = "GroupIdCollision"
 
@@ -209,7 +209,7 @@ _WORDS = {
 
 def _parts(group: Group) -> list[list[Member]] | None:
     """Return the members in parts that share no topic, the oldest part first; None while not known."""
-    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
+    if group.state in WITHOUT_MEMBERS:
         return []
     if group.state is not GroupState.STABLE:
         return None

@@ -9,7 +9,7 @@ from alerts.rules.hygiene import ended, memory_of
 from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally, over
 from alerts.wording import some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 
 NAME = "IdleMembers"
 _OVER = "every member has a partition"
@@ -49,7 +49,7 @@ def _next_ms(situation: Situation, since_ms: int) -> int | None:
 
 def _idle(group: Group) -> list[Member] | None:
     """Return the members without a partition; None while that is not known."""
-    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
+    if group.state in WITHOUT_MEMBERS:
         return []
     if group.state is not GroupState.STABLE:
         return None

@@ -22,7 +22,7 @@ from alerts.checksum import checksum
 from alerts.rules import rebalance_starts, storm_runs
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
-from coordinator_model.states import SETTLED, GroupState
+from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState
 
 HISTORY_MIN = 64
 HISTORY_MAX = 1_024
@@ -235,7 +235,7 @@ def _note_start(
     if transition.replaces:
         wrong = transition.replaces[:8]
         memory.triggers = [trigger for trigger in memory.triggers if trigger.transition != wrong]
-    initial = transition.from_state in {GroupState.EMPTY, GroupState.DEAD}
+    initial = transition.from_state in WITHOUT_MEMBERS
     member_id, kind = transition.cause.member_id, rebalance_starts.kind_of(transition)
     if kind is CauseKind.UNKNOWN and not member_id:
         member_id, kind = rebalance_starts.deduced(step)

@@ -16,7 +16,7 @@ from alerts.wording import clock, round_up, some, span, times, who_is
 from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Transition
 from coordinator_model.notes import INVALID_SESSION_TIMEOUT, JOIN, IdUnused, Paused, Refused
 from coordinator_model.refusals import NARROW_SHARE, REGULAR
-from coordinator_model.states import SETTLED, GroupState
+from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState
 
 NAME = "UnsafeTimeouts"
 
@@ -258,7 +258,7 @@ def _mixed_ms(situation: Situation) -> int | None:
     """Return when settings have differed for long enough, None if they do not, or that is not known."""
     group, known = situation.group, situation.memory.hygiene
     after_ms = situation.thresholds.unsafe_timeouts.after_ms
-    if group.state is GroupState.EMPTY or group.state is GroupState.DEAD:
+    if group.state in WITHOUT_MEMBERS:
         ended(situation, MIXED)
         return None
     if group.state is not GroupState.STABLE:

@@ -29,7 +29,7 @@ from coordinator_model.modern.model import AWAY, CONSUMER, FIRST_EPOCH_MAX, STRE
 from coordinator_model.modern.parts import Assignment, Current
 from coordinator_model.modern.replay import Changes
 from coordinator_model.observations import ModernRecord
-from coordinator_model.states import SETTLED, GroupState
+from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState
 from coordinator_model.transitions import Turn
 
 _COUNTED = frozenset({CONSUMER, STREAMS})
@@ -65,7 +65,7 @@ def before_write(group: Group, records: Iterable[ModernRecord]) -> Rest:
     modern, currents = group.modern, None
     if group.state is GroupState.STABLE and modern is not None:
         currents = {name: one.current for name, one in modern.members.items()}
-    elif group.state in {GroupState.EMPTY, GroupState.DEAD}:
+    elif group.state in WITHOUT_MEMBERS:
         currents = {}
     known = {} if modern is None else modern.members
     return Rest(
@@ -105,7 +105,7 @@ def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> No
 def _begin(turn: Turn, state: CostState, changes: Changes, before: Rest) -> bool:
     """Begin a rebalance; False if the write is none: a member repeats itself, or the last one goes."""
     group = turn.group
-    if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+    if group.state in WITHOUT_MEMBERS:
         return False
     if group.state is GroupState.STABLE and before.state is GroupState.STABLE and not changes.epochs:
         return False

@@ -8,7 +8,7 @@ from coordinator_model.group import Cause, Group, Rebalance
 from coordinator_model.modern.costs import Rest, note_write
 from coordinator_model.modern.model import Modern, Told, state_of
 from coordinator_model.modern.replay import Changes
-from coordinator_model.states import GroupState
+from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 from coordinator_model.transitions import Target, Turn, tell, transition_id_of
 
 _CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
@@ -74,7 +74,7 @@ def _note(turn: Turn, changes: Changes, cause: Cause, came_from: GroupState, epo
         started_at_ms=turn.at_ms,
         old_generation=epoch_before,
         cause=cause,
-        initial=came_from in {GroupState.EMPTY, GroupState.DEAD},
+        initial=came_from in WITHOUT_MEMBERS,
         unstable_since_ms=last.unstable_since_ms if goes_on and last is not None else turn.at_ms,
         not_before_ms=group.state_since_ms,
     )

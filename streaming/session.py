@@ -42,6 +42,10 @@ DEFAULTS: Mapping[str, str] = {
     "spark.buffer.size": "1048576",
     # Above the number of partitions one executor reads, or consumers are closed and opened each batch.
     "spark.kafka.consumer.cache.capacity": "512",
+    # What was fetched last, up to 20,000 records of each partition, would lie in the heap for five minutes
+    # after a backlog, and the collector would mark it again and again.
+    "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     "spark.sql.codegen.wholeStage": "true",
     "spark.log.level": "WARN",
 }
@@ -56,6 +60,7 @@ _PLAIN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 _NOISY = (
     "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",  # each batch over the trigger
     "org.apache.spark.scheduler.DAGScheduler",  # each stop: no job left to cancel
+    "org.apache.hadoop.util.Shell",  # a stop between batches that came too late for that: interrupted
 )
 _SHUFFLE_PARTITIONS_MAX = 8
 
@@ -114,7 +119,7 @@ def start(user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "
 
 
 def _quieten(session: SparkSession) -> None:
-    """Silence two warnings of Spark that say nothing: our own health tells of batches that last too long."""
+    """Silence warnings that say nothing: our own health tells of batches that last too long."""
     logging = session.sparkContext._jvm.org.apache.logging.log4j
     for name in _NOISY:
         logging.core.config.Configurator.setLevel(name, logging.Level.ERROR)

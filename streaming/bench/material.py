@@ -123,6 +123,14 @@ def heartbeat_line(population: Population, group: int, member: int, at_ms: int, 
 # --- the functions for mapInArrow: a row of the input is one task's number ------------------------------
 
 
+def nothing_made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what comes, once the worker has all code of the job."""
+    import streaming.decode_stage  # noqa: PLC0415 - in the worker, when it is asked to
+    import streaming.shard_state  # noqa: F401, PLC0415
+
+    yield from batches
+
+
 @dataclass(frozen=True)
 class Commits:
     """Each group's commits: one request of all partitions a round, all groups in each round."""

@@ -29,6 +29,10 @@ from streaming.progress import positions_in
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _PATIENCE_S = 900.0
+_LOOK_EVERY_S = 0.25
+"""Spark says itself when a batch began and ended; to ask more often only takes from what is measured."""
+_FORGET_S = 1
+"""So soon Spark closes consumers and producers that nobody uses."""
 _ADMIN_CLIENT_ID = "__admin_client"
 """The one client id that a broker lets produce to internal topics."""
 
@@ -56,10 +60,12 @@ def spark_session(folder: Path, cores: int) -> Iterator[SparkSession]:
     user = {
         "spark.master": f"local[{cores}]",
         "spark.sql.streaming.numRecentProgressUpdates": "200",
-        # Producers of the filling must not outlive their cluster: they would look for it for minutes.
-        "spark.kafka.producer.cache.timeout": "1s",
-        "spark.kafka.producer.cache.evictorThreadRunInterval": "1s",
     }
+    # Producers of the filling must not outlive their cluster: they would look for it for minutes.  What the
+    # consumers of one measurement had read must not fill the heap of the next.
+    for cache in ("producer.cache", "consumer.cache", "consumer.fetchedData.cache"):
+        user[f"spark.kafka.{cache}.timeout"] = f"{_FORGET_S}s"
+        user[f"spark.kafka.{cache}.evictorThreadRunInterval"] = f"{_FORGET_S}s"
     spark = session.start(user, checkpoint=str(folder), app_name="groupwatch-bench")
     try:
         yield spark
@@ -158,7 +164,7 @@ def follow(query: StreamingQuery, targets: Mapping[str, list[int]]) -> tuple[flo
             return batches.seconds(reached), batches
         if not query.isActive:
             raise BenchError(f"the query ended by itself: {query.exception()}")
-        time.sleep(0.05)
+        time.sleep(_LOOK_EVERY_S)
     raise BenchError(f"the query did not catch up within {_PATIENCE_S:.0f} s")
 
 
@@ -174,20 +180,37 @@ def floor(
         .start()
     )
     try:
-        return follow(query, targets)[0]
+        seconds, _ = follow(query, targets)
+        query.processAllAvailable()  # to stop amid a batch would be told as an error
+        return seconds
     finally:
         query.stop()
+        rest()
+
+
+def rest() -> None:
+    """Wait until Spark has closed what a measurement had open: the next would pay for it."""
+    time.sleep(3 * _FORGET_S)
 
 
 @contextmanager
 def job(spark: SparkSession, plan: ClusterPlan) -> Iterator[tuple[ClusterJob, StreamingQuery]]:
     """Run a cluster's job, whole: clock, probes, query, and outputs into Kafka; its rows go nowhere else."""
+    _warm_workers(spark)
     one = ClusterJob(spark, plan, lambda _cluster, _rows: None)
     one.start()
     try:
         yield one, _query_of(spark, plan)
     finally:
         one.stop()
+        rest()
+
+
+def _warm_workers(spark: SparkSession) -> None:
+    """Have the Python workers as warm as the floor's JVM is: Spark ends those that idle for a minute."""
+    tasks = 2 * spark.sparkContext.defaultParallelism
+    made = spark.range(0, tasks, 1, tasks).mapInArrow(material.nothing_made, "id long")
+    made.write.format("noop").mode("overwrite").save()
 
 
 def _query_of(spark: SparkSession, plan: ClusterPlan) -> StreamingQuery:

@@ -133,10 +133,23 @@ def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
         prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
-        if member.last_heartbeat_ms < 0:
-            member.first_beat_ms = what.times[0]
-        member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
-        member.session_base_ms = max(member.session_base_ms, what.times[-1])
+        _beat(member, what)
+
+
+def _beat(member: Member, what: Heartbeats) -> None:
+    if member.last_heartbeat_ms < 0:
+        member.first_beat_ms = what.times[0]
+    member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
+    member.session_base_ms = max(member.session_base_ms, what.times[-1])
+
+
+def beat_quietly(member: Member, what: Heartbeats) -> None:
+    """Take in accepted heartbeats of a Stable group's generation, by a member that the group has.
+
+    All that ``_heartbeats_accepted`` comes to then, for nothing disproves or proves what is so already.
+    """
+    learn_client(member, what.client)
+    _beat(member, what)
 
 
 def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:

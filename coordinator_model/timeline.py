@@ -168,15 +168,17 @@ class Timeline:
 
     def _apply_folded(self, live: Live, heads: list[Run]) -> None:
         """Apply quiet runs as they are; they touch one member each, so their order does not matter."""
-        group, backlog, last_ms = live.group, heads[0].seen.backlog, -1
-        context = self.context(live, heads[0].first_ms(), backlog=backlog)
+        group, last_ms = live.group, -1
+        context: Context | None = None
         for head in heads:
             seen = head.seen
             order_ms = max(head.floor_ms, seen.at_ms)
             last_ms = max(last_ms, order_ms)
-            if seen.backlog is not backlog:
-                backlog = seen.backlog
-                context = self.context(live, order_ms, backlog=backlog)
+            if classic.beat(group, seen):
+                continue
+            if context is None or context.backlog is not seen.backlog:
+                since_ms = heads[0].first_ms() if context is None else order_ms
+                context = self.context(live, since_ms, backlog=seen.backlog)
             try:
                 step = classic.apply(group, seen, context)
             except Exception as error:
@@ -185,7 +187,7 @@ class Timeline:
                 self.poison(group.group, seen, order_ms, error)
                 continue
             if _says_something(step):
-                self.account(live, step, seen, order_ms, backlog=backlog)
+                self.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:

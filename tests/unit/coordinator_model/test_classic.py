@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from coordinator_model import classic
 from coordinator_model import observations as seen_as
 from coordinator_model.classic import Context
+from coordinator_model.folding import are_quiet
 from coordinator_model.group import (
     Basis,
     Cause,
@@ -24,6 +25,7 @@ from coordinator_model.group import (
 )
 from coordinator_model.notes import FENCED_INSTANCE_ID, Replaced
 from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
+from coordinator_model.ordering import Run
 from coordinator_model.states import GroupState, can_move
 from coordinator_model.transitions import transition_id
 
@@ -666,3 +668,71 @@ def test_backlog_says_nothing(sights: list[Seen]) -> None:
 
     assert steps == [Step()] * len(steps)
     assert group.rebalances == {}
+
+
+# --- the short way of heartbeats ---------------------------------------------------------------------
+
+
+def heartbeats(*times: int, member: str = A, client: Client | None = None, **more: Any) -> Seen:
+    """Return accepted heartbeats of generation 5."""
+    told = {"generation": 5, "error_code": 0, "client": client or Client(), **more}
+    what = seen_as.Heartbeats(group="g", member_id=member, times=times, **told)
+    return seen(times[-1], what, Source.REQUEST_LOG)
+
+
+WORDS = st.sampled_from(["", "a", "b"])
+
+
+@given(
+    beats=st.lists(st.integers(1, 2_000), min_size=1, max_size=4).map(sorted),
+    client=st.builds(Client, client_id=WORDS, host=WORDS, connection=WORDS, software=WORDS),
+    before=st.integers(1, 3),
+    context=st.sampled_from([FULL, REQUESTS]),
+    backlog=st.booleans(),
+)
+def test_quiet_heartbeats_do_the_same_the_short_way(
+    beats: list[int], client: Client, before: int, context: Context, *, backlog: bool
+) -> None:
+    """Whatever is quiet leaves the same group behind and says nothing, either way."""
+    group = stable(A, B, context=context)
+    classic.apply(group, heartbeats(1_100, member=B), context)  # tells where the coordinator is
+    for number in range(before):
+        classic.apply(group, heartbeats(1_200 + number, client=Client(client_id="c")), context)
+    beat = heartbeats(*(1_150 + time for time in beats), client=client)
+    assert are_quiet(group, [Run(0, beat)])
+    other = msgspec.msgpack.decode(msgspec.msgpack.encode(group), type=Group)
+
+    step = classic.apply(group, beat, msgspec.structs.replace(context, backlog=backlog))
+
+    assert step == Step()
+    assert classic.beat(other, beat)
+    assert other == group
+
+
+@pytest.mark.parametrize(
+    "beat",
+    [
+        heartbeats(2_000, protocol="consumer"),
+        heartbeats(2_000, member="nobody"),
+        seen(
+            2_000, seen_as.CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=(2_000,))
+        ),
+    ],
+    ids=["newer protocol", "unknown member", "no heartbeat"],
+)
+def test_what_is_more_than_a_heartbeat_goes_the_long_way(beat: Seen) -> None:
+    """Nothing is lost of what the short way does not know."""
+    group = stable(A)
+    before = msgspec.msgpack.encode(group)
+
+    assert not classic.beat(group, beat)
+    assert msgspec.msgpack.encode(group) == before
+
+
+def test_what_waits_for_the_log_is_looked_at_with_each_heartbeat() -> None:
+    """A record that ran ahead of its lines must not wait longer because heartbeats go the short way."""
+    group = stable(A)
+    classic.apply(group, seen(1_500, record(7, A, since_ms=1_400), Source.OFFSETS), FULL)
+
+    assert group.held_record is not None
+    assert not classic.beat(group, heartbeats(2_000))

@@ -17,9 +17,6 @@ settings.load_profile("groupwatch")
 # brokers and jobs of the live tests take less than half the processor time, and a quarter less time.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-# Where Python may not keep what it compiled, each of hundreds of processes would compile all of it again.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests that need a cluster or Spark behind all others.

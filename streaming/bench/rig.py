@@ -180,15 +180,13 @@ def floor(
         .start()
     )
     try:
-        seconds, _ = follow(query, targets)
-        query.processAllAvailable()  # to stop amid a batch would be told as an error
-        return seconds
+        return follow(query, targets)[0]
     finally:
         query.stop()
-        rest()
+        _rest()
 
 
-def rest() -> None:
+def _rest() -> None:
     """Wait until Spark has closed what a measurement had open: the next would pay for it."""
     time.sleep(3 * _FORGET_S)
 
@@ -203,7 +201,7 @@ def job(spark: SparkSession, plan: ClusterPlan) -> Iterator[tuple[ClusterJob, St
         yield one, _query_of(spark, plan)
     finally:
         one.stop()
-        rest()
+        _rest()
 
 
 def _warm_workers(spark: SparkSession) -> None:

@@ -74,6 +74,13 @@ def record(generation: int, *members: str, since_ms: int = -1, **more: Any) -> s
     )
 
 
+def heartbeats(*times: int, member: str = A, client: Client | None = None, **more: Any) -> Seen:
+    """Return heartbeats of generation 5, accepted ones unless an error is named."""
+    told = {"generation": 5, "error_code": 0, "client": client or Client(), **more}
+    what = seen_as.Heartbeats(group="g", member_id=member, times=times, **told)
+    return seen(times[-1], what, Source.REQUEST_LOG)
+
+
 def stable(*members: str, context: Context = FULL) -> Group:
     """Return a group that has just become Stable in generation 5."""
     group = classic.new_group("g")
@@ -137,10 +144,7 @@ def test_departure_keeps_all_that_was_known() -> None:
     """What the rules need of a member that went is kept, heartbeats and connection included."""
     group = stable(A)
     client = Client(client_id="app-a", host="/10.0.0.9", connection="c1", software="librdkafka")
-    beat = seen_as.Heartbeats(
-        group="g", member_id=A, generation=5, error_code=0, times=(1_500, 1_900), client=client
-    )
-    classic.apply(group, seen(1_900, beat, Source.REQUEST_LOG), FULL)
+    classic.apply(group, heartbeats(1_500, 1_900, client=client), FULL)
 
     step = classic.apply(
         group, seen(2_000, seen_as.MemberLeft(group="g", member_id=A, client_reason="bye")), FULL
@@ -215,8 +219,7 @@ def test_join_phase_restarts_sessions_and_flags() -> None:
     """At its end every member has joined, none has synced, and all session timers start again."""
     group = stable(A, B)
     classic.apply(group, seen(2_000, started("leader_rejoined", A)), FULL)
-    refused = seen_as.Heartbeats(group="g", member_id=B, generation=5, error_code=27, times=(2_100, 2_200))
-    classic.apply(group, seen(2_200, refused, Source.REQUEST_LOG), FULL)
+    classic.apply(group, heartbeats(2_100, 2_200, member=B, error_code=27), FULL)
     during = [(m.member_id, m.rejoined, m.heartbeats_refused) for m in group.members.values()]
 
     classic.apply(group, seen(3_000, seen_as.JoinPhaseEnded(group="g", generation=6, member_count=2)), FULL)
@@ -317,15 +320,8 @@ def static_record(member_id: str) -> seen_as.GroupRecorded:
 
 
 def beat(member_id: str, at_ms: int, client: Client, error_code: int = 0) -> tuple[Any, Source]:
-    what = seen_as.Heartbeats(
-        group="g",
-        member_id=member_id,
-        generation=5,
-        error_code=error_code,
-        times=(at_ms,),
-        client=client,
-        instance_id="node-1",
-    )
+    told = {"error_code": error_code, "instance_id": "node-1"}
+    what = heartbeats(at_ms, member=member_id, client=client, **told).what
     return what, Source.REQUEST_LOG
 
 
@@ -438,8 +434,7 @@ def test_due_is_the_earliest_of_grace_and_sessions() -> None:
     """The shard is told when to look again: here the first silent member, a second after its deadline."""
     group = stable(A, B)
     for member, at_ms in ((A, 2_000), (B, 1_500)):
-        beat = seen_as.Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
-        classic.apply(group, seen(at_ms, beat, Source.REQUEST_LOG), REQUESTS)
+        classic.apply(group, heartbeats(at_ms, member=member), REQUESTS)
 
     assert classic.due_at(group, REQUESTS) == 1_500 + 6_000 + 1_000
     assert classic.due_at(group, FULL) is None
@@ -449,8 +444,7 @@ def test_due_is_the_earliest_of_grace_and_sessions() -> None:
 def test_nothing_is_due_before_its_time() -> None:
     """A deadline passed early does nothing."""
     group = stable(A)
-    beat = seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=0, times=(1_500,))
-    classic.apply(group, seen(1_500, beat, Source.REQUEST_LOG), REQUESTS)
+    classic.apply(group, heartbeats(1_500), REQUESTS)
 
     assert classic.pass_time(group, 8_499, REQUESTS) == Step()
     assert len(classic.pass_time(group, 8_500, REQUESTS).transitions) == 1
@@ -671,13 +665,6 @@ def test_backlog_says_nothing(sights: list[Seen]) -> None:
 
 
 # --- the short way of heartbeats ---------------------------------------------------------------------
-
-
-def heartbeats(*times: int, member: str = A, client: Client | None = None, **more: Any) -> Seen:
-    """Return accepted heartbeats of generation 5."""
-    told = {"generation": 5, "error_code": 0, "client": client or Client(), **more}
-    what = seen_as.Heartbeats(group="g", member_id=member, times=times, **told)
-    return seen(times[-1], what, Source.REQUEST_LOG)
 
 
 WORDS = st.sampled_from(["", "a", "b"])

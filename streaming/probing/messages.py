@@ -2,6 +2,7 @@
 
 from kafka.protocol.api_message import ApiMessage
 
+from streaming.kafka_io import settle_answers
 from streaming.probing import schemas
 
 
@@ -27,3 +28,6 @@ class StreamsGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignor
 
 class StreamsGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
     """Its answer."""
+
+
+settle_answers()  # two clusters may be asked at once

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaError
+from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.structs import TopicPartition
 
 from streaming import kafka_io
@@ -19,6 +20,7 @@ from streaming.kafka_io import (
     python_options,
     spark_options,
 )
+from streaming.probing import messages
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="p;\\"q";'
 
@@ -172,3 +174,12 @@ def test_a_producer_that_cannot_deliver_ends_all_the_same() -> None:
     out.close(timeout=0.1)
     assert waiting.failed()
     assert set(threading.enumerate()) <= before
+
+
+def test_no_thread_makes_the_class_of_an_answer_anew() -> None:
+    """Two that did at once would leave one of a kind that no client of the process can read again."""
+    known = ResponseClassRegistry._response_class_registry
+    assert messages.ShareGroupDescribeResponse.API_KEY in known
+    for answer in known.values():
+        made = answer[None]._VERSIONS
+        assert sorted(made) == list(range(answer.max_version + 1)), answer.name

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.bench.targets import TARGETS
+from streaming.embedded.interruption import interruptible
 
 ROWS = ("backlog", "heartbeats", "latency", "state")
 
@@ -22,9 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; returns 0 whatever the figures say, since a loaded machine is no failure."""
     options = _parser().parse_args(arguments)
     rows = list(ROWS) if not options.rows or "all" in options.rows else options.rows
-    # Unwind like Ctrl-C: the brokers that were started must not outlive us.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    measured = run_bench(rows, scale=options.scale, cores=options.cores, keep=options.keep)
+    with interruptible():  # the brokers that were started must not outlive us
+        measured = run_bench(rows, scale=options.scale, cores=options.cores, keep=options.keep)
     print(json.dumps(measured, indent=2))  # noqa: T201 - the command's result
     return 0
 

@@ -131,6 +131,12 @@ def nothing_made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
+def nothing_kept(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Take what comes, and yield nothing."""
+    for _ in batches:
+        yield from ()
+
+
 @dataclass(frozen=True)
 class Commits:
     """Each group's commits: one request of all partitions a round, all groups in each round."""

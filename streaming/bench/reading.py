@@ -51,11 +51,12 @@ def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any
             plan = rig.plan_for(kafka, folder, f"backlog-{number}")
             topics.ensure(plan)
             floor_s = rig.floor(spark, plan, capture(plan), targets)
+            handed_s = rig.handed_over(spark, plan, capture(plan), targets)
             with rig.job(spark, plan) as (one, query):
                 ours_s, batches = rig.follow(query, targets)
                 rig.await_ready(one)
                 batches.note(query)
-            turns.append(Turn(rows, floor_s, ours_s, batches.seconds(max(batches.told))))
+            turns.append(Turn(rows, floor_s, handed_s, ours_s, batches.seconds(max(batches.told))))
             turns[-1].tell("backlog", batches)
     return _row(turns) | {
         "groups": population.groups,
@@ -65,10 +66,12 @@ def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any
 
 
 class Turn(NamedTuple):
-    """One measurement of both: seconds from the start to the end of the batch that read the last row."""
+    """One measurement of each: seconds from the start to the end of the batch that read the last row."""
 
     rows: int
     floor_s: float
+    handed_s: float
+    """Of the floor with its rows handed to Python."""
     ours_s: float
     ready_s: float = 0.0
     """Until every shard had reported all its groups as well."""
@@ -81,7 +84,8 @@ class Turn(NamedTuple):
     def tell(self, name: str, batches: rig.Batches) -> None:
         """Say how it went."""
         rig.say(
-            f"{name}: floor {self.rows / self.floor_s:,.0f} rows/s, ours {self.rows / self.ours_s:,.0f}; "
+            f"{name}: floor {self.rows / self.floor_s:,.0f} rows/s, handed over "
+            f"{self.rows / self.handed_s:,.0f}, ours {self.rows / self.ours_s:,.0f}; "
             f"batches {batches.durations()[:4]} s"
         )
 
@@ -93,6 +97,8 @@ def _row(turns: list[Turn]) -> dict[str, Any]:
         "rows": middle.rows,
         "floor_s": round(middle.floor_s, 3),
         "floor_rows_per_s": round(middle.rows / middle.floor_s),
+        "handed_over_s": round(middle.handed_s, 3),
+        "handed_over_ratio": round(middle.floor_s / middle.handed_s, 3),
         "ours_s": round(middle.ours_s, 3),
         "ours_rows_per_s": round(middle.rows / middle.ours_s),
         "ratio": round(middle.ratio, 3),
@@ -151,11 +157,12 @@ def _caught_up(
     )
     floor_plan = replace(plan, offsets_topic=None)
     floor_s = rig.floor(spark, floor_plan, of_events, targets)
+    handed_s = rig.handed_over(spark, floor_plan, of_events, targets)
     # What is dated in the future would wait for its time.
     time.sleep(max(0.0, (beats.from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
     with rig.job(spark, plan) as (_, query):
         ours_s, batches = rig.follow(query, targets)
-    turn = Turn(rows, floor_s, ours_s)
+    turn = Turn(rows, floor_s, handed_s, ours_s)
     turn.tell("heartbeats", batches)
     return turn
 

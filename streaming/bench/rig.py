@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from streaming import beginning, session, sources
+from streaming import beginning, decode_stage, session, sources
 from streaming.beginning import Beginning
 from streaming.bench import material
 from streaming.cluster_job import ClusterJob
@@ -173,9 +173,25 @@ def floor(
 ) -> float:
     """Return the seconds that Spark needs to read the same rows, the same way, into nothing."""
     rows = sources.read(spark, plan, began, len(began.events_ends))
+    return _into_nothing(rows, plan, targets)
+
+
+def handed_over(
+    spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]
+) -> float:
+    """Return the seconds of the floor and of handing its rows to a Python that does nothing with them.
+
+    No Python can be sooner than that.
+    """
+    _warm_workers(spark)
+    rows = sources.read(spark, plan, began, len(began.events_ends))
+    return _into_nothing(rows.mapInArrow(material.nothing_kept, decode_stage.SCHEMA), plan, targets)
+
+
+def _into_nothing(rows: DataFrame, plan: ClusterPlan, targets: Mapping[str, list[int]]) -> float:
     query = (
         rows.writeStream.format("noop")
-        .option("checkpointLocation", f"{plan.checkpoint}-floor-{time.monotonic_ns()}")
+        .option("checkpointLocation", f"{plan.checkpoint}-nothing-{time.monotonic_ns()}")
         .trigger(processingTime=f"{plan.trigger_ms} milliseconds")
         .start()
     )

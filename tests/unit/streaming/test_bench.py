@@ -1,5 +1,7 @@
 """What the bench fills topics with is what brokers write, and its sums are right."""
 
+import signal
+
 import pyarrow as pa
 import pytest
 
@@ -113,6 +115,17 @@ def test_verdicts_know_which_way_is_better(smaller: bool, value: float, must: bo
 def test_every_row_has_its_bounds() -> None:
     """Whatever can be measured can be judged."""
     assert set(command.ROWS) <= set(TARGETS)
+
+
+def test_sigterm_unwinds_a_row_also_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell's background jobs ignore SIGINT, and a broker that a row started must end with it."""
+    monkeypatch.setattr(command, "run_bench", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            command.main(["state"])
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _progress(batch: int, second: float, took_ms: int, position: int, rows: int = 1) -> dict[str, object]:

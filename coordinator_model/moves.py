@@ -8,7 +8,7 @@ clients that were without one for longer than their session.
 import msgspec
 
 from coordinator_model.group import CauseKind, Departure, Group, Member, Transition
-from coordinator_model.members import client_name
+from coordinator_model.members import client_name, departure_of
 from coordinator_model.observations import GroupUpset
 from coordinator_model.snapshot import Moved
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
@@ -43,6 +43,10 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
         gone = [one for one in group.departures if one.at_ms >= moved.at_ms]
         formers: list[Member | Departure] = [*group.members.values(), *gone]
         return any(comes_again(transition.cause.client_id, one, moved) for one in formers)
+    if begins and transition.cause.kind is CauseKind.SESSION_TIMEOUT:
+        # Who has spoken to the coordinator since has found it: that silence has a reason of its own.
+        removed = departure_of(group, transition.cause.member_id)
+        return removed is None or _is_from_before(removed, moved)
     return begins and transition.cause.kind not in _OTHER
 
 
@@ -86,8 +90,12 @@ def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> boo
     librdkafka ends its session itself when no coordinator answers for so long, and joins as a new member;
     the former one stays until the new coordinator, which never heard of it, has waited its session for it.
     """
-    is_from_before = max(former.joined_at_ms, former.last_heartbeat_ms) < moved.over_ms
-    return is_from_before and client_id == client_name(former) != ""
+    return _is_from_before(former, moved) and client_id == client_name(former) != ""
+
+
+def _is_from_before(former: Member | Departure, moved: Moved) -> bool:
+    """Say whether nothing has been heard of a member since the move."""
+    return max(former.joined_at_ms, former.last_heartbeat_ms) < moved.over_ms
 
 
 def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:

@@ -49,10 +49,17 @@ class Cluster:
         self.now_ms = 0
         self.wait(0, MINUTE)
 
-    def line(self, at_ms: int, shard: int, what: on.AnyObservation, broker: int = 1) -> None:
-        """A coordinator's line is read."""
+    def line(
+        self,
+        at_ms: int,
+        shard: int,
+        what: on.AnyObservation,
+        broker: int = 1,
+        source: Source = Source.COORDINATOR_LOG,
+    ) -> None:
+        """A broker's line is read."""
         self.offset += 1
-        self.mirror.feed({shard: [seen(T0 + at_ms, what, broker=broker, offset=self.offset)]})
+        self.mirror.feed({shard: [seen(T0 + at_ms, what, source, broker=broker, offset=self.offset)]})
 
     def wait(self, from_ms: int, until_ms: int) -> None:
         """Let time pass."""
@@ -68,12 +75,15 @@ class Cluster:
         *,
         broker: int = 1,
         empties: bool = False,
+        who: str = "m",
     ) -> None:
         """A group goes once around, or begins to."""
         shard = shard_of(group, SHARDS)
-        member = f"{group}-m"
+        member = f"{group}-{who}"
         if kind is CauseKind.MEMBER_JOINED:
             self.line(at_ms, shard, on.MemberJoined(group=group, member_id=member), broker)
+        if kind is CauseKind.SESSION_TIMEOUT:
+            self.line(at_ms, shard, on.MemberFailed(group=group, member_id=member), broker)
         reason = on.Reason(kind=str(kind), text="", member_ids=(member,))
         self.line(
             at_ms, shard, on.RebalanceStarted(group=group, generation=generation, reason=reason), broker
@@ -186,6 +196,30 @@ def test_rebalances_for_other_reasons_are_not_the_moves(kind: CauseKind, at_ms: 
     cluster.wait(MINUTE, 4 * MINUTE)
 
     assert cluster.told() == []
+
+
+@pytest.mark.parametrize(
+    ("who", "is_heard", "is_upset"),
+    [("m", False, True), ("m", True, False), ("late", False, False)],
+    ids=["looked-for-it-in-vain", "had-found-it", "came-later"],
+)
+def test_who_found_the_new_coordinator_dies_by_itself(who: str, is_heard: bool, is_upset: bool) -> None:
+    """A member from before may have looked for it for longer than its session; others have not."""
+    cluster = Cluster()
+    cluster.move(MINUTE + 100)
+    for group in GROUPS:
+        shard = shard_of(group, SHARDS)
+        cluster.rebalance(MINUTE + 10_000, group, CauseKind.MEMBER_JOINED, 1, broker=2, who="late")
+        if is_heard:
+            times = (T0 + MINUTE + 20_000,)
+            beat = on.Heartbeats(
+                group=group, member_id=f"{group}-{who}", generation=2, error_code=0, times=times
+            )
+            cluster.line(MINUTE + 20_000, shard, beat, 2, Source.REQUEST_LOG)
+        cluster.rebalance(MINUTE + 40_000, group, CauseKind.SESSION_TIMEOUT, 2, broker=2, who=who)
+    cluster.wait(MINUTE, 2 * MINUTE)
+
+    assert bool(cluster.told()) is is_upset
 
 
 def test_services_that_start_after_a_move_are_not_upset() -> None:

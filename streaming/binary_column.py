@@ -44,6 +44,11 @@ class BinaryColumn:
         """Return the byte at each place; places outside give some byte, to be masked by the caller."""
         return self.data.take(place, mode="clip").astype(np.int64)
 
+    def is_digit(self, place: Ints) -> Bools:
+        """Say of the byte at each place whether it is one of 0 to 9, masked as ``byte``."""
+        # Of what is less than "0" it is far more than 9.
+        return np.asarray(self.data.take(place, mode="clip") - np.uint8(ord("0")) < 10)
+
     def number(self, place: Ints, size: int) -> Ints:
         """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
         count = len(self.data) - size + 1

@@ -7,8 +7,8 @@ still be a heartbeat.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from streaming import heartbeat_lines as lines
 from streaming.binary_column import BinaryColumn, Bools, Ints
+from streaming.known_texts import Known
 
-T = TypeVar("T")
 _Who = tuple[bytes, bytes, bytes]
 """Client id, identity, connection."""
 _Origin = tuple[bytes, bytes]
@@ -30,8 +30,6 @@ _TIMED = re.compile(lines.TIMES_AFTER + lines.TIMES)
 _FROM = re.compile(lines.FROM_AFTER + lines.FROM)
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _CORRELATION_DIGITS_MAX = 10
-_NEW = -2
-_NAME_BYTES = 400
 _HEAD_SIZE_MAX = 256
 """Far more than a head can have; what is longer is not looked at."""
 _DISTANCES_MAX = 64
@@ -58,35 +56,6 @@ class Names:
         """What they cost, roughly."""
         known = (self.seconds, self.whos, self.origins, self.heads, self.times)
         return sum(one.bytes for one in known)
-
-
-class Known(Generic[T]):
-    """Texts that were read, each once; its code is its place in ``values``."""
-
-    def __init__(self, read: Callable[[bytes], T | None]) -> None:
-        self.values: list[T] = []
-        self.bytes = 0
-        """What it all costs, roughly."""
-        self._read = read
-        self._codes: dict[bytes, int] = {}
-
-    def codes(self, texts: Sequence[bytes]) -> Ints:
-        """Return the code of each text; -1 where it cannot be read."""
-        known = self._codes.get
-        found = [known(text, _NEW) for text in texts]
-        if _NEW in found:
-            found = [
-                self._learn(text) if code == _NEW else code for text, code in zip(texts, found, strict=True)
-            ]
-        return np.array(found, np.int64)
-
-    def _learn(self, text: bytes) -> int:
-        value = self._read(text)
-        self.bytes += _NAME_BYTES + 2 * len(text)
-        code = -1 if value is None else len(self.values)
-        if value is not None:
-            self.values.append(value)
-        return self._codes.setdefault(text, code)
 
 
 class Beats(NamedTuple):
@@ -198,10 +167,10 @@ def _split_up(values: pa.Array, first: int, names: Names) -> _Parts:
     times = _places(column, row, lines.TIMES_AFTER, origin, names.places[2])
     good = (who < times) & (times < origin)
     row, start, who, times, origin, end = (place[good] for place in (row, start, who, times, origin, end))
-    sender, source = _codes(column, who, times, names.whos), _codes(column, origin, end, names.origins)
+    sender, source = names.whos.codes_in(column, who, times), names.origins.codes_in(column, origin, end)
     second, millis, dated = _dates(column, start)
     good = dated & (sender >= 0) & (source >= 0)
-    good &= _codes(column, times, origin, names.times, digits=False) >= 0
+    good &= names.times.codes_in(column, times, origin, digits=False) >= 0
     return _Parts(first + row[good], second[good], millis[good], sender[good], source[good])
 
 
@@ -217,7 +186,9 @@ def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distance
     """
     places = np.full(len(row), -1)
     for distance in distances:
-        _look(column, row, word, anchor + distance, places)
+        if not _look(column, row, word, anchor + distance, places):
+            break
+    _put_first(distances, places - anchor)
     for index in np.flatnonzero(places < 0).tolist():
         at = column.find(int(row[index]), word) if places[index] < 0 else -1
         if at >= 0:
@@ -228,11 +199,23 @@ def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distance
     return places
 
 
-def _look(column: BinaryColumn, row: Ints, word: bytes, place: Ints, places: Ints) -> None:
-    """Put into ``places``, where it is negative, each ``place`` at which ``word`` stands."""
+def _look(column: BinaryColumn, row: Ints, word: bytes, place: Ints, places: Ints) -> bool:
+    """Put each ``place`` at which ``word`` stands where ``places`` is negative; False: it is so nowhere."""
     left = np.flatnonzero(places < 0)
-    hit = column.holds(row[left], place[left], word)
-    places[left[hit]] = place[left[hit]]
+    if not len(left):
+        return False
+    hit = left[column.holds(row[left], place[left], word)]
+    places[hit] = place[hit]
+    return True
+
+
+def _put_first(distances: list[int], newest: Ints) -> None:
+    """Put the distance first that most lines now have: the next lines begin with it."""
+    if len(distances) > 1 and len(newest):
+        middle = int(newest[len(newest) // 2])
+        if middle in distances:
+            distances.remove(middle)
+            distances.insert(0, middle)
 
 
 def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], Ints, Bools]:
@@ -246,39 +229,24 @@ def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], I
     return column.text(start + 1, _SECOND_SIZE), millis, dated
 
 
-def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: "Known[bool]") -> Bools:
+def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: Known[bool]) -> Bools:
     """Say of what stands behind each date, up to ``end``, whether it is a head with its correlation id."""
     size, running = np.zeros(len(end), np.int64), np.ones(len(end), np.bool_)
     for _ in range(_CORRELATION_DIGITS_MAX):
-        digit = column.byte(end - size - 1) - ord("0")
-        running &= (digit >= 0) & (digit <= 9)
+        running &= column.is_digit(end - size - 1)
+        if not running.any():
+            break
         size += running
     good = (size > 0) & (start < end - size) & (end - start < _HEAD_SIZE_MAX)
-    good[good] = _codes(column, start[good], (end - size)[good], known) >= 0
+    good[good] = known.codes_in(column, start[good], (end - size)[good]) >= 0
     return good
 
 
-def _seconds(text: npt.NDArray[np.bytes_], known: "Known[bytes]") -> Ints:
+def _seconds(text: npt.NDArray[np.bytes_], known: Known[bytes]) -> Ints:
     """Return the code of each second; -1 where it is none."""
     # Lines of one second mostly follow one another.
     turns = np.flatnonzero(np.append(True, text[1:] != text[:-1])[: len(text)])
     return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))
-
-
-def _codes(column: BinaryColumn, start: Ints, end: Ints, known: "Known[T]", *, digits: bool = True) -> Ints:
-    """Return the code of each text from ``start`` to before ``end``; without ``digits`` each counts as 0."""
-    length, codes = end - start, np.full(len(start), -1)
-    for size in np.unique(length).tolist():  # of which there are few
-        rows = np.flatnonzero(length == size)
-        texts = column.window(start[rows], size)
-        if not digits:
-            above = texts - np.uint8(ord("0"))  # of what is less it is far more than 9
-            texts -= above * (above < 10)
-        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(rows), [None, pa.py_buffer(texts)])
-        encoded = fixed.dictionary_encode()
-        distinct = np.frombuffer(encoded.dictionary.buffers()[1], f"V{size}", len(encoded.dictionary))
-        codes[rows] = known.codes(distinct.tolist())[encoded.indices.to_numpy()]
-    return codes
 
 
 def _head(text: bytes) -> bool | None:

@@ -29,6 +29,13 @@ def test_numbers_are_big_endian_and_signed() -> None:
     assert column.number(start, 8).tolist() == [int.from_bytes(VALUES[2] or b"", "big", signed=True)]
 
 
+def test_digits_are_those_of_ascii() -> None:
+    """Their neighbours are none, and neither is a byte far above."""
+    column = BinaryColumn(pa.array([b"/0459:\xb3a"], pa.binary()))
+    found = column.is_digit(np.arange(8))
+    assert found.tolist() == [False, True, True, True, True, False, False, False]
+
+
 def test_places_outside_are_harmless() -> None:
     """A place before or behind the buffer gives some number instead of an error, in an empty column too."""
     for column in (BinaryColumn(pa.array(VALUES, pa.binary())), BinaryColumn(pa.array([], pa.binary()))):

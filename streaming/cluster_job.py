@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -34,6 +34,8 @@ _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
 """A query that ran this long has earned a quick restart."""
 _STOP_WAIT_S = 30.0
+_STOP_LOOK_S = 0.005
+"""Far less than it takes to ask a broker for its newest offsets."""
 _FIRST_TICK_S = 5.0
 """Long enough for a cluster that is well; with one that is not, reading begins without a time."""
 _ASK_EVERY_S = 3.0
@@ -330,16 +332,15 @@ def gist(error: Exception) -> str:
 
 
 def _stop_gently(running: StreamingQuery) -> None:
-    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay."""
+    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay.
+
+    Where one follows the other without a pause, what is between them is Spark asking for the newest offsets.
+    """
     deadline = time.monotonic() + _STOP_WAIT_S
-    before = _last_batch(running)
-    while running.isActive and running.status["isTriggerActive"] and time.monotonic() < deadline:
-        if _last_batch(running) != before:
-            break  # the batch that ran when we were asked to stop is committed
-        time.sleep(0.02)
+    while running.isActive and not _is_between_batches(running.status) and time.monotonic() < deadline:
+        time.sleep(_STOP_LOOK_S)
     running.stop()
 
 
-def _last_batch(running: StreamingQuery) -> int:
-    told: Any = running.lastProgress
-    return -1 if told is None else int(told["batchId"])
+def _is_between_batches(status: Mapping[str, Any]) -> bool:
+    return not status["isTriggerActive"] or status["message"].startswith("Getting offsets")

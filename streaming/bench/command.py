@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     rows = list(ROWS) if not options.rows or "all" in options.rows else options.rows
     with interruptible():  # the brokers that were started must not outlive us
-        measured = run_bench(rows, scale=options.scale, cores=options.cores, keep=options.keep)
+        measured = run_bench(
+            rows, scale=options.scale, cores=options.cores, groups=options.groups, keep=options.keep
+        )
     print(json.dumps(measured, indent=2))  # noqa: T201 - the command's result
     return 0
 
@@ -38,12 +40,15 @@ def _parser() -> argparse.ArgumentParser:
         "--scale", type=float, default=1.0, help="part of the full amount of input; 1 by default"
     )
     parser.add_argument("--cores", type=int, default=2, help="of Spark; 2 by default, as in the targets")
+    parser.add_argument(
+        "--groups", type=int, default=0, help="that share the commits of the row backlog; 1,000 by default"
+    )
     parser.add_argument("--keep", action="store_true", help="keep Kafka's data and the checkpoints")
     return parser
 
 
 def run_bench(
-    rows: Sequence[str], *, scale: float = 1.0, cores: int = 2, keep: bool = False
+    rows: Sequence[str], *, scale: float = 1.0, cores: int = 2, groups: int = 0, keep: bool = False
 ) -> dict[str, Any]:
     """Return what was measured: the machine, and each row with its bounds.
 
@@ -51,6 +56,7 @@ def run_bench(
         rows: names of ``ROWS``.
         scale: part of the full amount of input.
         cores: how many Spark may use.
+        groups: of the row ``backlog``; 0 for its own number.
         keep: leave the working folder behind.
     """
     folder = Path(tempfile.mkdtemp(prefix="groupwatch-bench-"))
@@ -62,27 +68,27 @@ def run_bench(
     }
     try:
         for name in rows:
-            result["rows"][name] = _measured(name, folder, scale, cores)
+            result["rows"][name] = _measured(name, folder, scale, cores, groups)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
-def _measured(name: str, folder: Path, scale: float, cores: int) -> dict[str, Any]:
+def _measured(name: str, folder: Path, scale: float, cores: int, groups: int) -> dict[str, Any]:
     load, began = os.getloadavg()[0], time.monotonic()
-    row = _measure(name)(folder, scale, cores)
+    row = _measure(name, groups)(folder, scale, cores)
     row |= TARGETS[name].verdict(row)
     row |= {"load_before": round(load, 2), "took_s": round(time.monotonic() - began, 1)}
     return row
 
 
-def _measure(name: str) -> Callable[[Path, float, int], dict[str, Any]]:
+def _measure(name: str, groups: int) -> Callable[[Path, float, int], dict[str, Any]]:
     if name == "state":
         return _state
     if name == "latency":
         return _latency
-    return _with_spark(name)
+    return _with_spark(name, {"groups": groups} if groups and name == "backlog" else {})
 
 
 def _state(_folder: Path, _scale: float, _cores: int) -> dict[str, Any]:
@@ -97,12 +103,12 @@ def _latency(folder: Path, scale: float, cores: int) -> dict[str, Any]:
     return latency.latency(folder, scale=scale, cores=cores)
 
 
-def _with_spark(name: str) -> Callable[[Path, float, int], dict[str, Any]]:
+def _with_spark(name: str, more: Mapping[str, int]) -> Callable[[Path, float, int], dict[str, Any]]:
     def measure(folder: Path, scale: float, cores: int) -> dict[str, Any]:
         from streaming.bench import reading, rig
 
         with rig.spark_session(folder, cores) as spark:
-            row: dict[str, Any] = getattr(reading, name)(spark, folder, scale=scale)
+            row: dict[str, Any] = getattr(reading, name)(spark, folder, scale=scale, **more)
             return row
 
     return measure

@@ -18,8 +18,9 @@ from streaming.embedded.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.plan import ClusterPlan
 
 COMMITS = 1_600_000
-COMMIT_ROUNDS = 20
-COMMIT_PARTITIONS = 8
+COMMITTING_GROUPS = 1_000
+COMMIT_PARTITIONS = 32
+"""Of each group, as in the row ``state``."""
 HEARTBEATS = 1_000_000
 BROKERS = 4
 """As many partitions has the events topic, one for the lines of each."""
@@ -31,17 +32,18 @@ _TURNS = 3
 _WARMING_ROUNDS = 2
 
 
-def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
+def backlog(
+    spark: SparkSession, folder: Path, *, scale: float, groups: int = COMMITTING_GROUPS
+) -> dict[str, Any]:
     """Measure a first start over a full offsets topic; returns the row."""
-    population = Population(
-        groups=max(10, int(COMMITS * scale) // (COMMIT_ROUNDS * COMMIT_PARTITIONS)),
-        partitions=COMMIT_PARTITIONS,
-    )
+    groups = max(10, int(groups * min(1.0, scale)))
+    population = Population(groups=groups, partitions=COMMIT_PARTITIONS)
+    rounds = max(1, int(COMMITS * scale) // (groups * COMMIT_PARTITIONS))
     tasks = spark.sparkContext.defaultParallelism
-    from_ms = time.time_ns() // 1_000_000 - COMMIT_ROUNDS * 5_000
+    from_ms = time.time_ns() // 1_000_000 - rounds * 5_000
     with EmbeddedKafka(folder / "kafka-backlog", request_log=False, coordinator_log=False) as kafka:
         rig.say(f"writing the commits of {population.groups} groups")
-        commits = Commits(population, tasks, COMMIT_ROUNDS, from_ms)
+        commits = Commits(population, tasks, rounds, from_ms)
         rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, Generations(population, tasks, from_ms))
         rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, commits)
         targets = {rig.OFFSETS_TOPIC: rig.ends(kafka, rig.OFFSETS_TOPIC)}

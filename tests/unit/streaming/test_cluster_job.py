@@ -23,6 +23,7 @@ class Query:
         self.told = list(told)
         self.left = ended_after
         self.stopped_at: dict[str, Any] = {}
+        self.is_stopped = False
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
@@ -52,7 +53,7 @@ def test_a_query_is_stopped_between_its_batches(pause: dict[str, Any]) -> None:
 
 
 def test_a_query_that_ends_by_itself_is_not_waited_for() -> None:
-    """Nor is one whose batch does not end, for ever."""
+    """It makes no batch any more."""
     running = Query(WORKING, ended_after=3)
     cluster_job._stop_gently(cast("StreamingQuery", running))
 

@@ -118,13 +118,16 @@ class _Texts:
         return codes
 
     def add(self, words: Words, codes: Ints) -> None:
-        """Keep each of these texts once."""
-        _, first = np.unique(_sums(words), return_index=True)
+        """Keep each of these texts once, but none that another with its sum hides already."""
+        sums, first = np.unique(_sums(words), return_index=True)
+        is_new = ~np.isin(sums, self._sums)
+        sums, first = sums[is_new], first[is_new]
+        which = np.concatenate((self._order, len(self._words) + np.arange(len(first))))
+        sums = np.concatenate((self._sums, sums))
+        order = np.argsort(sums)
+        self._sums, self._order = sums[order], which[order]
         self._words = np.concatenate((self._words, words[first]))
         self._codes = np.concatenate((self._codes, codes[first]))
-        sums = _sums(self._words)
-        self._order = np.argsort(sums, kind="stable")
-        self._sums = sums[self._order]
 
 
 def _sums(words: Words) -> Words:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.binary_column import BinaryColumn
-from streaming.known_texts import Known
+from streaming.known_texts import Known, _Texts
 
 _TEXTS = st.lists(
     st.one_of(
@@ -82,6 +82,18 @@ def test_without_digits_each_counts_as_nought(size: int) -> None:
 
     assert codes[0] == codes[1] != codes[2]
     assert known.values[codes[0]] == b"00:" * size
+
+
+def test_a_text_that_is_hidden_by_another_is_not_kept_again() -> None:
+    """However often it comes: nobody counts what is kept here."""
+    words = np.zeros((2, 2), np.uint64)
+    words[1] = 2**63  # in both words: the same sum
+    texts = _Texts(2)
+    for _ in range(3):
+        texts.add(words, np.arange(2))
+
+    assert len(texts._words) == len(texts._sums) == 1
+    assert sorted(texts.codes(words).tolist()) == [-2, 0]
 
 
 def test_what_is_kept_counts() -> None:

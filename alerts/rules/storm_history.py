@@ -69,7 +69,7 @@ class Role(IntEnum):
     REPLACEMENT = 3
     SECOND_STEP = 4
     LEADER_AGAIN = 5
-    """A leader that still joins again at once after so many explained times: counted, up to its last."""
+    """A leader that still joins again at once after ``LEADER_LOOKS`` second steps: counted."""
 
 
 def history_max(rebalances: int) -> int:
@@ -283,8 +283,8 @@ def _role(
     if kind is CauseKind.STATIC_MEMBER_REPLACED:
         return Role.REPLACEMENT, member_id
     if _is_second_step(memory, group, transition, member_id=member_id, kind=kind):
-        is_counted = kind is CauseKind.LEADER_REJOINED and _second_steps_in_a_row(memory) >= LEADER_LOOKS
-        return Role.LEADER_AGAIN if is_counted else Role.SECOND_STEP, member_id
+        is_one_too_many = _second_steps_in_a_row(memory) >= LEADER_LOOKS
+        return Role.LEADER_AGAIN if is_one_too_many else Role.SECOND_STEP, member_id
     if kind is CauseKind.MEMBER_JOINED and not _was_member(group, step, member_id, transition.at_ms):
         return Role.ARRIVAL, member_id
     return Role.PLAIN, member_id
@@ -326,7 +326,7 @@ def _is_second_step(
 
 
 def _second_steps_in_a_row(memory: StormMemory) -> int:
-    """Return how many of the newest rebalances were second steps, or a leader's after these."""
+    """Return how many second steps the newest rebalances are, those that are one too many included."""
     steps = (Role.SECOND_STEP, Role.LEADER_AGAIN)
     return sum(1 for _ in takewhile(lambda trigger: trigger.role in steps, reversed(memory.triggers)))
 

@@ -29,6 +29,14 @@ def second_step(stage: "Stage", member: str) -> None:
     stage.rebalance()
 
 
+def look_again(stage: "Stage", leader: str, turns: int) -> None:
+    """kafka-python's leader finds topics other than it had assigned, and joins again."""
+    for _ in range(turns):
+        stage.wait(200)
+        stage.rejoin(leader, CauseKind.LEADER_REJOINED, "Leader re-joining group during Stable")
+        stage.rebalance()
+
+
 def restart(stage: "Stage", member: str, new: str, host: str, *, cooperative: bool, away_ms: int) -> None:
     """A member is closed and comes back under a new id."""
     stage.leave(member)
@@ -301,19 +309,9 @@ def test_a_leader_that_looks_again_after_each_assignment_is_no_storm(new_stage: 
     leader = members[-1]
     for index, member in enumerate(members[:-1]):
         restart(stage, member, generated("app", index), f"/10.0.1.{index}", cooperative=False, away_ms=1_000)
-        stage.wait(200)
-        stage.rejoin(leader, CauseKind.LEADER_REJOINED, "Leader re-joining group during Stable")
-        stage.rebalance()
+        look_again(stage, leader, 1)
 
     assert stage.told(STORM) == []
-
-
-def look_again(stage: "Stage", leader: str, turns: int) -> None:
-    """kafka-python's leader finds topics other than it had assigned, and joins again."""
-    for _ in range(turns):
-        stage.wait(200)
-        stage.rejoin(leader, CauseKind.LEADER_REJOINED, "Leader re-joining group during Stable")
-        stage.rebalance()
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])

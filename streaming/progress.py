@@ -5,12 +5,15 @@ enough for health.
 """
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_model.observations import CLUSTER_SHARD
+
+_log = logging.getLogger(__name__)
 
 GAP_S = 15.0
 """Silence of Kafka that is more than one slow answer."""
@@ -43,6 +46,7 @@ class Progress:
         """known, or a sentence."""
         self.evidence = "off"
         """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
+        self._notices: dict[str, str] = {}
         self._unreported: set[int] = set()
         self._targets: dict[str, list[int]] = {}
         self._positions: dict[str, list[int]] = {}
@@ -82,6 +86,23 @@ class Progress:
         """The query stands at ``positions``: topic -> next offset of each partition."""
         self._positions = dict(positions)
 
+    def notice(self, topic: str, sentence: str) -> None:
+        """Say in ``/ready`` and once in the log what an operator must know of ``topic``; "": it is over.
+
+        For what does not stop the job: a topic that is set up otherwise than it should be, a broker's
+        clock that is corrected, records that are lost.  From any thread.
+        """
+        with self._lock:
+            before = self._notices.get(topic, "")
+            if sentence:
+                self._notices[topic] = sentence
+            else:
+                self._notices.pop(topic, None)
+        if sentence and sentence != before:
+            _log.warning("%s: %s", self.cluster, sentence)
+        elif before and not sentence:
+            _log.info("%s: over: %s", self.cluster, before)
+
     # --- read by others ---------------------------------------------------------------------------
 
     @property
@@ -89,6 +110,12 @@ class Progress:
         """Shards that have not reported since the start."""
         with self._lock:
             return sorted(self._unreported)
+
+    @property
+    def notices(self) -> list[str]:
+        """What an operator must know, one sentence each, in the order of their topics."""
+        with self._lock:
+            return [sentence for _, sentence in sorted(self._notices.items())]
 
     def positions(self, topic: str) -> list[int]:
         """Where the query stands in ``topic``; [] while unknown."""
@@ -148,6 +175,7 @@ class Progress:
             "reconciliation": self.reconciliation,
             "broker_settings": self.broker_settings,
             "evidence": self.evidence,
+            "notices": self.notices,
         }
 
 

@@ -111,7 +111,8 @@ class OutputConfig(Options):
 class HttpConfig(Options):
     """The HTTP server; port 0 takes any free one."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - a monitor is scraped from elsewhere
+    host: str = "127.0.0.1"
+    """Whoever reaches it reads everything without a login, so being reached from elsewhere is a choice."""
     port: int = Field(default=9464, ge=0, le=65535)
     max_groups: int = Field(default=10_000, ge=1)
     external_url: str = ""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)", re.ASCII)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
 
@@ -36,7 +36,7 @@ def parse_duration_ms(value: Any) -> int:
         raise ValueError('expected a duration such as "500ms", "30s", "10m", "4h" or "7d"')
     text = value.strip()
     parts = _PART.findall(text)
-    if not parts and text.replace(".", "", 1).isdigit():
+    if not parts and text.isascii() and text.replace(".", "", 1).isdigit():
         parts, text = [(text, "s")], f"{text}s"
     if not parts or _PART.sub("", text).strip():
         raise ValueError(f'{value!r} is no duration; write for instance "500ms", "30s", "10m", "4h" or "7d"')

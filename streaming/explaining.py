@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from alerts.alert import Alert
 from alerts.narrative import Explanation, Present, explain
 from alerts.narrative_text import as_text
 from alerts.wording import span
+from coordinator_model.bounds import is_time_ms
 from coordinator_model.group import Transition
 from coordinator_model.report import GroupReport
 from streaming.api import GroupDetail, Problem
@@ -40,7 +42,9 @@ READ_HTTP_S = 5.0
 _HTTP_TIMEOUT_S = 15.0
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _ALERTS_MAX = 1_000
-_EPOCH_DIGITS = re.compile(r"\d{10,16}")
+_EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
+_SINCE_MAX = 64
+"""Characters of a time or a span; more is a mistake, and numbers of hundreds of digits are slow to read."""
 
 
 class ExplainError(Exception):
@@ -64,22 +68,28 @@ def parse_since(text: str, now_ms: int) -> int:
     """Return an epoch time in ms: of a time (ISO 8601, UTC unless it says otherwise, or epoch ms) or a span.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or lies before 1970.
     """
     given = text.strip()
+    if len(given) <= _SINCE_MAX:
+        since_ms = _moment_ms(given, now_ms)
+        if since_ms is not None and is_time_ms(since_ms):
+            return since_ms
+    raise ValueError(
+        f"{text[:_SINCE_MAX]!r} is neither a time since 1970 nor a span back to one; "
+        'write for instance "2h", "30m" or "2026-11-21T03:00"'
+    )
+
+
+def _moment_ms(given: str, now_ms: int) -> int | None:
     if _EPOCH_DIGITS.fullmatch(given):
         return int(given)
-    try:
+    with suppress(ValueError):
         return now_ms - parse_duration_ms(given)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat(given)
-    except ValueError:
-        raise ValueError(
-            f'{text!r} is neither a time nor a span; write for instance "2h", "30m" or "2026-11-21T03:00"'
-        ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+    return None
 
 
 # --- the topics --------------------------------------------------------------------------------------

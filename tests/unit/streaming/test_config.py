@@ -58,7 +58,7 @@ def test_only_name_and_bootstrap_servers_are_needed() -> None:
     assert (cluster.offsets.topic, cluster.events.topic) == ("__consumer_offsets", "groupwatch-events")
     assert (cluster.groups.allow, cluster.groups.deny, cluster.forget_after_ms) == ([".*"], [], 604_800_000)
     assert (config.checkpoint, config.trigger_interval_ms) == ("./checkpoint", 1000)
-    assert (config.http.host, config.http.port, config.http.max_groups) == ("0.0.0.0", 9464, 10_000)  # noqa: S104
+    assert (config.http.host, config.http.port, config.http.max_groups) == ("127.0.0.1", 9464, 10_000)
     assert config.output.alerts_topic == "groupwatch-alerts"
     assert config.rule("rebalance_storm") == {
         "enabled": True,

@@ -130,8 +130,8 @@ def _http_url(value: str) -> str:
     try:
         parts = urlsplit(value)
         is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ValueError(f"no usable address: {error}") from None
+    except ValueError:
+        is_good = False  # Python's own words repeat a part of it
     if not is_good or any(character.isspace() for character in value):
         raise ValueError("no usable address; write http://host/path or https://host/path")
     return value

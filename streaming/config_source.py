@@ -1,7 +1,8 @@
 """From the bytes of a YAML file to plain values, with the place of every key and the environment put in.
 
 Knows nothing of what the keys mean; ``config.py`` does.  A mistake is a value here (path, message), so
-that a reader sees all of them at once.
+that a reader sees all of them at once.  No message repeats what stands in the file: any text of it may be
+part of a password, also where it should be an alias, a tag or a variable.
 """
 
 import os
@@ -16,6 +17,20 @@ Path = tuple[str | int, ...]
 
 _VARIABLE = re.compile(r"\$(\$)?\{([^}]*)(\})?")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+_BYTES_MAX = 1024 * 1024
+_VALUES_MAX = 50_000
+"""Keys and values of a file, each alias counted as what it stands for."""
+
+_TOKENS = re.compile(r"expected ',' or '[\]}]', but got '(<[a-z ]+>|[^']{1,2})'")
+"""The one problem whose quoted words are YAML's own."""
+_QUOTED = re.compile(r"['\"].*['\"]", re.DOTALL)
+"""What PyYAML repeats of the file: an alias, a tag, a character."""
+
+
+class _TooManyValuesError(ValueError):
+    """Aliases make more values than any configuration has."""
 
 
 class Mistake(NamedTuple):
@@ -48,18 +63,24 @@ def parse(text: str, environment: Mapping[str, str] | None = None) -> Source:
         text: the file's content.
         environment: variables; the process's own by default.
     """
+    if len(text) > _BYTES_MAX:
+        return Source(None, {}, [Mistake("", f"larger than {_BYTES_MAX} characters: no configuration")])
     try:
         return _parsed(text, os.environ if environment is None else environment)
+    except _TooManyValuesError as error:
+        return Source(None, {}, [Mistake("", str(error))])
     except yaml.MarkedYAMLError as error:
         return Source(None, {}, [_syntax_mistake(error)])
     except (yaml.YAMLError, ValueError) as error:
-        return Source(None, {}, [Mistake("", f"not YAML: {error}")])
+        return Source(None, {}, [Mistake("", f"not YAML: {_what(error)}")])
     except RecursionError:
         return Source(None, {}, [Mistake("", "nested too deeply, or an alias that contains itself")])
 
 
 def _parsed(text: str, environment: Mapping[str, str]) -> Source:
     node = yaml.compose(text, Loader=yaml.SafeLoader)
+    if node is not None and _size(node, {}) > _VALUES_MAX:
+        raise _TooManyValuesError(f"more than {_VALUES_MAX} keys and values, its aliases put in")
     values = yaml.safe_load(text)
     lines: dict[Path, int] = {}
     mistakes: list[Mistake] = []
@@ -71,8 +92,36 @@ def _parsed(text: str, environment: Mapping[str, str]) -> Source:
 def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
     mark = error.problem_mark or error.context_mark
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    parts = [part for part in (error.context, error.problem) if part]
-    return Mistake("", f"not YAML: {where}{', '.join(parts)}")
+    parts = [_safe(part) for part in (error.context, error.problem) if part]
+    return Mistake("", f"not YAML: {where}{', '.join(dict.fromkeys(parts))}")
+
+
+def _safe(problem: str) -> str:
+    """Return what PyYAML says, without what it repeats of the file."""
+    if _TOKENS.fullmatch(problem) or not _QUOTED.search(problem):
+        return problem
+    return _QUOTED.sub("…", problem) + " (quote texts that begin with or hold special characters)"
+
+
+def _what(error: Exception) -> str:
+    """Return the kind of an error that has no place; its text may hold some of the file."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"a character that cannot stand in YAML (number {error.position + 1})"
+    return "a number or date in it that cannot be"
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many keys and values ``node`` stands for; an alias counts as what it stands for."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = _VALUES_MAX + 1  # an alias that contains itself never ends
+    size = 1
+    if isinstance(node, yaml.SequenceNode):
+        size += sum(_size(item, known) for item in node.value)
+    elif isinstance(node, yaml.MappingNode):
+        size += sum(_size(key, known) + _size(value, known) for key, value in node.value)
+    known[id(node)] = size
+    return size
 
 
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Iterator[Mistake]:
@@ -124,8 +173,8 @@ def _text_substituted(text: str, path: Path, environment: Mapping[str, str], mis
             mistakes.append(
                 Mistake(
                     path_text(path),
-                    f"{match[0]!r} is no variable: write ${{NAME}} or ${{NAME:-default}},"
-                    " and $${ for a literal ${",
+                    "what follows ${ in it is no variable: write ${NAME} or ${NAME:-default}, "
+                    "and $${ for a literal ${",
                 )
             )
             return match[0]

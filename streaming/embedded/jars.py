@@ -102,8 +102,9 @@ def tell_stderr(line: str) -> None:
 def ensure_jars(kind: Kind, version: str | None = None, *, tell: Tell = tell_stderr) -> list[Path]:
     """The paths of every jar of ``kind``, fetched if need be and equal to the lock.
 
-    Later runs compare sizes and times only (milliseconds, no network); a file that changed is
-    hashed again, and fetched again if it is not what the lock says.
+    Each run holds the content of every file against the lock (0.2 s of CPU for the 47 jars of a broker, 0.03 s
+    for the connector's; no network), and fetches what differs: whoever can write to the cache folder runs
+    no code in our process.
 
     Raises:
         JarError: with one sentence: no network, no space, wrong checksum, unknown version, no Java.
@@ -111,42 +112,21 @@ def ensure_jars(kind: Kind, version: str | None = None, *, tell: Tell = tell_std
     wanted = version or DEFAULT_VERSIONS[kind]
     jars = locked_jars(kind, wanted)
     folder = cache_dir() / "jars" / f"{kind}-{wanted}"
-    paths = [folder / jar.file_name for jar in jars]
-    if _is_stamped(folder, jars):
-        return paths
+    if not _missing(jars, folder):
+        return [folder / jar.file_name for jar in jars]
     with _exclusive(folder):
-        missing = [jar for jar in jars if not _matches(folder / jar.file_name, jar)]
+        missing = _missing(jars, folder)  # another process may have fetched them meanwhile
         if missing:
             _fetch(missing, folder, tell)
-        _write_stamp(folder, jars)
-    return paths
+    return [folder / jar.file_name for jar in jars]
 
 
 # --- what is there already ------------------------------------------------------------------------
 
 
-def _stamp_of(folder: Path, jars: list[LockedJar]) -> dict[str, list[int | str]]:
-    """What a verified folder looks like from outside: size, time and expected sum of each file."""
-    seen: dict[str, list[int | str]] = {}
-    for jar in jars:
-        try:
-            stat = (folder / jar.file_name).stat()
-        except FileNotFoundError:
-            return {}
-        seen[jar.file_name] = [stat.st_size, stat.st_mtime_ns, jar.sha256]
-    return seen
-
-
-def _is_stamped(folder: Path, jars: list[LockedJar]) -> bool:
-    try:
-        written = json.loads((folder / "verified.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return False
-    return bool(written == _stamp_of(folder, jars))
-
-
-def _write_stamp(folder: Path, jars: list[LockedJar]) -> None:
-    (folder / "verified.json").write_text(json.dumps(_stamp_of(folder, jars)), encoding="utf-8")
+def _missing(jars: list[LockedJar], folder: Path) -> list[LockedJar]:
+    """Return the jars that are not there, or not as the lock has them."""
+    return [jar for jar in jars if not _matches(folder / jar.file_name, jar)]
 
 
 def _matches(path: Path, jar: LockedJar) -> bool:

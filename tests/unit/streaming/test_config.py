@@ -292,6 +292,74 @@ def test_hostile_yaml_is_one_clear_mistake(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("*hunter2secret", id="an-alias"),
+        pytest.param("!hunter2secret x", id="a-tag"),
+        pytest.param("&hunter2secret a\nx: &hunter2secret b", id="an-anchor-twice"),
+        pytest.param("'a${hunter2secret!}'", id="half-a-variable"),
+        pytest.param("'${hunter2secret'", id="an-open-variable"),
+        pytest.param('"\\hunter2secret"', id="an-escape"),
+        pytest.param("%hunter2secret", id="a-directive"),
+        pytest.param("@hunter2secret", id="a-reserved-character"),
+        pytest.param("'hunter2secret", id="an-open-quote"),
+        pytest.param("[hunter2secret", id="an-open-list"),
+        pytest.param("{hunter2secret: 1}", id="a-mapping"),
+        pytest.param("[hunter2secret]", id="a-list"),
+        pytest.param("2020-99-99hunter2secret: x", id="no-date"),
+        pytest.param("hunter2secret\x00", id="a-control-character"),
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "clusters: [{{name: a, bootstrap_servers: b:1}}]\noutput:\n  client:\n    sasl.jaas.config: {}",
+        "clusters: [{{name: a, bootstrap_servers: b:1}}]\nreceivers:\n- name: x\n  webhook:\n    url: {}",
+        "clusters: [{{name: a, bootstrap_servers: b:1}}]\nspark:\n  fs.s3a.secret.key: {}",
+    ],
+)
+def test_a_mistake_repeats_no_part_of_a_secret(place: str, value: str) -> None:
+    """A password that YAML takes for an alias, a tag or a variable is not in the message."""
+    assert "hunter2" not in str(mistakes(place.format(value)))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:hunter2/secret@h/x",
+        "http://[hunter2]/",
+        "http://h:hunter2",
+        "http://hunter2\N{ACCOUNT OF}/",
+    ],
+)
+def test_an_address_that_python_cannot_read_is_not_repeated(url: str) -> None:
+    """Python's own message holds the piece that it took for a port or a host."""
+    found = mistakes(MINIMAL + f"receivers: [{{name: a, webhook: {{url: '{url}'}}}}]")
+    assert "hunter2" not in str(found)
+    assert "receivers[0].webhook.url" in found
+
+
+def test_aliases_are_bounded() -> None:
+    """A dozen lines that stand for a billion values are one mistake, found at once."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    found = mistakes("\n".join(lines))
+    assert list(found) == [""]
+    assert "aliases" in found[""]
+
+
+def test_aliases_that_say_little_are_taken() -> None:
+    """A list of patterns may be written once and used for several clusters."""
+    text = (
+        "clusters:\n"
+        "- {name: a, bootstrap_servers: a:1, groups: {deny: &noise ['test-.*', 'dev-.*']}}\n"
+        "- {name: b, bootstrap_servers: b:1, groups: {deny: *noise}}\n"
+    )
+    config = parse_config(text, {})
+    assert config.clusters[0].groups == config.clusters[1].groups
+
+
+@pytest.mark.parametrize(
     "text", ["1: 2", "clusters: {true: 1}", "clusters: 2020-01-01", "http: [1]", "rules: x"]
 )
 def test_values_of_the_wrong_kind_are_mistakes(text: str) -> None:

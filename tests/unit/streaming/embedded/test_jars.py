@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_jars_are_fetched_and_their_arrival_is_told() -> None:
 
 
 def test_a_second_run_needs_neither_ivy_nor_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is there and verified is only looked at."""
+    """What is there and as the lock has it is only read."""
     _ensure()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     monkeypatch.setenv("PATH", "")
@@ -79,6 +80,19 @@ def test_a_damaged_jar_is_fetched_again(ivy_runs: Path) -> None:
     """A file that changed after it was verified is hashed again and replaced."""
     (path,) = _ensure()
     path.write_bytes(b"A JAR")
+
+    _ensure()
+
+    assert path.read_bytes() == CONTENT
+    assert ivy_runs.read_text() == "run\nrun\n"
+
+
+def test_a_jar_that_somebody_put_in_its_place_is_fetched_again(ivy_runs: Path) -> None:
+    """Same size, same time, other content: size and time prove nothing."""
+    (path,) = _ensure()
+    before = path.stat()
+    path.write_bytes(CONTENT[::-1])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     _ensure()
 

@@ -102,9 +102,9 @@ def tell_stderr(line: str) -> None:
 def ensure_jars(kind: Kind, version: str | None = None, *, tell: Tell = tell_stderr) -> list[Path]:
     """The paths of every jar of ``kind``, fetched if need be and equal to the lock.
 
-    Each run holds the content of every file against the lock (0.2 s of CPU for the 47 jars of a broker, 0.03 s
-    for the connector's; no network), and fetches what differs: whoever can write to the cache folder runs
-    no code in our process.
+    Each run holds the content of every file against the lock (0.2 s of CPU for a broker's 47 jars, 0.03 s
+    for the connector's; no network) and fetches what differs, so that whoever can write to the cache
+    folder runs no code here.
 
     Raises:
         JarError: with one sentence: no network, no space, wrong checksum, unknown version, no Java.

@@ -168,20 +168,24 @@ class ClusterJob:
     def _keep_running(self) -> None:
         failures = 0
         while not self._stopping.is_set():
-            began = time.monotonic()
+            began, batches = time.monotonic(), self.progress.batches
             try:
                 self._run_once()
                 return
             except PartitionsChangedError as change:
+                self.progress.query_ended()
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue
             except (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError) as error:
+                self.progress.query_ended()
                 self.progress.refused = str(error)
                 _log.error("%s: %s", self.plan.cluster, error)
             except Exception as error:
-                self.progress.query_error = gist(error)
+                self.progress.query_ended(gist(error))
                 _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
-            failures = 1 if time.monotonic() - began > _STEADY_S else failures + 1
+            # One that dies of the same batch after minutes each time is not steady.
+            is_steady = time.monotonic() - began > _STEADY_S and self.progress.batches > batches
+            failures = 1 if is_steady else failures + 1
             self.progress.restarts += 1
             self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
 
@@ -223,7 +227,10 @@ class ClusterJob:
             ask=Asking(began.shard_count, self.progress),
             progress=self.progress,
         )
-        sink = BatchSink(self.plan, began.run, out, self._take, self.progress.batch_done)
+        progress = self.progress
+        sink = BatchSink(
+            self.plan, began.run, out, self._take, progress.batch_done, begun=progress.batch_begun
+        )
         # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
         clock.start()

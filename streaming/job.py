@@ -1,6 +1,7 @@
 """The long-running job: every cluster's query, the notifier, the server and the supervisor, together."""
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +23,17 @@ from streaming.http import HttpServer
 from streaming.notifying import make_notifier
 from streaming.plan import ClusterPlan, plan_of
 from streaming.probing.pictured import ClusterPicture
+from streaming.session import JvmLostError
 from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_of
 from streaming.view import View
 
 _log = logging.getLogger("groupwatch.job")
+
+_LOOK_S = 1.0
+_LOST_STOP_S = 7.0
+"""A process whose JVM is gone has so long to tell its receivers and to put back what it changed."""
+_STOP_S = 90.0
+"""A batch is waited for up to 30 s, receivers for less."""
 
 MakeNotifier = Callable[[Config, OwnMetrics, Callable[[str], bool | None]], Notifier]
 
@@ -57,6 +65,9 @@ class Health:
         for job in self._jobs.values():
             found += [f"thread {name} is dead" for name in job.dead_threads()]
             progress = job.progress
+            if progress.is_dying:
+                found.append(f"{progress.cluster}: {progress.dying}")
+                continue
             stuck_s = progress.seconds_stuck()
             if stuck_s > self._limits.stalled_s and progress.seconds_since_kafka() <= ANSWERING_S:
                 why = f": {progress.trouble}" if progress.trouble else ""
@@ -122,7 +133,7 @@ class Monitor:
 
     def _caught_up(self, cluster: str) -> bool | None:
         job = self.jobs.get(cluster)
-        return None if job is None else job.progress.is_ready
+        return None if job is None else job.progress.has_caught_up
 
     def _dead_threads(self) -> list[str]:
         dead = [] if self._notifier is None else self._notifier.dead_threads()
@@ -143,6 +154,20 @@ class Monitor:
         for job in self.jobs.values():
             job.start()
         return port
+
+    def check(self) -> None:
+        """See that there is something left to run.
+
+        Raises:
+            JobRefusedError: no cluster can be watched as things are.
+            JvmLostError: Spark is gone, and all queries with it.
+        """
+        lost = session.lost(self._spark)
+        if lost:
+            raise JvmLostError(lost)
+        refusals = [job.progress.refused for job in self.jobs.values()]
+        if all(refusals):
+            raise JobRefusedError("; ".join(refusals))
 
     def stop(self) -> None:
         """Stop: the queries after their running batch, then what they feed."""
@@ -172,6 +197,7 @@ def run(config: Config, *, notify: bool = True) -> int:
     Raises:
         JobRefusedError: no cluster can be watched as things are; where one can, the others keep trying.
         OSError: the server's address cannot be had.
+        JvmLostError: Spark's JVM has ended.
         streaming.embedded.jars.JarError: the Kafka connector is not to be had.
     """
     stopping = threading.Event()
@@ -180,11 +206,30 @@ def run(config: Config, *, notify: bool = True) -> int:
     monitor = Monitor(config, make_notifier if notify else None)
     monitor.start()
     try:
-        while not stopping.wait(1.0):
-            refusals = [job.progress.refused for job in monitor.jobs.values()]
-            if all(refusals):
-                raise JobRefusedError("; ".join(refusals))
+        while not stopping.wait(_LOOK_S):
+            monitor.check()
         _log.info("stopping after the running batches")
+    except JvmLostError as error:
+        _log.error("%s", error)
+        _end_within(_LOST_STOP_S)
+        raise
     finally:
+        _end_within(_STOP_S)
         monitor.stop()
     return 0
+
+
+def _end_within(seconds: float) -> None:
+    """End the process with code 1 if it has not ended by itself by then.
+
+    A thread may wait for a JVM that hangs, and Python waits for threads.
+    """
+
+    def end() -> None:
+        _log.error("not everything could be stopped within %.0f s: ending all the same", seconds)
+        logging.shutdown()
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()

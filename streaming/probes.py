@@ -10,9 +10,10 @@ from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
 from streaming.kafka_io import KafkaAddress, admin_client
-from streaming.progress import Progress
+from streaming.progress import WAITING, Progress
 
 REACH_EVERY_S = 3.0
+AWAITED_EVERY_S = 0.5
 ENDS_EVERY_S = 10.0
 STABLE_PATIENCE_MS = 2_000
 
@@ -65,7 +66,9 @@ class Probe:
             except Exception as error:
                 self._progress.kafka_failed(error)
                 self._drop_admin()
-            self._stopped.wait(REACH_EVERY_S)
+            # Whoever asks whether we are ready waits for the ends of what the groups commit to.
+            is_awaited = self._progress.has_caught_up and self._progress.end_offsets == WAITING
+            self._stopped.wait(AWAITED_EVERY_S if is_awaited else REACH_EVERY_S)
 
     def ask(self) -> None:
         """Ask once.
@@ -77,12 +80,17 @@ class Probe:
             self._admin = admin_client(self._address)
         self._admin.describe_cluster()
         self._progress.kafka_answered()
-        if time.monotonic() - self._ends_at >= ENDS_EVERY_S:
+        # Asked before the topics are: only when all groups are known, those of all groups are.
+        is_whole = self._progress.has_caught_up
+        is_awaited = is_whole and self._progress.end_offsets == WAITING
+        if is_awaited or time.monotonic() - self._ends_at >= ENDS_EVERY_S:
             self._ends_at = time.monotonic()
             try:
                 self._found(end_offsets(self._admin, self._topics()))
             except Exception as error:
-                _log.warning("%s: end offsets are not to be had: %s", self._progress.cluster, error)
+                self._progress.ends_refused(error, whole=is_whole)
+            else:
+                self._progress.ends_told(whole=is_whole)
 
     def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return up to where these may be read by who reads only what is committed; for ``found`` to ask.

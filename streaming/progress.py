@@ -17,10 +17,34 @@ _log = logging.getLogger(__name__)
 
 GAP_S = 15.0
 """Silence of Kafka that is more than one slow answer."""
+DEATHS_MAX = 3
+"""A query that died so often without finishing a batch dies of that batch, not of an accident."""
+WAITING, KNOWN = "waiting", "known"
+_DEATHS_KEPT = 1_000
 
 
 class Progress:
     """What is known of one cluster's query since this process started."""
+
+    kafka_error = ""
+    clock_error = ""
+    silent_partitions = ""
+    """A sentence: offsets partitions whose ends nobody tells, so that their groups stand still."""
+    batches = 0
+    batch_id = -1
+    """The batch that was begun last; -1: none since the process began."""
+    query_error = ""
+    end_offsets = WAITING
+    """waiting until they were asked for with all groups known; known; or a sentence: why they are not."""
+    refused = ""
+    """A sentence for a person, when the job cannot run at all as things are."""
+    restarts = 0
+    reconciliation = WAITING
+    """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
+    broker_settings = WAITING
+    """known, or a sentence."""
+    evidence = "off"
+    """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
 
     def __init__(self, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.cluster = cluster
@@ -30,22 +54,11 @@ class Progress:
         self.kafka_answered_at: float | None = None
         self._answering_since = clock()
         """Begin of the time in which Kafka has answered without a longer gap."""
-        self.kafka_error = ""
-        self.clock_error = ""
-        self.silent_partitions = ""
-        """A sentence: offsets partitions whose ends nobody tells, so that their groups stand still."""
         self.batch_done_at: float | None = None
-        self.batches = 0
-        self.query_error = ""
-        self.refused = ""
-        """A sentence for a person, when the job cannot run at all as things are."""
-        self.restarts = 0
-        self.reconciliation = "waiting"
-        """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
-        self.broker_settings = "waiting"
-        """known, or a sentence."""
-        self.evidence = "off"
-        """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
+        self._done_id = -1
+        self._is_up = False
+        self._deaths: list[float] = []
+        """When the query died, since a batch ended last."""
         self._notices: dict[str, str] = {}
         self._unreported: set[int] = set()
         self._targets: dict[str, list[int]] = {}
@@ -78,9 +91,40 @@ class Progress:
         """A batch's outputs are written; ``reported`` are the shards that told all they hold."""
         with self._lock:
             self._unreported.difference_update(reported)
+        if self._done_id == self.batch_id >= 0:
+            return  # written once more: the checkpoint did not take it, and may not do so now
+        self._done_id = self.batch_id
+        with self._lock:
+            self._deaths.clear()
         self.batches += 1
         self.batch_done_at = self._now()
         self.query_error = ""
+        self._is_up = True
+
+    def batch_begun(self, batch_id: int) -> None:
+        """A batch is being worked on; the one that killed the query comes again under its number."""
+        self.batch_id = batch_id
+
+    def query_ended(self, error: str = "") -> None:
+        """The query runs no more; ``error`` in one line if it died, "" if it is only begun anew."""
+        self._is_up = False
+        if error:
+            self.query_error = error
+            with self._lock:
+                self._deaths = [*self._deaths, self._now()][-_DEATHS_KEPT:]
+
+    def ends_told(self, *, whole: bool) -> None:
+        """The end offsets are known; ``whole``: of every topic of every group, for all had been reported."""
+        if whole or self.end_offsets != WAITING:
+            self.end_offsets = KNOWN
+            self.notice("end_offsets", "")
+
+    def ends_refused(self, error: BaseException, *, whole: bool) -> None:
+        """Kafka answers, but not where topics end."""
+        sentence = f"lag is not known: asking for end offsets failed: {type(error).__name__}: {error}"[:500]
+        self.notice("end_offsets", sentence)
+        if whole or self.end_offsets != WAITING:
+            self.end_offsets = sentence
 
     def reached(self, positions: Mapping[str, list[int]]) -> None:
         """The query stands at ``positions``: topic -> next offset of each partition."""
@@ -133,9 +177,41 @@ class Progress:
         )
 
     @property
-    def is_ready(self) -> bool:
+    def has_caught_up(self) -> bool:
         """Every shard has reported and every partition was read to the end seen at the start."""
         return bool(self._targets) and not self.unreported and self.behind == 0
+
+    @property
+    def is_up(self) -> bool:
+        """A batch has ended since the query was started last, and it has not died since."""
+        return self._is_up
+
+    @property
+    def is_ready(self) -> bool:
+        """What we show is whole and of now: caught up, running, and lag known or said why it is not."""
+        return self.has_caught_up and self._is_up and self.end_offsets != WAITING
+
+    @property
+    def deaths(self) -> int:
+        """How often the query has died since a batch ended last, Kafka being there all the time."""
+        with self._lock:
+            return sum(1 for at in self._deaths if at >= self._answering_since)
+
+    @property
+    def is_dying(self) -> bool:
+        """The query dies again and again of one batch, and Kafka, which answers, is not why."""
+        with self._lock:
+            last = self._deaths[-1] if self._deaths else float("inf")
+        answered_at = self.kafka_answered_at
+        return self.deaths >= DEATHS_MAX and answered_at is not None and answered_at >= last
+
+    @property
+    def dying(self) -> str:
+        """A sentence about a query that dies of one batch; "" if it does not."""
+        if not self.is_dying:
+            return ""
+        which = f"batch {self.batch_id}" if self.batch_id >= 0 else "its first batch"
+        return f"the query has died {self.deaths} times in a row at {which}: {self.query_error}"
 
     def seconds_since_batch(self) -> float:
         """How long ago the last batch ended; without one, since the start."""
@@ -165,6 +241,7 @@ class Progress:
         return {
             "cluster": self.cluster,
             "ready": self.is_ready,
+            "query": "running" if self._is_up else ("down" if self._deaths else "starting"),
             "unreported_shards": len(self.unreported),
             "offsets_behind_start": self.behind,
             "batches": self.batches,
@@ -172,6 +249,8 @@ class Progress:
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
             "error": self.kafka_error or self.trouble,
             "restarts": self.restarts,
+            "deaths_in_a_row": self.deaths,
+            "end_offsets": self.end_offsets,
             "reconciliation": self.reconciliation,
             "broker_settings": self.broker_settings,
             "evidence": self.evidence,

@@ -4,6 +4,7 @@ Whatever a user puts under ``spark:`` wins, except over what would silently brea
 """
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -116,6 +117,27 @@ def start(user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "
     session.sparkContext.setLogLevel(chosen["spark.log.level"])
     _quieten(session)
     return session
+
+
+class JvmLostError(RuntimeError):
+    """Spark's JVM has ended; nothing in this process can go on."""
+
+
+def lost(session: SparkSession) -> str:
+    """Return in a sentence that the JVM that we started has ended; "" while it runs.
+
+    Asks the operating system, not the JVM: one that is gone does not answer, one that hangs may come back.
+    """
+    process = getattr(session.sparkContext._gateway, "proc", None)
+    code = None if process is None else process.poll()
+    if code is None:
+        return ""
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    memory = " (out of memory is the usual reason: see the kernel's log)" if code == -signal.SIGKILL else ""
+    return (
+        f"Spark's JVM {how}{memory}: this process cannot go on without it. "
+        "Start groupwatch again; it goes on from its checkpoint"
+    )
 
 
 def _quieten(session: SparkSession) -> None:

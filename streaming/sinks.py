@@ -35,12 +35,15 @@ class BatchSink:
         producer: KafkaProducer,
         apply: Apply,
         done: Callable[[Iterable[int]], None],
+        *,
+        begun: Callable[[int], None] = lambda _batch_id: None,
     ) -> None:
         self._plan = plan
         self._run = run
         self._producer = producer
         self._apply = apply
         self._done = done
+        self._begun = begun
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Write one batch.
@@ -48,6 +51,7 @@ class BatchSink:
         Raises:
             kafka.errors.KafkaError: not everything was acknowledged; the batch will be repeated.
         """
+        self._begun(batch_id)
         rows = rows_in(frame)
         self.write(rows)
         self._apply(self._plan.cluster, rows)

@@ -89,14 +89,14 @@ class Watched:
             stuck_s = progress.seconds_stuck()
             self._judge(
                 "stalled",
-                stuck_s > limits.stalled_s and away_s <= ANSWERING_S,
+                (stuck_s > limits.stalled_s or progress.is_dying) and away_s <= ANSWERING_S,
                 # While Kafka is away nothing can be said about the job: an open alert stays open.
-                stuck_s <= limits.stalled_s and progress.has_batch_since_answer,
+                stuck_s <= limits.stalled_s and progress.has_batch_since_answer and not progress.deaths,
                 lambda: monitor_stalled(
                     progress.cluster,
                     now_ms - round(stuck_s * 1000),
                     now_ms,
-                    progress.trouble or f"no batch has ended for {round(stuck_s)} s",
+                    progress.dying or progress.trouble or f"no batch has ended for {round(stuck_s)} s",
                     severity=limits.stalled_severity or Severity.CRITICAL,
                     runbook_base=limits.runbook_base,
                 ),

@@ -244,7 +244,7 @@ def await_ready(one: ClusterJob) -> None:
         BenchError: it took too long.
     """
     deadline = time.monotonic() + _PATIENCE_S
-    while not one.progress.is_ready:
+    while not one.progress.has_caught_up:
         if time.monotonic() > deadline:
             raise BenchError(f"the job was not ready within {_PATIENCE_S:.0f} s: {one.progress.describe()}")
         time.sleep(0.05)

@@ -227,7 +227,7 @@ class EvidenceKeeper:
         self._show(len(self._raising.raised()))
 
     def _known_troubles(self) -> list[Trouble]:
-        if not self._progress.is_ready:  # what is open in the backlog may be over long ago
+        if not self._progress.has_caught_up:  # what is open in the backlog may be over long ago
             return []
         with self._lock:
             return self._troubles.sorted()

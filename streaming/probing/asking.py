@@ -181,7 +181,7 @@ class GroupProbe:
         if now >= self._due_at["settings"]:
             self._due_at["settings"] = now + SETTINGS_S
             self._ask_settings(brokers)
-        if self._progress.is_ready and now >= self._due_at["groups"]:  # before, our picture is not whole
+        if self._progress.has_caught_up and now >= self._due_at["groups"]:  # before, our picture is not whole
             self._ask_groups(brokers, now)
         self._picture.asked(self._requests)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -122,6 +123,17 @@ class JobProcess:
             ):
                 return float(line.rsplit(" ", 1)[1])
         return 0.0
+
+    def kill_spark(self) -> tuple[float, int]:
+        """Kill the JVM as the kernel does where memory is short; returns seconds to the end, and the code."""
+        assert self._process is not None
+        began, process = time.monotonic(), self._process
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        (jvm,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "java"]
+        os.kill(int(jvm), signal.SIGKILL)
+        code = process.wait(PATIENCE_S)
+        self._process = None
+        return time.monotonic() - began, code
 
     def kill(self) -> None:
         """As a power cut would."""

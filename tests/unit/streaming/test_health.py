@@ -1,9 +1,11 @@
 """What ``/healthz`` and ``/ready`` say of the job."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from streaming import session
 from streaming.cluster_job import gist
 from streaming.job import Health
 from streaming.progress import Progress
@@ -69,6 +71,34 @@ def test_a_batch_that_does_not_end_is_a_problem_while_kafka_answers(now: Now, jo
     assert problem == "prod: no batch has ended for 80 s: IOException: disk full"
     now.s += 100
     assert _health(job).problems() == []
+
+
+def test_a_query_that_dies_of_one_batch_is_a_problem(job: Job) -> None:
+    """Not the first death, which a restart may mend; the third one at the same batch."""
+    for deaths in range(1, 4):
+        job.progress.batch_begun(4)
+        job.progress.query_ended("MessageSizeTooLargeError: 9 MB")
+        job.progress.kafka_answered()
+        assert bool(_health(job).problems()) == (deaths == 3)
+    (problem,) = _health(job).problems()
+    assert problem == "prod: the query has died 3 times in a row at batch 4: MessageSizeTooLargeError: 9 MB"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (None, ""),
+        (-9, "was killed by signal 9 (out of memory"),
+        (-15, "by signal 15:"),
+        (3, "ended with code 3"),
+    ],
+)
+def test_a_jvm_that_is_gone_is_seen_by_its_process(code: int | None, expected: str) -> None:
+    """Nobody asks the JVM itself: it would not answer, and one that hangs may come back."""
+    gateway = SimpleNamespace(proc=SimpleNamespace(poll=lambda: code))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway))
+    assert expected in session.lost(spark)
+    assert bool(session.lost(spark)) == (code is not None)
 
 
 def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:

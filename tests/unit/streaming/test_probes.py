@@ -3,12 +3,50 @@
 from typing import Any, NamedTuple
 
 from kafka.admin import OffsetSpec
+from kafka.errors import TopicAuthorizationFailedError
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
 from streaming.kafka_io import KafkaAddress
 from streaming.probes import STABLE_PATIENCE_MS, Probe
 from streaming.progress import Progress
+
+
+class Refusing:
+    """A cluster that is there and tells no ends, until it is told to."""
+
+    is_refusing = True
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """Answer."""
+        return {}
+
+    def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+        """Refuse, or know of none."""
+        if self.is_refusing:
+            raise TopicAuthorizationFailedError(topics[0])
+        return []
+
+
+def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
+    """Not after ten seconds more; what Kafka says to it is in ``/ready``, once, until it says otherwise."""
+    progress = Progress("c")
+    probe = Probe(KafkaAddress(("b:9092",)), progress, topics=lambda: ["orders"], found=lambda _: None)
+    admin: Any = Refusing()
+    probe._admin = admin
+    probe.ask()
+    assert progress.end_offsets == "waiting"
+    progress.begin(0, {"a": [0]})
+    progress.batch_done([-1])
+    progress.reached({"a": [0]})
+
+    probe.ask()
+    assert "asking for end offsets failed: TopicAuthorizationFailedError" in progress.end_offsets
+    assert progress.is_ready
+    admin.is_refusing = False
+    probe._ends_at = float("-inf")
+    probe.ask()
+    assert (progress.end_offsets, progress.notices) == ("known", [])
 
 
 class Told(NamedTuple):

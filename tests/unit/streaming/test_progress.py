@@ -58,11 +58,11 @@ def test_a_job_is_ready_when_every_shard_spoke_and_every_partition_was_read(prog
     progress.batch_done([0, 1])
     progress.reached({"a": [10, 3], "b": [5]})
     assert progress.unreported == [-1]
-    assert not progress.is_ready
+    assert not progress.has_caught_up
     progress.batch_done([-1])
-    assert progress.is_ready
+    assert progress.has_caught_up
     progress.reached({"a": [9, 3], "b": [5]})
-    assert (progress.is_ready, progress.behind) == (False, 1)
+    assert (progress.has_caught_up, progress.behind) == (False, 1)
 
 
 def test_trouble_names_partitions_without_a_leader_beside_what_stops_the_query(progress: Progress) -> None:
@@ -87,7 +87,84 @@ def test_a_restart_of_the_query_keeps_what_was_reached(progress: Progress) -> No
     progress.batch_done([-1, 0])
     progress.reached({"a": [1]})
     progress.begin(1, {"a": [99]})
+    assert progress.has_caught_up
+
+
+def _caught_up(progress: Progress) -> Progress:
+    progress.begin(1, {"a": [1]})
+    progress.batch_done([-1, 0])
+    progress.reached({"a": [1]})
+    return progress
+
+
+def test_readiness_waits_for_lag_or_says_why_it_is_not_known(progress: Progress) -> None:
+    """Ends count that were asked for with all groups known; a refusal ends the waiting with a sentence."""
+    progress.ends_told(whole=False)
+    _caught_up(progress)
+    assert (progress.is_ready, progress.end_offsets) == (False, "waiting")
+    progress.ends_refused(PermissionError("no DESCRIBE"), whole=True)
     assert progress.is_ready
+    assert progress.describe()["end_offsets"].endswith("PermissionError: no DESCRIBE")
+    assert progress.notices == [progress.end_offsets]
+    progress.ends_told(whole=True)
+    assert (progress.end_offsets, progress.notices) == ("known", [])
+
+
+def test_readiness_ends_when_the_query_dies_and_comes_back_with_a_batch(progress: Progress) -> None:
+    """A query that is being started again shows old states, however quickly it comes up."""
+    _caught_up(progress).ends_told(whole=True)
+    assert progress.is_ready
+    progress.query_ended("SparkException: no space left")
+    told = progress.describe()
+    assert (told["ready"], told["query"], told["error"]) == (False, "down", "SparkException: no space left")
+    progress.batch_done([])
+    assert progress.is_ready
+    progress.query_ended()
+    assert not progress.is_ready
+
+
+def test_a_batch_that_is_written_again_does_not_count_as_ended(progress: Progress) -> None:
+    """Where the checkpoint cannot be written the same batch ends in our sink each time."""
+    progress.kafka_answered()
+    for _ in range(3):
+        progress.batch_begun(7)
+        progress.batch_done([])
+        progress.query_ended("IOException: read-only file system")
+    progress.kafka_answered()
+    assert progress.is_dying
+    progress.batch_begun(8)
+    progress.batch_done([])
+    assert (progress.deaths, progress.is_dying) == (0, False)
+
+
+def test_a_query_that_dies_three_times_at_one_batch_is_a_stalled_monitor(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """It is told at once, with batch and error, and over when a batch has ended."""
+    for _ in range(3):
+        assert not said
+        progress.batch_begun(17)
+        progress.query_ended("ValueError: year 10000 is out of range")
+        progress.kafka_answered()
+        _pass(now, watched, 2)
+    assert _told(said) == [("MonitorStalled", FIRING)]
+    assert "died 3 times in a row at batch 17: ValueError: year 10000" in said[0].cause
+    progress.batch_done([])
+    _pass(now, watched, 1)
+    assert _told(said)[1:] == [("MonitorStalled", RESOLVED)]
+
+
+def test_deaths_in_an_outage_of_kafka_are_not_the_jobs(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """A query cannot run without Kafka; its deaths count from Kafka's return on."""
+    progress.kafka_answered()
+    for _ in range(4):
+        progress.query_ended("NoBrokersAvailable")
+        _pass(now, watched, 6)
+    progress.kafka_answered()
+    _pass(now, watched, 1)
+    assert (said, progress.deaths) == ([], 0)
 
 
 def test_positions_are_read_from_sparks_progress() -> None:

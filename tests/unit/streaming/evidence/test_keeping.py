@@ -112,7 +112,7 @@ class World:
 class Ready(Progress):
     """A job that has caught up."""
 
-    is_ready = True
+    has_caught_up = True
 
 
 class Life:

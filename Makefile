@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check faults hours bench conformance format lock
+.PHONY: help setup demo test check faults hours bench conformance format state lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: setup ## lint, format, types and the direction of imports
 format: setup ## put the code into its one format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+state: setup ## note what saved structs have gained; refuses anything but growth
+	$(BIN)/python -m tests.saved
 
 faults: setup ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
 	$(BIN)/python -m tests.live.faults $(ARGS)

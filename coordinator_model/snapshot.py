@@ -4,7 +4,7 @@ Each slot keeps its group undecoded (``msgspec.Raw``) beside what is asked witho
 that a step pays only for the groups it touches.  Rules for whoever changes a struct that is saved here
 (this file, ``group.py``, ``ordering.py``, ``cluster.py``, ``observations.py``): new fields go to the
 end with a default, no field changes its meaning.  Where that is not enough, raise ``VERSION`` and add a
-reader for the older one to ``_READERS``; ``tests/golden/state`` holds a blob of each version.
+reader for the older one to ``_READERS``.  ``make state`` notes new fields in ``tests/golden/state``.
 """
 
 from collections.abc import Callable

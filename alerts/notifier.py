@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,7 @@ _LOGGER = logging.getLogger("groupwatch.notifier")
 
 POLL_MS = 250
 _IDLE_S = 0.5
+_FAILED_S = 1.0
 _RECOMMIT_MS = 3_600_000
 """Cursors of groups without members expire after ``offsets.retention.minutes`` (a week by default)."""
 _REOPEN_S = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -50,15 +52,33 @@ class Sender(threading.Thread):
         self._clock_ms = clock_ms
         self._count = count
         self._stopping = threading.Event()
-        self._last_trouble = ""
+        self.trouble = ""
+        """How the last attempt failed; "" if it did not."""
+
+        self.failures = 0
+        """How often this thread met an error of ours and went on."""
+        self.failure = ""
+        """The error it met last; "" once an attempt has gone as it should again."""
 
     def run(self) -> None:
-        """Deliver until stopped."""
+        """Deliver until stopped; an error of ours is counted and told, and ends nothing."""
         while not self._stopping.is_set():
-            if not self.send_one():
+            try:
+                is_idle = not self.send_one()
+            except Exception as error:
+                self._failed(error)
+                self._stopping.wait(_FAILED_S)
+                continue
+            if is_idle:
                 with self._outbox.changed:
                     if not self._stopping.is_set():
                         self._outbox.changed.wait(_IDLE_S)
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        told, self.failure = self.failure, f"{type(error).__name__}: {error}"[:200]
+        if told != self.failure:
+            _LOGGER.exception("the sender of receiver %s failed, and goes on", self._receiver.name)
 
     def send_one(self) -> bool:
         """Make one attempt, if one is due; return whether there was one."""
@@ -66,9 +86,14 @@ class Sender(threading.Thread):
         if work is None:
             return False
         delivery = self._attempt(work)
-        outcome = self._outbox.settle(work, delivery, self._clock_ms())
+        try:
+            outcome = self._outbox.settle(work, delivery, self._clock_ms())
+        except Exception:
+            self._outbox.put_back(work, self._clock_ms())
+            raise
         self._count(self._receiver.name, outcome)
         self._tell_trouble(outcome, work, delivery)
+        self.failure = ""
         return True
 
     def _attempt(self, work: Work) -> Delivery:
@@ -82,13 +107,13 @@ class Sender(threading.Thread):
     def _tell_trouble(self, outcome: str, work: Work, delivery: Delivery) -> None:
         """Log a failure once, and again only when it changes: an outage is one line, not thousands."""
         trouble = "" if outcome == Outcome.DELIVERED else f"{outcome}: {delivery.detail}"
-        if trouble and (trouble != self._last_trouble or outcome != Outcome.RETRY):
+        if trouble and (trouble != self.trouble or outcome != Outcome.RETRY):
             _LOGGER.warning(
                 "receiver %s, alert %s: %s", self._receiver.name, work.notification.idempotency_key, trouble
             )
-        elif self._last_trouble and not trouble:
+        elif self.trouble and not trouble:
             _LOGGER.info("receiver %s takes notifications again", self._receiver.name)
-        self._last_trouble = trouble
+        self.trouble = trouble
 
     def stop(self) -> None:
         """Ask the thread to end after the attempt it is making."""
@@ -217,6 +242,22 @@ def _reached(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
     return all(positions.get(partition, 0) >= end for partition, end in ends.items())
 
 
+class DeliveryState(NamedTuple):
+    """How it stands with one receiver."""
+
+    receiver: str
+    waiting: int
+    """Alerts that wait to be delivered, silenced ones too."""
+    oldest_s: float
+    """For how long the one has waited that waits longest and may be told; 0: none."""
+    failures: int
+    """Errors of ours that its sender met and outlived."""
+    failure: str
+    """The newest of them; "" once an attempt has gone as it should again."""
+    trouble: str
+    """How the last attempt failed, "" if it did not."""
+
+
 class Notifier:
     """All receivers with their outboxes and threads."""
 
@@ -287,6 +328,21 @@ class Notifier:
     def is_caught_up(self) -> bool:
         """Every log has been read to the end seen at the start, for every receiver."""
         return all(reader.is_caught_up for reader in self._readers)
+
+    def deliveries(self) -> list[DeliveryState]:
+        """Return how it stands with each receiver."""
+        now_ms = self._clock_ms()
+        return [
+            DeliveryState(
+                receiver=outbox.receiver,
+                waiting=outbox.waiting,
+                oldest_s=outbox.oldest_undelivered_ms(now_ms) / 1000,
+                failures=sender.failures,
+                failure=sender.failure,
+                trouble=sender.trouble,
+            )
+            for outbox, sender in zip(self.outboxes.values(), self._senders, strict=True)
+        ]
 
     def dead_threads(self) -> list[str]:
         """Return the names of threads that should run and do not."""

@@ -14,19 +14,22 @@ Laws:
 - What is silenced waits here and not before the cursor: a start finds it in the topic, open and not told.
 """
 
+import math
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
+from alerts.cursor_texts import CursorTexts
 from alerts.inhibition import WideCauses
+from alerts.line import HeldPlaces, Line, Repeats
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Notification, Outcome
 from alerts.routing import SAID_ONCE, Route, receivers_for
 from alerts.told import Memory, Told, pack_told
-from alerts.waiting import RANK, Entry, Known, Place, Recovered, Work, label_sets, told_at_start
+from alerts.waiting import Entry, Known, Place, Recovered, Work, label_sets, told_at_start
 
 EXPIRED = "expired"
 """Outcome of a notification that was tried until it was too old."""
@@ -43,6 +46,9 @@ _CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _ENDED_REMEMBERED_MAX = 100_000
+_FORGET_TRIES = 100
+_AT_ONCE = 0
+"""A time that has come already."""
 
 
 class Outbox:
@@ -80,11 +86,19 @@ class Outbox:
         self._open: dict[str, Alert] = {}
         self._told: dict[str, Told] = {}
         self._doubts: dict[str, frozenset[Severity]] = {}
-        """Severities that a process before this one may have told, or not: it was killed in the attempt."""
+        # ^ Severities that a process before this one may have told, or not: it was killed in the attempt.
         self._under_way: Work | None = None
+        self._line = Line()
+        self._held = HeldPlaces()
+        self._unannounced: dict[str, dict[str, Entry]] = {}
         self._announcing: dict[str, list[Entry]] = {}
+        self._changed_ids: set[str] = set()
+        # ^ Alerts of which a cursor may have to say something else than it did.
+        self._texts = CursorTexts()
+        self._late_of: dict[str, bool | None] = {}
+        # ^ Clusters of late alerts that wait -> whether the job had caught up when they were looked at.
         self._homes: dict[str, Place] = {}
-        self._repeat_at_ms: dict[str, int] = {}
+        self._repeats = Repeats()
         self._newest: OrderedDict[str, int] = OrderedDict()
         self._recovering: dict[str, Known] = {}
         self._positions: dict[str, dict[int, int]] = {}
@@ -116,15 +130,18 @@ class Outbox:
         with self.changed:
             if log in self._recovering:
                 self._recovering[log].latest.pop(alert_id, None)
+            self._changed_ids.add(alert_id)
+            entry = self._pending.pop(alert_id, None)
+            if entry is not None:
+                self._line.leave(entry)
             for memory in (
-                self._pending,
                 self._open,
                 self._told,
                 self._doubts,
                 self._homes,
-                self._repeat_at_ms,
             ):
                 memory.pop(alert_id, None)
+            self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
         """Take an alert that is in no log, to be sent at once."""
@@ -153,7 +170,10 @@ class Outbox:
         with self.changed:
             self._queue_repeats(now_ms)
             self._look_again(now_ms)
-            while now_ms >= self._paused_until_ms and (entry := self._most_urgent(now_ms)):
+            while now_ms >= self._paused_until_ms and (entry := self._line.first()):
+                if self._when_ms(entry, now_ms) > now_ms:
+                    self._line_up(entry, now_ms)
+                    continue
                 alerts = self._worth_telling(entry.alert)
                 if alerts and self._hold_back(entry, now_ms):
                     continue
@@ -163,6 +183,7 @@ class Outbox:
                     alert = entry.alert
                     notification = Notification(id=alert.id, revision=alert.revision, alerts=alerts)
                     self._under_way = Work(entry, notification)
+                    self._changed_ids.add(alert.id)
                     return self._under_way
                 self._done(entry)
             return None
@@ -171,6 +192,7 @@ class Outbox:
         """Take note of how an attempt ended; return the outcome to count."""
         with self.changed:
             self._under_way = None
+            self._changed_ids.add(work.entry.alert.id)
             if delivery.outcome is Outcome.RETRY:
                 return self._put_off(work.entry, delivery, now_ms)
             self._failures = 0
@@ -179,6 +201,16 @@ class Outbox:
             self._done(work.entry)
             self._plan_repeat(work.entry.alert, now_ms)
             return str(delivery.outcome)
+
+    def put_back(self, work: Work, now_ms: int) -> None:
+        """Try an attempt again later whose outcome could not be noted, so that it holds up no other."""
+        with self.changed:
+            self._under_way = None
+            current = self._pending.get(work.entry.alert.id)
+            if current is not None:
+                current.attempts += 1
+                current.due_ms = now_ms + self._backoff_ms(current.attempts, _RETRY_ENTRY_MAX_MS)
+                self._line_up(current, now_ms)
 
     def cursors(self, log: str, *, closing: bool = False) -> dict[int, Cursor]:
         """Return how far each partition of ``log`` is done with; {} while it is recovered.
@@ -191,25 +223,26 @@ class Outbox:
             if log in self._recovering:
                 return {}
             offsets = dict(self._positions.get(log, {}))
-            for entry in self._pending.values():
-                place = entry.place
-                if place is not None and place.log == log and place.partition in offsets:
-                    offsets[place.partition] = min(offsets[place.partition], place.offset)
-            self._announcing[log] = [] if closing else self._sendable(log)
-            maybe = self._maybe_told(self._announcing[log])
-            memories = {partition: Memory() for partition in offsets}
-            for alert_id in self._told.keys() | maybe.keys():
-                home = self._homes.get(alert_id)
-                if home is not None and home.log == log:
-                    memory = memories.setdefault(home.partition, Memory())
-                    memory.add(alert_id, self._told.get(alert_id), maybe.get(alert_id, frozenset()))
-            return {n: Cursor(offset, pack_told(memories[n])) for n, offset in offsets.items()}
+            for partition, offset in offsets.items():
+                first = self._held.first(log, partition, self._pending)
+                offsets[partition] = offset if first is None else min(offset, first)
+            if closing:
+                self._announcing[log] = []
+                return {n: Cursor(offset, text) for n, offset, text in self._closing_texts(log, offsets)}
+            self._announcing[log] = list(self._unannounced.get(log, {}).values())
+            self._write_down()
+            return {n: Cursor(offset, self._texts.text(log, n)) for n, offset in offsets.items()}
 
     def announced(self, log: str) -> None:
         """Let go what the last ``cursors`` said may be told: they are committed, or cannot be now."""
         with self.changed:
+            parked = self._unannounced.get(log, {})
             for entry in self._announcing.pop(log, []):
                 entry.announced = True
+                if parked.get(entry.alert.id) is entry:
+                    del parked[entry.alert.id]
+                if self._pending.get(entry.alert.id) is entry:
+                    self._line.look_at(entry, _AT_ONCE)
             self.changed.notify_all()
 
     @property
@@ -218,14 +251,47 @@ class Outbox:
         with self.changed:
             return len(self._pending)
 
+    def oldest_undelivered_ms(self, now_ms: int) -> int:
+        """Return for how long the alert that waits longest has waited; 0: nothing waits that may be told."""
+        with self.changed:
+            waiting = (e.waits_since_ms for e in self._pending.values() if not e.held_back)
+            return max(0, now_ms - min(waiting, default=now_ms))
+
     # -- inside, under the lock ----------------------------------------------------------------
 
-    def _sendable(self, log: str) -> list[Entry]:
-        return [
-            e
-            for i, e in self._pending.items()
-            if not e.held_back and (home := self._homes.get(i)) and home.log == log
-        ]
+    def _write_down(self) -> None:
+        """Bring the cursors' texts up to date for what has changed."""
+        changed, self._changed_ids = self._changed_ids, set()
+        for alert_id in changed:
+            told, maybe = self._told.get(alert_id), self._maybe_told(alert_id)
+            self._texts.put(alert_id, self._homes.get(alert_id), told, maybe)
+
+    def _closing_texts(self, log: str, offsets: Mapping[int, int]) -> Iterator[tuple[int, int, str]]:
+        """Yield each partition with its offset and text where nothing more will be sent."""
+        memories = {partition: Memory() for partition in offsets}
+        going_out = {self._under_way.entry.alert.id} if self._under_way else set()
+        for alert_id in self._told.keys() | self._doubts.keys() | going_out:
+            home = self._homes.get(alert_id)
+            if home is not None and home.log == log and home.partition in memories:
+                maybe = self._maybe_told(alert_id, closing=True)
+                memories[home.partition].add(alert_id, self._told.get(alert_id), maybe)
+        for partition, memory in memories.items():
+            yield partition, offsets[partition], pack_told(memory)
+
+    def _maybe_told(self, alert_id: str, *, closing: bool = False) -> frozenset[Severity]:
+        """Return what the receiver may hold, besides ``_told``, if this process is killed from now on."""
+        maybe, told = self._doubts.get(alert_id, frozenset()), self._told.get(alert_id)
+        going_out: list[Alert] = []
+        entry = self._pending.get(alert_id)
+        if entry is not None and not entry.held_back and not closing:
+            going_out.append(entry.alert)
+        if self._under_way is not None and self._under_way.entry.alert.id == alert_id:
+            going_out += self._under_way.notification.alerts
+        for alert in going_out:
+            should = self._should_know(alert)
+            if should is not None and (told is None or told.severity is not should):
+                maybe |= {should}
+        return maybe
 
     def _hold_back(self, entry: Entry, now_ms: int) -> bool:
         """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
@@ -240,24 +306,45 @@ class Outbox:
         entry.held_back, entry.due_ms = True, until_ms
         # Nothing of it may be told, so nobody need be warned; and it must not hold the cursor for days.
         entry.announced, entry.place = False, None
+        self._changed_ids.add(alert.id)
+        self._line_up(entry, now_ms)
         return True
 
     def _look_again(self, now_ms: int) -> None:
-        """Let go what was held back until now; before it is sent, a cursor must tell of it."""
-        for entry in self._pending.values():
-            if entry.held_back and entry.due_ms <= now_ms:
+        """Let go what waited until now; before what was held back is sent, a cursor must tell of it."""
+        self._look_at_progress(now_ms)
+        for entry in list(self._line.woken(now_ms)):
+            if entry.held_back:
                 entry.held_back, entry.announced = False, self._is_known_to_cursor(entry.alert)
+                entry.waits_since_ms = now_ms
+                self._changed_ids.add(entry.alert.id)
+            self._line_up(entry, now_ms)
 
-    def _maybe_told(self, entries: Iterable[Entry]) -> dict[str, frozenset[Severity]]:
-        """Return what the receiver may hold, besides ``_told``, if this process is killed from now on."""
-        maybe = dict(self._doubts)
-        going_out = [entry.alert for entry in entries]
-        going_out += self._under_way.notification.alerts if self._under_way else ()
-        for alert in going_out:
-            told, should = self._told.get(alert.id), self._should_know(alert)
-            if should is not None and (told is None or told.severity is not should):
-                maybe[alert.id] = maybe.get(alert.id, frozenset()) | {should}
-        return maybe
+    def _look_at_progress(self, now_ms: int) -> None:
+        """Look at late alerts again where the job has caught up since, or has not any more."""
+        if not self._pending:
+            self._late_of.clear()
+        changed = {c for c, before in self._late_of.items() if self._caught_up(c) is not before}
+        if changed:
+            for entry in self._pending.values():
+                if entry.late and entry.alert.cluster in changed:
+                    self._line_up(entry, now_ms)
+
+    def _line_up(self, entry: Entry, now_ms: int) -> None:
+        """Put ``entry`` where it has to wait."""
+        if entry.held_back:
+            self._line.look_at(entry, entry.due_ms)
+        elif not entry.announced:
+            self._line.leave(entry)
+            self._unannounced.setdefault(self._homes[entry.alert.id].log, {})[entry.alert.id] = entry
+        elif (when_ms := self._when_ms(entry, now_ms)) > now_ms:
+            self._line.look_at(entry, when_ms)
+        else:
+            self._line.add(entry)
+
+    def _when_ms(self, entry: Entry, now_ms: int) -> int:
+        """Return when ``entry`` may be tried as things are."""
+        return max(entry.due_ms, self._late_until_ms(entry))
 
     def _interval_ms(self, alert: Alert) -> int | None:
         return receivers_for(self._routes, alert).get(self.receiver)
@@ -304,6 +391,7 @@ class Outbox:
     def _accept(self, alert: Alert, place: Place | None) -> None:
         self._newest[alert.id] = alert.revision
         self._newest.move_to_end(alert.id)
+        self._changed_ids.add(alert.id)
         if place is not None:
             self._homes[alert.id] = place
         self._wide.note(alert)
@@ -311,18 +399,20 @@ class Outbox:
             self._open[alert.id] = alert
         else:
             self._open.pop(alert.id, None)
-            self._repeat_at_ms.pop(alert.id, None)
+            self._repeats.forget(alert.id)
         while len(self._newest) > _ENDED_REMEMBERED_MAX and self._forget_an_ended():
             pass
 
     def _forget_an_ended(self) -> bool:
-        for alert_id in self._newest:
+        for _ in range(_FORGET_TRIES):
+            alert_id = next(iter(self._newest))
             if not any(
                 alert_id in memory for memory in (self._open, self._pending, self._told, self._doubts)
             ):
                 del self._newest[alert_id]
                 self._homes.pop(alert_id, None)
                 return True
+            self._newest.move_to_end(alert_id)
         return False
 
     def _queue(self, alert: Alert, place: Place | None, *, now_ms: int, late: bool) -> None:
@@ -335,17 +425,29 @@ class Outbox:
             late=late,
             due_ms=now_ms,
             announced=self._is_known_to_cursor(alert),
+            waits_since_ms=now_ms,
         )
         before = self._pending.get(alert.id)
         if before is not None:
             entry.sequence = before.sequence
+            self._line.leave(before)
             if before.held_back:
                 entry.queued_at_ms = before.queued_at_ms
             else:
                 entry.attempts, entry.due_ms = before.attempts, before.due_ms
+                entry.waits_since_ms = before.waits_since_ms
         self._pending[alert.id] = entry
-        self._repeat_at_ms.pop(alert.id, None)
+        self._unpark(alert.id)
+        if place is not None:
+            self._held.hold(place, entry)
+        self._changed_ids.add(alert.id)
+        self._line_up(entry, now_ms)
+        self._repeats.forget(alert.id)
         self.changed.notify_all()
+
+    def _unpark(self, alert_id: str) -> None:
+        for parked in self._unannounced.values():
+            parked.pop(alert_id, None)
 
     def _is_known_to_cursor(self, alert: Alert) -> bool:
         """Say whether a kill after sending ``alert`` leaves nothing that its successor would not know."""
@@ -354,18 +456,9 @@ class Outbox:
         return no_news or alert.id not in self._homes
 
     def _queue_repeats(self, now_ms: int) -> None:
-        for alert_id in [i for i, at_ms in self._repeat_at_ms.items() if at_ms <= now_ms]:
-            del self._repeat_at_ms[alert_id]
+        for alert_id in self._repeats.due(now_ms):
             if alert_id in self._open and alert_id not in self._pending:
                 self._queue(self._open[alert_id], None, now_ms=now_ms, late=False)
-
-    def _most_urgent(self, now_ms: int) -> Entry | None:
-        ready = (
-            e
-            for e in self._pending.values()
-            if e.announced and e.due_ms <= now_ms and not self._is_held(e, now_ms)
-        )
-        return min(ready, key=lambda e: (RANK[e.alert.severity], e.due_ms, e.sequence), default=None)
 
     def _is_late(self, alert: Alert, timestamp_ms: int, now_ms: int) -> bool:
         """Say whether the job that wrote ``alert`` was catching up.
@@ -378,12 +471,14 @@ class Outbox:
             self._late_seen_ms[alert.cluster] = now_ms
         return now_ms - self._late_seen_ms.get(alert.cluster, -_CATCHING_UP_SEEN_MS) < _CATCHING_UP_SEEN_MS
 
-    def _is_held(self, entry: Entry, now_ms: int) -> bool:
+    def _late_until_ms(self, entry: Entry) -> int:
+        """Return until when ``entry`` waits for what the job, which is catching up, may say of its end."""
         if not entry.late or entry.alert.id in self._told or entry.alert.status is AlertStatus.RESOLVED:
-            return False
-        caught_up = self._caught_up(entry.alert.cluster)
+            return _AT_ONCE
+        cluster = entry.alert.cluster
+        caught_up = self._late_of[cluster] = self._caught_up(cluster)
         longest_ms = {None: _LATE_HOLD_MS, True: _LATE_HOLD_CAUGHT_UP_MS, False: _LATE_HOLD_MAX_MS}
-        return now_ms - entry.queued_at_ms < longest_ms[caught_up]
+        return entry.queued_at_ms + longest_ms[caught_up]
 
     def _worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
         """Return the alerts of the notification: the ends of old label sets, then what fires."""
@@ -393,6 +488,7 @@ class Outbox:
 
     def _note_told(self, work: Work, now_ms: int) -> None:
         last = work.notification.alerts[-1]
+        self._changed_ids.add(last.id)
         self._doubts.pop(last.id, None)
         if last.status is AlertStatus.FIRING:
             self._told[last.id] = Told(last.severity, now_ms)
@@ -407,15 +503,20 @@ class Outbox:
             and alert.id in self._open
             and alert.id not in self._pending
         ):
-            self._repeat_at_ms[alert.id] = now_ms + interval_ms
+            self._repeats.plan(alert.id, now_ms + interval_ms)
 
     def _done(self, entry: Entry) -> None:
         """Drop ``entry``, unless a newer revision took its place meanwhile (that one starts afresh)."""
+        self._line.leave(entry)
+        self._changed_ids.add(entry.alert.id)
         current = self._pending.get(entry.alert.id)
         if current is entry:
             del self._pending[entry.alert.id]
         elif current is not None:
             current.first_attempt_ms, current.attempts, current.due_ms = -1, 0, current.queued_at_ms
+            current.waits_since_ms = current.queued_at_ms
+            if current.announced:
+                self._line.look_at(current, _AT_ONCE)
 
     def _put_off(self, entry: Entry, delivery: Delivery, now_ms: int) -> str:
         if now_ms - entry.first_attempt_ms >= self._max_age_ms:
@@ -426,11 +527,19 @@ class Outbox:
         current = self._pending.get(entry.alert.id, entry)
         current.attempts += 1
         current.due_ms = now_ms + self._backoff_ms(current.attempts, _RETRY_ENTRY_MAX_MS)
+        if current.alert.id in self._pending:
+            self._line_up(current, now_ms)
         pause_ms = self._backoff_ms(self._failures, _RETRY_RECEIVER_MAX_MS)
-        asked_ms = round((delivery.retry_after_s or 0) * 1000)
-        self._paused_until_ms = now_ms + max(pause_ms, min(asked_ms, _RETRY_AFTER_MAX_MS))
+        self._paused_until_ms = now_ms + max(pause_ms, _asked_ms(delivery.retry_after_s))
         return str(Outcome.RETRY)
 
     def _backoff_ms(self, attempts: int, longest_ms: int) -> int:
         full_ms = min(longest_ms, _RETRY_BASE_MS << min(attempts - 1, 20))
         return round(full_ms * (0.5 + 0.5 * self._jitter()))
+
+
+def _asked_ms(retry_after_s: float | None) -> int:
+    """Return how long the receiver asks to be left alone, within bounds whatever it said."""
+    if retry_after_s is None or not math.isfinite(retry_after_s):
+        return 0
+    return round(min(max(retry_after_s, 0.0), _RETRY_AFTER_MAX_MS / 1000) * 1000)

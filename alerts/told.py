@@ -17,8 +17,10 @@ _CHARACTERS_MAX = 3_600
 """Below Kafka's ``offset.metadata.max.bytes`` (4,096 by default)."""
 _LETTER = {Severity.INFO: "i", Severity.WARNING: "w", Severity.CRITICAL: "c"}
 _SEVERITY = {letter: severity for severity, letter in _LETTER.items()}
-_MARK_LENGTH = 8
-_WORD_LENGTH = _MARK_LENGTH + 1 + 4
+MARK_LENGTH = 8
+_WORD_LENGTH = MARK_LENGTH + 1 + 4
+ROOM = _CHARACTERS_MAX // _WORD_LENGTH
+"""Words in one text."""
 _MINUTE_MS = 60_000
 _MINUTES_MAX = 2**24 - 1
 _EPOCH_MS = 1_577_836_800_000
@@ -58,12 +60,21 @@ def mark(alert_id: str) -> str:
 
 def pack_told(memory: Memory) -> str:
     """Return ``memory`` as text, times to the minute; "+": not all had room."""
-    doubtful = [(name, one) for name, severities in memory.maybe.items() for one in severities]
+    doubtful, certain = words_of(memory)
     # Doubts are few and short-lived; what was told can mostly be read in the topic as well.
-    words = sorted(name + _LETTER[one].upper() + _minutes(0) for name, one in doubtful)
-    words += sorted(name + _LETTER[one.severity] + _minutes(one.at_ms) for name, one in memory.told.items())
-    room = _CHARACTERS_MAX // _WORD_LENGTH
-    return f"{_VERSION}{'=' if len(words) <= room else '+'}{''.join(words[:room])}"
+    return text_of([*doubtful, *certain])
+
+
+def words_of(memory: Memory) -> tuple[list[str], list[str]]:
+    """Return the words of what may have been told, and of what was."""
+    doubtful = [(name, one) for name, severities in memory.maybe.items() for one in severities]
+    certain = (name + _LETTER[one.severity] + _minutes(one.at_ms) for name, one in memory.told.items())
+    return sorted(name + _LETTER[one].upper() + _minutes(0) for name, one in doubtful), sorted(certain)
+
+
+def text_of(words: list[str]) -> str:
+    """Return the text of these words, as many as have room."""
+    return f"{_VERSION}{'=' if len(words) <= ROOM else '+'}{''.join(words[:ROOM])}"
 
 
 def unpack_told(text: str) -> Memory | None:
@@ -74,14 +85,14 @@ def unpack_told(text: str) -> Memory | None:
     memory = Memory(is_complete=head.endswith("="))
     for start in range(0, len(words), _WORD_LENGTH):
         word = words[start : start + _WORD_LENGTH]
-        name, letter = word[:_MARK_LENGTH], word[_MARK_LENGTH]
+        name, letter = word[:MARK_LENGTH], word[MARK_LENGTH]
         severity = _SEVERITY.get(letter.lower())
         if severity is None:
             return None
         if letter.isupper():
             memory.maybe[name] = memory.maybe.get(name, frozenset()) | {severity}
         else:
-            memory.told[name] = Told(severity, _time_ms(word[_MARK_LENGTH + 1 :]))
+            memory.told[name] = Told(severity, _time_ms(word[MARK_LENGTH + 1 :]))
     return memory
 
 

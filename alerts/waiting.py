@@ -38,6 +38,10 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
     """A committed cursor says that the receiver may know this; nothing is sent before."""
     held_back: bool = False
     """Silenced, or the effect of what fires: looked at again when it is due."""
+    waits_since_ms: int = -1
+    """Since when the receiver should have been told something of this alert."""
+    ticket: int = -1
+    """Its place in the line (``line.py``); -1: it stands in none."""
 
 
 class Work(NamedTuple):

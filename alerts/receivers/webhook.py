@@ -1,10 +1,12 @@
 """A receiver that posts Alertmanager's webhook format, version "4", so anything written for it works."""
 
+import asyncio
 import email.utils
 import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,10 +22,20 @@ ZERO_TIME = "0001-01-01T00:00:00Z"
 _GROUP_LABELS = ("alertname", "cluster", "group")
 _CULPRITS_NAMED_MAX = 5
 _DETAIL_BYTES_MAX = 200
+_AGAIN = frozenset({404, 408, 425, 429})
+"""Refusals of now, not for ever: a route that is being deployed, a queue that is full."""
+_WAIT_CHARACTERS_MAX = 64
+_WAIT_S_MAX = 366 * 86_400.0
+"""A receiver that asks to wait for longer than a year means nothing by it."""
 
 
 class WebhookReceiver:
-    """Posts to one URL.  Redirects are not followed: they would carry alerts, and secrets, elsewhere."""
+    """Posts to one URL.  Redirects are not followed: they would carry alerts, and secrets, elsewhere.
+
+    A delivery as a whole has ``timeout_s``: looking up the name, connecting, TLS, and the answer's status
+    and headers.  Time limits of single reads would let a receiver that sends a byte now and then hold
+    its thread for ever; so each delivery is a task that is cancelled when its time is over.
+    """
 
     def __init__(
         self,
@@ -41,14 +53,17 @@ class WebhookReceiver:
         self._url = url
         self._external_url = external_url
         self._clock_s = clock_s
-        self._client = httpx.Client(
-            timeout=timeout_s,
+        self._timeout_s = timeout_s
+        self._runner = asyncio.Runner()
+        self._client = httpx.AsyncClient(
+            timeout=None,  # noqa: S113 - each delivery as a whole has one
             follow_redirects=False,
-            headers={"User-Agent": "groupwatch", **(headers or {})},
+            headers={"User-Agent": "groupwatch", "Accept-Encoding": "identity", **(headers or {})},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # nothing is kept of an answer
         )
 
     def deliver(self, notification: Notification) -> Delivery:
-        """Post once and translate the answer."""
+        """Post once and translate the answer; returns after ``timeout_s`` at the latest."""
         body = json.dumps(
             webhook_body(notification, receiver=self.name, external_url=self._external_url),
             ensure_ascii=False,
@@ -58,48 +73,74 @@ class WebhookReceiver:
             "Idempotency-Key": notification.idempotency_key,
         }
         try:
-            with self._client.stream("POST", self._url, content=body, headers=headers) as response:
-                return self._verdict(response)
+            return self._runner.run(self._post(body, headers))
+        except TimeoutError:
+            return Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
         except httpx.InvalidURL as error:
             return Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
         except httpx.HTTPError as error:
             return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
 
-    def _verdict(self, response: httpx.Response) -> Delivery:
+    async def _post(self, body: bytes, headers: Mapping[str, str]) -> Delivery:
+        async with (
+            asyncio.timeout(self._timeout_s),
+            self._client.stream("POST", self._url, content=body, headers=dict(headers)) as response,
+        ):
+            return await self._verdict(response)
+
+    async def _verdict(self, response: httpx.Response) -> Delivery:
         status = response.status_code
         if response.is_success:
             return Delivery(outcome=Outcome.DELIVERED)
-        if status == 429 or status >= 500:
+        if status in _AGAIN or not 400 <= status < 500:
             wait_s = retry_after_s(response.headers.get("Retry-After"), now_s=self._clock_s())
-            return Delivery(outcome=Outcome.RETRY, detail=f"HTTP {status}", retry_after_s=wait_s)
-        return Delivery(outcome=Outcome.REJECTED, detail=f"HTTP {status}{_first_words(response)}")
+            return Delivery(outcome=Outcome.RETRY, detail=_refusal(response), retry_after_s=wait_s)
+        words = await self._first_words(response)
+        return Delivery(outcome=Outcome.REJECTED, detail=f"{_refusal(response)}{words}")
+
+    async def _first_words(self, response: httpx.Response) -> str:
+        """Return the beginning of a refusal for the log; the rest is never read, however long it is."""
+        found = b""
+        try:
+            async with asyncio.timeout(min(1.0, self._timeout_s / 4)):
+                async for chunk in response.aiter_raw():
+                    found += chunk[:_DETAIL_BYTES_MAX]
+                    if len(found) >= _DETAIL_BYTES_MAX:
+                        break
+        except (httpx.HTTPError, TimeoutError):
+            pass  # a refusal is one, whatever becomes of its text
+        text = " ".join(found[:_DETAIL_BYTES_MAX].decode("utf-8", "replace").split())
+        return f": {text}" if text else ""
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Close the connections; a delivery that still goes on keeps its own until it ends."""
+        loop = self._runner.get_loop()
+        if loop.is_running():
+            return
+        self._runner.run(self._client.aclose())
+        self._runner.close()
 
 
-def _first_words(response: httpx.Response) -> str:
-    """Return the beginning of a refusal for the log; the rest is never read, however long it is."""
-    try:
-        chunk = next(response.iter_bytes(_DETAIL_BYTES_MAX), b"")
-    except httpx.HTTPError:
-        return ""  # a refusal is one, whatever becomes of its text
-    text = " ".join(chunk[:_DETAIL_BYTES_MAX].decode("utf-8", "replace").split())
-    return f": {text}" if text else ""
+def _refusal(response: httpx.Response) -> str:
+    """Return the status in words, and where a redirect points to, so that it can be configured."""
+    where = response.headers.get("Location", "") if response.is_redirect else ""
+    shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if where else ""
+    return f"HTTP {response.status_code}{shown}"
 
 
 def retry_after_s(value: str | None, *, now_s: float) -> float | None:
     """Return how long a ``Retry-After`` header (seconds, or an HTTP date) asks to wait; None: not at all."""
-    if value is None:
+    text = (value or "").strip()
+    if not text or len(text) > _WAIT_CHARACTERS_MAX:
         return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
-    except (ValueError, TypeError, OverflowError):
+        if text.isascii() and text.isdigit():
+            asked_s = float(text)
+        else:
+            asked_s = max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
         return None
+    return asked_s if asked_s <= _WAIT_S_MAX else None
 
 
 def webhook_body(notification: Notification, *, receiver: str, external_url: str = "") -> dict[str, Any]:

@@ -13,6 +13,7 @@ from alerts.notifier import Notifier
 from alerts.receivers import Delivery, Notification, Outcome, Receiver
 from alerts.receivers.webhook import WebhookReceiver
 from alerts.routing import Route
+from alerts.waiting import Work
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic, Web
@@ -240,3 +241,33 @@ def test_a_dead_thread_is_named(
     sender.stop()
     sender.join(20)
     assert notifier.dead_threads() == ["sender-oncall"]
+
+
+def test_a_sender_comes_back_after_an_error_of_ours(
+    topic: "MemoryTopic",
+    make_notifier: MakeNotifier,
+    make_alert: MakeAlert,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is counted and logged once; what was being sent is sent again, and others do not wait for it."""
+    monkeypatch.setattr("alerts.notifier._FAILED_S", 0.01)
+    desk = Desk("oncall")
+    notifier = make_notifier(desk)
+    outbox, broken = notifier.outboxes["oncall"], threading.Event()
+    settle = outbox.settle
+
+    def breaks(work: Work, delivery: Delivery, now_ms: int) -> str:
+        if work.entry.alert.id == "a1" and not broken.is_set():
+            broken.set()
+            raise OverflowError("cannot convert float infinity to integer")
+        return settle(work, delivery, now_ms)
+
+    monkeypatch.setattr(outbox, "settle", breaks)
+    with caplog.at_level(logging.ERROR, "groupwatch.notifier"):
+        topic.write(make_alert(), make_alert(id="a2"))
+        assert desk.wait_for(3) == ["a1/0", "a2/0", "a1/0"]
+    topic.wait_for_cursor("oncall", 2)
+    assert notifier.dead_threads() == []
+    assert [one.failures for one in notifier.deliveries()] == [1]
+    assert "the sender of receiver oncall failed, and goes on" in caplog.text

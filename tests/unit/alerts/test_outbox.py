@@ -1,5 +1,6 @@
 """The queue and memory of one receiver, driven by hand with a clock of our own."""
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -689,3 +690,70 @@ def test_the_cursors_memory_is_bounded_and_says_so() -> None:
     assert unpacked is not None
     assert not unpacked.is_complete
     assert mark("doubtful") in unpacked.maybe
+
+
+@pytest.mark.parametrize("answer", [DELIVERED, REJECTED])
+def test_what_waits_costs_each_delivery_no_more_the_more_waits(
+    answer: Delivery, make_alert: MakeAlert
+) -> None:
+    """Thousands of alerts that wait are worked off in a time that grows with their number, not its square."""
+    assert calls_to_deliver(3_200, answer, make_alert) <= 10 * calls_to_deliver(400, answer, make_alert)
+
+
+def calls_to_deliver(alerts: int, answer: Delivery, make_alert: MakeAlert) -> int:
+    """Count the calls, of C functions too, for taking alerts and delivering them, cursors included."""
+    outbox = Outbox("oncall", (Route(receivers=("oncall",)),), max_age_ms=HOUR_MS)
+    made = [make_alert(id=f"{n:032x}", group=f"g{n}") for n in range(alerts)]
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    outbox.recover("main", {})
+    outbox.recovered("main", now_ms=T0)
+    sys.setprofile(count)
+    try:
+        for offset, alert in enumerate(made):
+            outbox.take(alert, Place("main", 0, offset), timestamp_ms=T0, now_ms=T0)
+        outbox.advance("main", {0: alerts})
+        outbox.cursors("main")
+        outbox.announced("main")
+        while work := outbox.next_work(T0):
+            outbox.settle(work, answer, T0)
+            outbox.cursors("main")
+            outbox.announced("main")
+    finally:
+        sys.setprofile(None)
+    assert outbox.cursors("main")[0].offset == alerts
+    return calls
+
+
+@pytest.mark.parametrize("asked_s", [float("inf"), float("nan"), -5.0, 1e308, 10.0**300])
+def test_a_receiver_that_asks_for_an_impossible_wait_is_tried_again(
+    asked_s: float, topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """Whatever a receiver says, the wait has a length, and that is an hour at most."""
+    desk = make_desk()
+    topic.write(make_alert())
+    desk.read()
+    desk.send(Delivery(outcome=Outcome.RETRY, retry_after_s=asked_s))
+    desk.now_ms += HOUR_MS
+    assert desk.send() == [("a1", 0, [("firing", "warning")])]
+
+
+def test_the_age_of_what_waits_longest_is_known(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """News of an alert that waits makes it no younger; what was delivered waits no more."""
+    desk = make_desk()
+    assert desk.outbox.oldest_undelivered_ms(desk.now_ms) == 0
+    topic.write(make_alert())
+    desk.read()
+    desk.send(RETRY)
+    desk.now_ms += 60_000
+    topic.write(make_alert(revision=1), make_alert(id="a2"))
+    desk.read()
+    assert desk.outbox.oldest_undelivered_ms(desk.now_ms) == 60_000
+    desk.send()
+    assert desk.outbox.oldest_undelivered_ms(desk.now_ms) == 0

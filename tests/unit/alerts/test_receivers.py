@@ -107,23 +107,31 @@ def test_odd_group_names_survive_json(web: "Web", make_alert: MakeAlert) -> None
         (200, Outcome.DELIVERED),
         (202, Outcome.DELIVERED),
         (299, Outcome.DELIVERED),
-        (301, Outcome.REJECTED),
-        (307, Outcome.REJECTED),
+        (301, Outcome.RETRY),
+        (302, Outcome.RETRY),
+        (303, Outcome.RETRY),
+        (304, Outcome.RETRY),
+        (307, Outcome.RETRY),
+        (308, Outcome.RETRY),
         (400, Outcome.REJECTED),
         (401, Outcome.REJECTED),
-        (404, Outcome.REJECTED),
-        (408, Outcome.REJECTED),
+        (403, Outcome.REJECTED),
+        (404, Outcome.RETRY),
+        (408, Outcome.RETRY),
+        (410, Outcome.REJECTED),
+        (425, Outcome.RETRY),
         (429, Outcome.RETRY),
         (500, Outcome.RETRY),
         (502, Outcome.RETRY),
         (503, Outcome.RETRY),
         (599, Outcome.RETRY),
+        (999, Outcome.RETRY),
     ],
 )
 def test_each_http_status_has_its_verdict(
     web: "Web", make_alert: MakeAlert, status: int, outcome: Outcome
 ) -> None:
-    """429 and 5xx are worth another attempt, other refusals are not."""
+    """Redirects (none is followed), 404, 408, 425, 429 and 5xx are tried again; other 4xx are final."""
     web.answers = [(status, {"Location": "/elsewhere"})]
     assert post(web, make_alert()).outcome is outcome
     assert web.paths == ["/hook"]
@@ -152,10 +160,25 @@ def test_retry_after_is_handed_on(web: "Web", make_alert: MakeAlert) -> None:
         ("soon", None),
         ("-5", None),
         ("", None),
+        ("3.5", None),
+        ("NaN", None),
+        ("inf", None),
+        ("1e400", None),
+        ("9" * 400, None),
+        ("9" * 40, None),
+        ("\u0663", None),
+        ("31536000", 31_536_000.0),
+        ("31622401", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", None),
+        ("Mon, 01 Jan 1000 00:00:00 GMT", 0.0),
+        ("Mon, 01 Jan 0001 00:00:00 -0000", 0.0),
+        ("Wed, 99 Oct 2015 99:99:99 GMT", None),
+        ("Wed, 21 Oct 2015 07:28:00 +99999999", None),
+        (", " * 50_000, None),
     ],
 )
 def test_retry_after_in_seconds_or_as_a_date(value: str | None, expected: float | None) -> None:
-    """Both forms of RFC 9110; nonsense asks nothing."""
+    """Both forms of RFC 9110; nonsense, and waits of more than a year, ask nothing."""
     assert retry_after_s(value, now_s=1_445_412_450.0) == expected
 
 
@@ -176,7 +199,7 @@ def test_a_receiver_that_never_answers_is_given_up_on(make_alert: MakeAlert) -> 
         receiver = WebhookReceiver("r", f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout_s=0.2)
         delivery = receiver.deliver(told(make_alert()))
     receiver.close()
-    assert (delivery.outcome, delivery.detail.split(":")[0]) == (Outcome.RETRY, "ReadTimeout")
+    assert (delivery.outcome, delivery.detail) == (Outcome.RETRY, "no answer within 0.2 s")
 
 
 def test_an_impossible_url_is_rejected(make_alert: MakeAlert) -> None:

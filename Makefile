@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check faults hours bench conformance format state lock
+.PHONY: help setup demo test check faults hours bench conformance format state fingerprint lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: setup ## put the code into its one format
 
 state: setup ## note what saved structs have gained; refuses anything but growth
 	$(BIN)/python -m tests.saved
+
+fingerprint: setup ## hashes of what stories, 500 worlds and captures come to (ARGS="--against FILE")
+	$(BIN)/python -m tests.fingerprint $(ARGS)
 
 faults: setup ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
 	$(BIN)/python -m tests.live.faults $(ARGS)

@@ -230,12 +230,13 @@ def _differing_struct(value: msgspec.Struct, expected: Json, place: str) -> Iter
     for name in value.__struct_fields__:
         if name in expected:
             yield from _differing(held(value, name), expected[name], f"{place}.{name}")
-        elif not _is_default(value, name):
+        elif not is_default(value, name):
             yield f"{place}.{name} is younger than this shard and has {getattr(value, name)!r}, no default"
     yield from (f"{place}.{name} is gone" for name in expected if name and not hasattr(value, name))
 
 
-def _is_default(value: msgspec.Struct, name: str) -> bool:
+def is_default(value: msgspec.Struct, name: str) -> bool:
+    """Say whether a field is as it is where nothing was told."""
     field = next(one for one in msgspec.structs.fields(value) if one.name == name)
     if field.default is not msgspec.NODEFAULT:
         return bool(getattr(value, name) == field.default)
@@ -260,7 +261,7 @@ def _covered() -> set[tuple[str, str]]:
 
 def _within(value: Any, found: set[tuple[str, str]]) -> list[Any]:
     if isinstance(value, msgspec.Struct):
-        names = [name for name in value.__struct_fields__ if not _is_default(value, name)]
+        names = [name for name in value.__struct_fields__ if not is_default(value, name)]
         found.update((type(value).__name__, name) for name in names)
         return [held(value, name) for name in names]
     if isinstance(value, dict):

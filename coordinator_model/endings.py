@@ -34,7 +34,8 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
         protocol_type=group.protocol_type if group.group_type == "classic" else "",
     )
     told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, basis=basis)
-    make(turn, told)
+    told = make(turn, told)
+    group.ended_ms = max(group.ended_ms, turn.at_ms)
     group.guesses = ()
     if why.kind is CauseKind.OFFSETS_EXPIRED:
         group.guesses = ((transition_id_of(turn, told), told.to, told.generation, told.at_ms),)
@@ -47,10 +48,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
 
 
 def told_deleted(turn: Turn) -> bool:
-    """Explain a tombstone that was taken for expiry by the DeleteGroups that now shows up.
-
-    Only empty groups can be deleted, so the transition that is told again came from Empty.
-    """
+    """Explain a tombstone that was taken for expiry by the DeleteGroups that now shows up."""
     group = turn.group
     if group.state is not GroupState.DEAD or not group.guesses:
         return group.state is GroupState.DEAD
@@ -58,6 +56,6 @@ def told_deleted(turn: Turn) -> bool:
     if guess[1] is GroupState.DEAD and abs(turn.at_ms - guess[3]) <= DELETION_TOLD_LATE_MS:
         why = cause(CauseKind.GROUP_DELETED)
         told = Target(to=GroupState.DEAD, generation=guess[2], at_ms=turn.at_ms, cause=why)
-        restate(turn, GroupState.EMPTY, told, guess[0])
+        restate(turn, told, guess[0], news=True)
         group.guesses = ()
     return True

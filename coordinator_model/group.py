@@ -262,6 +262,16 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """What the cost of its rebalances is counted from; None: no rebalance since the backlog."""
     taken: tuple[int, int] | None = None
     """When another broker first answered for it, and which one had before, where no INFO log tells that."""
+    told: tuple[tuple[int, int, int, int], ...] = ()
+    """The last transitions told: (from, to, generation, at_ms), in the order of the story (``story.py``)."""
+    retold: tuple[tuple[int, int, int], ...] = ()
+    """The last ones that were replaced: (to, generation, at_ms); their ids are not used again."""
+    ended_ms: int = -1
+    """When its life before this one ended; what is older is about that."""
+    born_ms: int = -1
+    """When this life began, as far as anything told: an end that is older is another life's."""
+    loaded_ms: int = -1
+    """Since when its coordinator has it, on that broker's clock; -1: from before anything told of it."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -136,7 +136,8 @@ def depart(
     told = departure_of(group, member_id)
     if not member_id or (told is not None and member_id not in group.members):
         if told is not None:
-            better = _complete(group, told, how=how, basis=basis, reason=reason, client=client)
+            told_ms = turn.at_ms if at_ms is None else at_ms
+            better = _complete(group, told, how=how, basis=basis, reason=reason, client=client, at_ms=told_ms)
             if better.how is not told.how:
                 turn.step.departures.append(better)
         return
@@ -330,12 +331,21 @@ def resume_members(turn: Turn) -> None:
 
 
 def _complete(
-    group: Group, gone: Departure, *, how: CauseKind, basis: Basis, reason: str, client: Client | None
+    group: Group,
+    gone: Departure,
+    *,
+    how: CauseKind,
+    basis: Basis,
+    reason: str,
+    client: Client | None,
+    at_ms: int,
 ) -> Departure:
+    """Add to what was told of a departure; when a guessed one really was, its observation says."""
     better = gone
     is_reason_late = gone.how is CauseKind.MEMBER_LEFT and how is CauseKind.POLL_TIMEOUT
     if basis is Basis.OBSERVED and (gone.basis is Basis.INFERRED or is_reason_late):
-        better = msgspec.structs.replace(better, how=how, basis=basis)
+        when_ms = at_ms if gone.basis is Basis.INFERRED else gone.at_ms
+        better = msgspec.structs.replace(better, how=how, basis=basis, at_ms=when_ms)
     if client is not None:
         better = msgspec.structs.replace(
             better,

@@ -287,7 +287,7 @@ def _adopt_silently(turn: Turn, what: GroupDescribed) -> None:
     group = turn.group
     group.group_type = what.group_type
     group.state, group.state_since_ms = _SPELLED[what.state], turn.at_ms
-    group.generation = max(what.epoch, 0)
+    group.generation, group.told = max(what.epoch, 0), ()
     _take_members(turn, what)
     _take_protocol(group, what)
     for member in group.members.values():

@@ -50,10 +50,10 @@ def stored_late(turn: Turn, what: SyncAnswered) -> None:
     if what.arrived_at_ms > since_ms + GUESS_TOLERANCE_MS or turn.at_ms <= since_ms + GUESS_TOLERANCE_MS:
         return
     too_early = transition_id_of(turn, _stored(group, since_ms))
-    restate(turn, GroupState.COMPLETING_REBALANCE, _stored(group, turn.at_ms), too_early)
-    group.state_since_ms = turn.at_ms
+    told = restate(turn, _stored(group, turn.at_ms), too_early)
+    group.state_since_ms = told.at_ms
     if group.rebalance is not None:
-        group.rebalance.ended_at_ms = turn.at_ms
+        group.rebalance.ended_at_ms = told.at_ms
 
 
 def _stored(group: Group, at_ms: int) -> Target:

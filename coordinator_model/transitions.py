@@ -15,10 +15,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from coordinator_model import costs
+from coordinator_model import costs, story
 from coordinator_model.group import Basis, Cause, CauseKind, Group, Step, Transition
 from coordinator_model.observations import Seen, Source
-from coordinator_model.rebalances import is_loop, note_move
+from coordinator_model.rebalances import note_move
 from coordinator_model.states import MOVES, GroupState
 
 GUESS_TOLERANCE_MS = 300
@@ -154,18 +154,54 @@ def reach(turn: Turn, target: Target) -> bool:
     return True
 
 
-def make(turn: Turn, target: Target, *, replaces: str | None = None) -> None:
-    """Put the group where ``target`` says, without asking whether the machine has the move."""
+def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
+    """Put the group where ``target`` says, without asking whether the machine has the move.
+
+    Args:
+        turn: what tells of it.
+        target: where the group is.
+        replaces: id of the transition that led to where the group seemed to be, and never happened.
+
+    Returns:
+        The target as it was told: never before what was told last.
+    """
     group = turn.group
     came_from = group.state
     _forget_from(group, target)  # of an earlier visit, before the group went back
+    told_from, replaces = _take_back(turn, came_from, replaces)
+    target = dated(turn, target)
     before_ms = group.state_since_ms
     group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
+    if came_from is GroupState.DEAD:
+        group.born_ms = target.at_ms
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
     if group.rebalance is not None and target.to is GroupState.PREPARING_REBALANCE:
         group.rebalance.not_before_ms = before_ms
         costs.note_start(turn)
-    _tell(turn, came_from, target, replaces)
+    tell(turn, told_from, target, replaces)
+    return target
+
+
+def _take_back(turn: Turn, came_from: GroupState, replaces: str | None) -> tuple[GroupState, str | None]:
+    """Make room for a move in place of the last row; returns where it comes from, and what it replaces."""
+    known = story.rows(turn.group) if replaces is not None else []
+    if not known:
+        return came_from, None
+    last = known[-1]
+    if _id_of(turn, last) != replaces:
+        return last.to, None
+    story.take_back(turn.group)
+    return last.came_from, replaces
+
+
+def dated(turn: Turn, target: Target) -> Target:
+    """Return a move as it can be told next: not before the row told last, and with an id of its own."""
+    if turn.context.backlog:
+        return target
+    known = story.rows(turn.group)
+    within = story.between(known, len(known))
+    at_ms = story.free_time(turn.group, target.to, target.generation, target.at_ms, within)
+    return target if at_ms in {None, target.at_ms} else msgspec.structs.replace(target, at_ms=at_ms)
 
 
 def cause(kind: CauseKind, detail: str = "") -> Cause:
@@ -194,36 +230,71 @@ def is_guess(group: Group, state: GroupState, generation: int) -> bool:
     return any(guess[1] is state and guess[2] == generation for guess in group.guesses)
 
 
-def restate(turn: Turn, came_from: GroupState, target: Target, replaces: str) -> None:
-    """Tell a transition of the past again, better, in place of the one with the id ``replaces``."""
-    if transition_id_of(turn, target) != replaces:
-        _tell(turn, came_from, target, replaces)
+def restate(turn: Turn, target: Target, replaces: str, *, news: bool = False) -> Target:
+    """Tell a transition of the past again, better, in place of the one with the id ``replaces``.
+
+    It comes from where that one came from and stays between its neighbours.  Of what was never told, or so
+    long ago that it is forgotten, nothing is told.
+
+    Args:
+        turn: what tells of it.
+        target: the better transition: same state and generation, another time or cause.
+        replaces: the id of the worse one.
+        news: it is worth telling even at the very same time, for its cause.
+
+    Returns:
+        The target with the time that it has in the story.
+    """
+    known = story.rows(turn.group)
+    index = next((n for n, row in enumerate(known) if _id_of(turn, row) == replaces), None)
+    if index is None or turn.context.backlog:
+        return target
+    lowest, highest = story.between(known, index)
+    at_ms = max(lowest, min(target.at_ms, highest))
+    if at_ms == known[index].at_ms and not news:
+        return msgspec.structs.replace(target, at_ms=at_ms)
+    free_ms = story.free_time(turn.group, target.to, target.generation, at_ms, (lowest, highest))
+    if free_ms is None:
+        return msgspec.structs.replace(target, at_ms=at_ms)
+    target = msgspec.structs.replace(target, at_ms=free_ms)
+    came_from = known[index].came_from
+    story.replace(turn.group, index, story.Row(came_from, target.to, target.generation, free_ms))
+    _tell(turn, came_from, target, replaces)
+    return target
 
 
 def restate_guess(turn: Turn, target: Target) -> None:
-    """Replace the guess of this place by a better one, if it is still a guess.
-
-    One of the very same time would have the same id, which must not get a second content: it is dated
-    a millisecond earlier, if it names somebody or something else.
-    """
-    if any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses):
-        target = msgspec.structs.replace(target, at_ms=target.at_ms - 1)
-        last = turn.group.rebalance
-        if last is None or target.at_ms < last.not_before_ms or _blames_the_same(last.cause, target.cause):
-            return
+    """Replace the guess of this place by a better one, if it is still a guess."""
+    last = turn.group.rebalance
+    is_same_time = any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses)
+    if is_same_time and (last is None or _blames_the_same(last.cause, target.cause)):
+        return
     replaces = forget_guesses(turn.group, target.to, target.generation)
     if replaces is not None:
-        restate(turn, _before(turn.group, target), target, replaces)
-        _correct(turn.group, target)
+        _correct(turn.group, restate(turn, target, replaces, news=is_same_time))
 
 
 def _blames_the_same(one: Cause, other: Cause) -> bool:
     return (one.kind, one.member_id) == (other.kind, other.member_id)
 
 
+def _id_of(turn: Turn, row: story.Row) -> str:
+    return transition_id(turn.context.cluster, turn.group.group, row.to, row.generation, row.at_ms)
+
+
 def transition_id_of(turn: Turn, target: Target) -> str:
     """Return the id of the transition to ``target``."""
     return transition_id(turn.context.cluster, turn.group.group, target.to, target.generation, target.at_ms)
+
+
+def tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None = None) -> None:
+    """Say that a group moved, as ``dated`` has it; a correction takes the place of what it replaces."""
+    if turn.context.backlog:
+        turn.group.told = ()  # what is not told is no part of the story
+    else:
+        row = story.Row(came_from, target.to, target.generation, target.at_ms)
+        story.append(turn.group, row)
+    _tell(turn, came_from, target, replaces)
 
 
 def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None) -> None:
@@ -271,36 +342,34 @@ def _confirm(turn: Turn, target: Target) -> bool:
     is_late = abs(target.at_ms - guess[3]) > GUESS_TOLERANCE_MS
     if is_late:
         turn.diverged("inferred_wrong")
-    if is_late or _knows_better(group, target):
-        restate(turn, _before(group, target), target, guess[0])
-        _correct(group, target)
+    knows_better = _knows_better(group, target)
+    if is_late or knows_better:
+        target = _with_known_cause(group, target)
+        _correct(group, restate(turn, target, guess[0], news=knows_better))
     return True
 
 
 def _knows_better(group: Group, target: Target) -> bool:
     """Say whether the observation tells another reason for the running rebalance than we guessed."""
-    last = group.rebalance
     return (
-        target.to is GroupState.PREPARING_REBALANCE
-        and last is not None
-        and last.old_generation == target.generation
-        and target.cause.kind not in {CauseKind.UNKNOWN, last.cause.kind}
+        _is_its_start(group, target)
+        and group.rebalance is not None
+        and target.cause.kind not in {CauseKind.UNKNOWN, group.rebalance.cause.kind}
     )
 
 
-def _before(group: Group, target: Target) -> GroupState:
-    """Return the state a restated transition came from."""
+def _with_known_cause(group: Group, target: Target) -> Target:
+    """Let the start of the running rebalance keep its cause where the better source tells none."""
+    if target.cause.kind is not CauseKind.UNKNOWN or not _is_its_start(group, target):
+        return target
+    known = target.cause if group.rebalance is None else group.rebalance.cause
+    return msgspec.structs.replace(target, cause=known)
+
+
+def _is_its_start(group: Group, target: Target) -> bool:
     last = group.rebalance
-    if target.to is GroupState.PREPARING_REBALANCE:
-        if last is not None and last.initial:
-            return GroupState.EMPTY
-        was_completing = last is not None and is_loop(last)
-        return GroupState.COMPLETING_REBALANCE if was_completing else GroupState.STABLE
-    if target.to is GroupState.STABLE:
-        return GroupState.COMPLETING_REBALANCE
-    if target.to is GroupState.EMPTY and target.generation == 0:
-        return GroupState.DEAD
-    return GroupState.PREPARING_REBALANCE
+    is_start = target.to is GroupState.PREPARING_REBALANCE
+    return is_start and last is not None and last.old_generation == target.generation
 
 
 def _correct(group: Group, target: Target) -> None:
@@ -399,8 +468,3 @@ def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -
     step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED)
     make(turn, step, replaces=replaces)
     turn.source = source
-
-
-def tell(turn: Turn, came_from: GroupState, target: Target) -> None:
-    """Say that a group moved whose model has places and moves of its own (the modern protocols)."""
-    _tell(turn, came_from, target, None)

@@ -93,7 +93,7 @@ def _retell(turn: Turn, gone: Departure, better: Departure, hint: Hint) -> None:
     if group.rebalance is not None and group.rebalance.cause.member_id == gone.member_id:
         group.rebalance.cause = cause
     target = Target(to=told.to_state, generation=told.generation, at_ms=turn.at_ms, cause=cause)
-    restate(turn, told.from_state, target, told.id)
+    restate(turn, target, told.id, news=True)
     modern.told = None
 
 

@@ -9,7 +9,7 @@ from coordinator_model.modern.costs import Rest, note_write
 from coordinator_model.modern.model import Modern, Told, state_of
 from coordinator_model.modern.replay import Changes
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
-from coordinator_model.transitions import Target, Turn, tell, transition_id_of
+from coordinator_model.transitions import Target, Turn, dated, tell, transition_id_of
 
 _CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
 
@@ -42,8 +42,10 @@ def settle(
     group.generation = modern.epochs[0]
     if to is not came_from or converted:
         committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers what is replicated
-        group.state, group.state_since_ms = to, committed_ms
-        target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
+        target = dated(turn, Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause))
+        group.state, group.state_since_ms = to, target.at_ms
+        if came_from is GroupState.DEAD:
+            group.born_ms = target.at_ms
         tell(turn, came_from, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)

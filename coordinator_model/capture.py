@@ -207,9 +207,11 @@ class Mirror:
             events_partitions=self._feeds,
             ask=ask,
         )
-        yield self._control(at_ms, 0, clock)
+        told = [self._control(at_ms, 0, clock)]
         for feed in range(self._feeds):
-            yield self._control(at_ms, feed, on.EventsClock(sequence=self._sequence))
+            told.append(self._control(at_ms, feed, on.EventsClock(sequence=self._sequence)))
+        # Nobody appended them anywhere: they prove nothing of what is dated later.
+        yield from (msgspec.structs.replace(one, recorded_at_ms=-1) for one in told)
 
     def _control(self, at_ms: int, partition: int, what: on.AnyObservation) -> Seen:
         return Seen(

@@ -43,6 +43,7 @@ class ClusterShard:
         if judge is not None:
             judge.configure(self.header.settings or b"{}")
         now_ms = order.advance()
+        self._come_back(now_ms, outputs)
         ready, _ = order.release()
         self._go_live(now_ms)
         for held in ready:
@@ -54,6 +55,17 @@ class ClusterShard:
             outputs.cluster_report = self.state.report(now_ms=now_ms)
         outputs.reported, order.asked = order.asked, False
         return outputs
+
+    def _come_back(self, now_ms: int, outputs: Outputs) -> None:
+        """Go on from *now* where a clock has shown that it is less than was believed."""
+        header = self.header
+        back_ms, header.order.regressed_ms = header.order.regressed_ms, 0
+        if not back_ms:
+            return
+        header.done_ms = min(header.done_ms, now_ms)
+        if header.cluster_due_ms != NEVER:
+            header.cluster_due_ms = min(header.cluster_due_ms, now_ms)
+        self._diverged("time_regressed", now_ms, f"{back_ms} ms", outputs)
 
     def _go_live(self, now_ms: int) -> None:
         header = self.header
@@ -126,11 +138,11 @@ class ClusterShard:
 
     def _failed(self, error: Exception, at_ms: int, outputs: Outputs) -> None:
         """Count a failure of our own code; the query goes on."""
-        text = f"{type(error).__name__}: {error}"[:500]
-        one = Divergence(kind="internal_error", group="", broker=-1, at_ms=at_ms, detail=text)
-        outputs.divergences.append(one)
-        divergences = self.state.divergences
-        divergences["internal_error"] = divergences.get("internal_error", 0) + 1
+        self._diverged("internal_error", at_ms, f"{type(error).__name__}: {error}"[:500], outputs)
+
+    def _diverged(self, kind: str, at_ms: int, detail: str, outputs: Outputs) -> None:
+        outputs.divergences.append(Divergence(kind=kind, group="", broker=-1, at_ms=at_ms, detail=detail))
+        self.state.divergences[kind] = self.state.divergences.get(kind, 0) + 1
 
 
 def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:

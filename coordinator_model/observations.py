@@ -502,6 +502,8 @@ class Clock(Observation, tag="clock", frozen=True, kw_only=True):
     """True asks the shard to report every group it holds."""
     is_answer: bool = False
     """The end is a broker's answer to a question asked at that time, not just what has been read."""
+    wrong_ms: int = 0
+    """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
 
 
 class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):

@@ -15,24 +15,34 @@ Observations wait here until then.  Three lanes prove time:
   end (its leader is gone) proves nothing here, and the shard waits;
 - the control partition, by its clocks.
 
+Time is the driver's.  What a broker with a wrong clock says is dated by it (``righted``); what is dated
+behind a clock that stands behind it counts at that clock; and a clock that tells far less than an earlier
+one proves that one wrong: lanes come back to what it tells, and so does *now*.
+
 A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
 must not fold across a clock copy, or its parts would be taken for late.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
+from coordinator_model.shifting import shifted
 
 SETTLE_MS = 300
 """How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
 SILENT_SETTLE_MS = 10_000
 """The same for lines older than the first clock copy: only its own lines tell how far a partition is."""
 SKEW_MAX_MS = 5_000
-"""A broker's clock that is further off delays nobody else; its own lines count as late."""
+"""A broker's clock that is further off delays nobody else: what it says is dated by the driver's clock."""
+BEYOND_MS = 10_000
+"""Ends are told at most some seconds after a clock's time, and skews reach five: what stands before a clock
+and is dated so far behind it has no true time, and counts at the clock's."""
+REGRESS_MS = 10_000
+"""A clock that tells so much less than an earlier one of the same partition proves that one wrong."""
 COMMIT_LAG_MS = 100
 """A record is replicated within a few ms; one that waits longer waits for a broker that is gone."""
 ANSWERS_MAX = 64
@@ -62,6 +72,7 @@ _CONTROL = frozenset(
         on.GroupUpset,
     }
 )
+_LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 
 
@@ -100,12 +111,23 @@ class EventsLane(msgspec.Struct, array_like=True):
     reached_ms: int = -1
     spoken_ms: dict[int, int] = {}
     """Broker -> order time of its newest coordinator line, so that lines keep their order."""
+    newest_ms: int = -1
+    """Newest time of what stands behind the newest clock copy."""
 
     def tick(self, seen: Seen, what: on.EventsClock, settle_ms: int) -> None:
         """Take in a clock copy."""
+        if seen.at_ms < self.clock_ms - REGRESS_MS:
+            self._come_back(seen.at_ms - settle_ms)
         self.clock_ms = max(self.clock_ms, seen.at_ms)
         self.skew_ms = what.skew_ms
         self.reached_ms = max(self.reached_ms, self.clock_ms - settle_ms + _slowest(what.skew_ms))
+        self.newest_ms = -1
+
+    def _come_back(self, to_ms: int) -> None:
+        """Forget what an earlier clock had proved: a newer one disproves it."""
+        self.clock_ms = -1
+        self.reached_ms = min(self.reached_ms, to_ms)
+        self.spoken_ms = {broker: min(one, to_ms) for broker, one in self.spoken_ms.items()}
 
     def floor_ms(self, broker: int, settle_ms: int) -> int:
         """Return the order time that a line of ``broker`` has here at least."""
@@ -140,6 +162,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     """(end offset, newest time of that end) as brokers answered: what lay behind was not replicated then."""
     proved_ms: int = -1
     """Order time of the newest record before the newest end: no clock can make it later."""
+    wrong_ms: int = 0
+    """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
 
     @property
     def now_ms(self) -> int:
@@ -175,10 +199,30 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         """Return the order time of the record at ``offset`` and note it as read."""
         self.read_to(offset)
         self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
+        limit_ms = self._next_clock_ms(offset)
+        if limit_ms >= 0 and self.order_ms > limit_ms + BEYOND_MS:
+            self.order_ms = max(limit_ms, self.reached_ms)
         if offset < self.end_offset:
             self.proved_ms = self.order_ms
         self.read_to(offset + 1)
         return self.order_ms
+
+    def near_ms(self, offset: int) -> int:
+        """Note that the record at ``offset`` comes next; returns a clock's time near it, -1: unknown."""
+        self.read_to(offset)
+        limit_ms = self._next_clock_ms(offset)
+        return self.reached_ms if limit_ms < 0 else limit_ms
+
+    def _next_clock_ms(self, offset: int) -> int:
+        """Return the time of the first clock behind ``offset``; -1: none is known yet."""
+        return next((at_ms for end_offset, at_ms in self.ahead if end_offset > offset), -1)
+
+    def come_back(self, to_ms: int) -> None:
+        """Let nothing be proved beyond ``to_ms``: a clock has shown that what was told there was wrong."""
+        self.ahead = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.ahead]
+        self.answers = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.answers]
+        self.order_ms, self.proved_ms = min(self.order_ms, to_ms), min(self.proved_ms, to_ms)
+        self.reached_ms = min(self.reached_ms, to_ms)
 
     def answer(self, at_ms: int) -> None:
         """Note that a broker, asked at ``at_ms``, told the end."""
@@ -219,6 +263,8 @@ class Order(msgspec.Struct, array_like=True):
     """Observations applied before their time because too many waited; reset by the reader."""
     announced: list[Held] = []
     """What a job says before its first clock: it holds from the end of the backlog on."""
+    regressed_ms: int = 0
+    """How far time was set back since the reader last looked; reset by the reader."""
 
     def take(self, batch: Iterable[Seen]) -> list[tuple[int, Seen]]:
         """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody."""
@@ -228,7 +274,7 @@ class Order(msgspec.Struct, array_like=True):
             if type(what) is on.BrokerHeard:
                 heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
             elif type(what) is on.EventsClock:
-                self._lane(seen.partition).tick(seen, what, self.settle_ms)
+                self._tick_copy(seen, what)
             elif type(what) in _CONTROL:
                 self._take_control(seen)
             elif isinstance(what, RUN_TYPES):
@@ -236,6 +282,40 @@ class Order(msgspec.Struct, array_like=True):
             else:
                 self._hold(seen)
         return heard
+
+    def _tick_copy(self, seen: Seen, what: on.EventsClock) -> None:
+        lane = self._lane(seen.partition)
+        # Ours are appended soon after their time; if not, the broker was away, and lines may have come first.
+        soon = abs(seen.recorded_at_ms - seen.at_ms) <= AHEAD_MAX_MS
+        limit_ms = max(seen.at_ms, seen.recorded_at_ms) if soon else seen.at_ms
+        if lane.newest_ms > limit_ms + BEYOND_MS and seen.recorded_at_ms >= 0:
+            self._bound(seen.partition, limit_ms)
+            lane.spoken_ms = {broker: min(one, limit_ms) for broker, one in lane.spoken_ms.items()}
+        if seen.at_ms < lane.clock_ms - REGRESS_MS:
+            self._lower(lambda one: one.partition == seen.partition and one.source in _LINES)
+        lane.tick(seen, what, self.settle_ms)
+
+    def _bound(self, partition: int, limit_ms: int) -> None:
+        """Date what waits of one partition, and cannot have its time, by the clock behind it."""
+        for held in self.held:
+            if held.seen.partition == partition and held.seen.source in _LINES:
+                if held.order_ms > limit_ms + BEYOND_MS:
+                    held.order_ms = max(limit_ms, self.now_ms)
+                if held.seen.at_ms > limit_ms + BEYOND_MS:
+                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
+        for index, run in enumerate(self.runs):
+            if run.seen.partition == partition and run.times[-1] > limit_ms + BEYOND_MS:
+                times = tuple(min(one, limit_ms) for one in run.times)
+                self.runs[index] = part(run, times)
+
+    def _lower(self, concerned: Callable[[Seen], bool]) -> None:
+        """Let what waits for a time that was disproved wait for its own only."""
+        for held in self.held:
+            if concerned(held.seen):
+                held.order_ms = min(held.order_ms, held.seen.at_ms)
+        for run in self.runs:
+            if concerned(run.seen):
+                run.floor_ms = min(run.floor_ms, run.times[0])
 
     def _lane(self, partition: int) -> EventsLane:
         lane = self.events.get(partition)
@@ -254,7 +334,11 @@ class Order(msgspec.Struct, array_like=True):
         waiting.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
 
     def _tick(self, seen: Seen, clock: on.Clock) -> None:
-        self.control_ms = max(self.control_ms, seen.at_ms + _slowest(clock.skew_ms))
+        told_ms = seen.at_ms + _slowest(clock.skew_ms)
+        if told_ms < self.control_ms - REGRESS_MS:
+            self._come_back(told_ms)
+        self.control_ms = max(self.control_ms, told_ms)
+        self.clocked.wrong_ms = clock.wrong_ms
         if self.first_clock_ms < 0:
             self.first_clock_ms = self.control_ms
         self.events_partitions = clock.events_partitions
@@ -267,6 +351,15 @@ class Order(msgspec.Struct, array_like=True):
         elif clock.end_offset == END_UNKNOWN:
             self.clocked.exists()
 
+    def _come_back(self, to_ms: int) -> None:
+        """Let time be ``to_ms`` again: what an earlier clock told has not come yet."""
+        self.regressed_ms += self.control_ms - to_ms
+        self.control_ms = to_ms
+        self.spoken_control_ms = min(self.spoken_control_ms, to_ms)
+        self.clocked.come_back(to_ms)
+        self.now_ms = min(self.now_ms, to_ms)
+        self._lower(lambda _: True)
+
     def _hold_back(self, end_offset: int) -> None:
         """Give waiting records behind a clock's end the order time they had if the clock had come first."""
         late = False
@@ -278,16 +371,39 @@ class Order(msgspec.Struct, array_like=True):
                 held.order_ms, late = self.control_ms, True
         if late:
             self.clocked.order_ms = max(self.clocked.order_ms, self.control_ms)
+        if self.clocked.order_ms > self.control_ms + BEYOND_MS:
+            self._bound_records(end_offset)
+
+    def _bound_records(self, end_offset: int) -> None:
+        """Date waiting records that stand before a clock's end, and cannot have their time, by that clock."""
+        last_ms = self.control_ms
+        records = [held for held in self.held if held.seen.source is Source.OFFSETS]
+        for held in sorted(records, key=lambda one: one.seen.offset):
+            if held.seen.offset >= end_offset:
+                held.order_ms = last_ms = max(last_ms, held.seen.at_ms)
+            elif held.order_ms > self.control_ms + BEYOND_MS:
+                held.order_ms = max(self.control_ms, self.now_ms)
+        self.clocked.order_ms = last_ms
+        if self.clocked.position <= end_offset:
+            self.clocked.proved_ms = min(self.clocked.proved_ms, last_ms)
 
     def _take_run(self, seen: Seen, times: tuple[int, ...]) -> None:
         if not times:
             return
         lane = self._lane(seen.partition)
+        seen = righted(seen, lane.skew_ms.get(seen.broker, 0), lane.clock_ms)
+        times = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
         floor_ms = max(lane.run_floor_ms(seen.broker, self.settle_ms), self.now_ms)
         lane.spoke(times[0])
+        lane.newest_ms = max(lane.newest_ms, times[-1])
         self.runs.append(Run(floor_ms, seen))
 
     def _hold(self, seen: Seen) -> None:
+        if seen.source is Source.OFFSETS:
+            seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
+        else:
+            lane = self._lane(seen.partition)
+            seen = righted(seen, lane.skew_ms.get(seen.broker, 0), lane.clock_ms)
         at_ms = seen.at_ms
         if at_ms > seen.recorded_at_ms + AHEAD_MAX_MS and seen.recorded_at_ms >= 0:
             at_ms = seen.recorded_at_ms
@@ -305,12 +421,16 @@ class Order(msgspec.Struct, array_like=True):
         if seen.source is Source.COORDINATOR_LOG:
             order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
             lane.spoken_ms[seen.broker] = order_ms
+        lane.newest_ms = max(lane.newest_ms, order_ms)
         lane.spoke(order_ms)
         return order_ms
 
     def advance(self) -> int:
         """Move *now* as far as every lane allows, and return it."""
-        self.now_ms = max(self.now_ms, self._reached())
+        reached_ms = self._reached()
+        if self.regressed_ms:
+            self.now_ms = min(self.now_ms, max(reached_ms, self.control_ms - AHEAD_MAX_MS))
+        self.now_ms = max(self.now_ms, reached_ms)
         excess = len(self.held) + len(self.runs) - HELD_MAX
         if excess > 0:
             self.overflowed += excess
@@ -396,7 +516,24 @@ def _place(seen: Seen) -> tuple[int, int, int, int]:
 
 
 def _bounded(skew_ms: int) -> int:
-    return max(-SKEW_MAX_MS, min(SKEW_MAX_MS, skew_ms))
+    """Return the skew that time must wait for: none where what the broker says is dated anew."""
+    return skew_ms if abs(skew_ms) <= SKEW_MAX_MS else 0
+
+
+def righted(seen: Seen, skew_ms: int, near_ms: int) -> Seen:
+    """Return what a broker with a wrong clock said, at the driver's time.
+
+    Args:
+        seen: dated by the broker.
+        skew_ms: how far its clock was last known to be ahead.
+        near_ms: a clock's time not far from when it was said; -1: unknown.
+
+    The clock may have been set right since, so what is nearer to the driver's time as it is stays so.
+    """
+    at_ms = seen.at_ms
+    if abs(skew_ms) <= SKEW_MAX_MS or near_ms < 0 or abs(at_ms - near_ms) <= abs(at_ms - skew_ms - near_ms):
+        return seen
+    return shifted(seen, -skew_ms)
 
 
 def _slowest(skew_ms: dict[int, int]) -> int:

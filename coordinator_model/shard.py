@@ -102,6 +102,7 @@ class Shard:
         if header.order.overflowed:
             self._timeline.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
             header.order.overflowed = 0
+        self._come_back(now_ms)
         if now_ms > header.done_ms:
             held, runs = header.order.release()
             for run in runs:
@@ -111,6 +112,23 @@ class Shard:
             evidence.forget_heard(header, now_ms - evidence.HEARD_KEPT_MS)
         self._finish(outputs, now_ms)
         return outputs
+
+    def _come_back(self, now_ms: int) -> None:
+        """Go on from *now* where a clock has shown that it is less than was believed.
+
+        What happened stays told; deadlines are counted anew, or they would wait for a time that has not come.
+        """
+        header = self.header
+        back_ms, header.order.regressed_ms = header.order.regressed_ms, 0
+        if not back_ms:
+            return
+        self._timeline.diverge("time_regressed", "", -1, now_ms, f"{back_ms} ms")
+        header.done_ms = min(header.done_ms, now_ms)
+        for broker, known in header.heard.items():
+            header.heard[broker] = [(min(counts_ms, now_ms), one) for counts_ms, one in known]
+        header.lost = {broker: min(lost_ms, now_ms) for broker, lost_ms in header.lost.items()}
+        for name in sorted(self.slots):
+            self._judge_anew(self._wake(name), now_ms)
 
     def _begin(self, judge: Judge | None, outputs: Outputs) -> None:
         settings = self._settings

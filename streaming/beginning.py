@@ -7,6 +7,7 @@ change of.
 """
 
 import logging
+import secrets
 import time
 import uuid
 
@@ -51,6 +52,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     events_ends: list[int]
     events_starts: list[int]
     control_end: int
+    secret: str = ""
+    """Seals our clocks, so that nobody else who may write to a topic sets our time; "" in old checkpoints."""
 
 
 def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, bool]:
@@ -95,6 +98,7 @@ def capture(plan: ClusterPlan) -> Beginning:
         events_ends=events,
         events_starts=starts,
         control_end=_control_end(plan.output, plan.control_topic),
+        secret=secrets.token_hex(16),
     )
 
 

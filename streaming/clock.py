@@ -21,11 +21,14 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from alerts.wording import some
+from coordinator_model.ordering import SKEW_MAX_MS
+from streaming.clock_records import sealed
 from streaming.decoding_control import ClockRecord, encode_record
 from streaming.kafka_io import admin_client
 from streaming.partition_ends import LeadersAsked
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
+from streaming.told_time import STEP_MS, ToldTime
 
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
 _STOP_S = 20.0
@@ -39,6 +42,12 @@ _SKEW_SAMPLES = 20
 _LEADERS_EVERY_S = 60.0
 _SKEW_STEP_MS = 10
 """Skews are told in steps of this size, so that noise does not change them from record to record."""
+_LARGE_STEP_MS = 250
+"""The same for skews by which a broker's times are corrected: those should not tremble."""
+_LEAD_SAMPLES = 5
+"""A partition that moves to a broker with another clock must not have its clocks refused for long."""
+_CONTROL = -1
+"""Stands for the control topic among the partitions of the events topic."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,11 +67,23 @@ def sentence(topic: str, silent: dict[int, str]) -> str:
     )
 
 
+def stepped(off_ms: int) -> str:
+    """Return in words that the driver's wall clock is not believed."""
+    ahead = "ahead of" if off_ms > 0 else "behind"
+    return (
+        f"The clock of the machine that groupwatch runs on stands {abs(off_ms) / 1000:.0f} s {ahead} the "
+        "time that the brokers' append times confirm. Groups are judged by the brokers' time; set the "
+        "machine's clock right (NTP)."
+    )
+
+
 class Skews:
     """How far each broker's clock is from ours, from the append times of records we sent."""
 
-    def __init__(self) -> None:
-        self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=_SKEW_SAMPLES))
+    def __init__(self, samples: int = _SKEW_SAMPLES) -> None:
+        self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=samples))
+        self._large: dict[int, int] = {}
+        """Broker -> the skew told of it, where its times are corrected by that."""
 
     def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
         """Note that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
@@ -72,7 +93,17 @@ class Skews:
         """Return broker -> its clock minus ours, in rounded milliseconds; small ones are left out."""
         medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
         rounded = {b: round(skew / _SKEW_STEP_MS) * _SKEW_STEP_MS for b, skew in medians.items()}
+        for broker, skew in rounded.items():
+            if abs(skew - self._large.get(broker, 0)) > _LARGE_STEP_MS:
+                self._large[broker] = skew
+            elif abs(skew) > SKEW_MAX_MS:
+                rounded[broker] = self._large[broker]
         return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
+
+    def shift(self, step_ms: float) -> None:
+        """Let our own clock have stepped by ``step_ms``."""
+        for broker, samples in self._samples.items():
+            self._samples[broker] = deque((one - step_ms for one in samples), samples.maxlen)
 
 
 class _Sent(NamedTuple):
@@ -103,6 +134,8 @@ class Clock:
         events_producer: KafkaProducer,
         ask: Callable[[], bool | list[int]],
         progress: Progress,
+        secret: str = "",
+        told: ToldTime | None = None,
     ) -> None:
         self._plan = plan
         self._run = run
@@ -112,7 +145,12 @@ class Clock:
         self._events_producer = events_producer
         self._ask = ask
         self._progress = progress
+        self._secret = secret
+        self._told = ToldTime() if told is None else told
+        self._base = self._told.base
         self._skews = Skews()
+        self._leads = Skews(_LEAD_SAMPLES)
+        """Partition of the events topic, or -1 for the control topic -> how far its leader is ahead."""
         self._told_skew_ms: dict[int, int] = {}
         self._leaders: dict[int, int] = {}
         self._leaders_at = float("-inf")
@@ -120,6 +158,7 @@ class Clock:
         self._asked: LeadersAsked | None = None
         self._unacknowledged: list[_Sent] = []
         self._last_ms = 0
+        self._sequence = 0
         self._ticked = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
@@ -183,27 +222,52 @@ class Clock:
         self._settle()
         is_waiting = bool(self._unacknowledged)
         # Read before the ends are asked for: what happened by then stands before them.
-        at_ms = max(time.time_ns() // 1_000_000, self._last_ms + 1)
-        ends, skew_ms = self._ends(), self._skews.known()
+        at_ms = self._now_ms()
+        self._sequence = max(at_ms, self._sequence + 1)
+        ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
         self._told_skew_ms = skew_ms
         record = ClockRecord(
             at_ms=at_ms,
             run=self._run,
-            sequence=at_ms,
+            sequence=self._sequence,
             ends=ends,
             positions=self._positions(),
             events_partitions=self._events_partitions,
             skew_ms=skew_ms,
             ask=self._ask(),
+            lead_ms=leads_ms.get(_CONTROL, 0),
+            wrong_ms=self._wrong_ms(skew_ms),
         )
-        sent_ms = time.time() * 1000
+        sent_ms = self._told.peek_ms()
         self._last_ms = at_ms
-        sent = [self._sent(self._producer, self._plan.control_topic, 0, value=encode_record(record))]
-        sent += self._send_copies(at_ms, skew_ms)
+        value = sealed(encode_record(record), self._secret)
+        sent = [self._sent(self._producer, self._plan.control_topic, 0, value=value, timestamp_ms=at_ms)]
+        sent += self._send_copies(at_ms, skew_ms, leads_ms)
         self._unacknowledged += sent
         if not is_waiting:
             self._await(sent, sent_ms)
             self._settle()
+
+    def _wrong_ms(self, skew_ms: dict[int, int]) -> dict[int, int]:
+        """Return how far the clocks of offsets partitions' leaders are off, where a skew is no mere skew."""
+        wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
+        asked = self._asked
+        if not wrong or asked is None:
+            return {}
+        return {n: wrong[leader] for n, leader in asked.leaders.items() if leader in wrong}
+
+    def _now_ms(self) -> int:
+        """Return the time to tell: it ascends, unless the brokers proved that what was told was wrong."""
+        self._told.agree()
+        now_ms = int(self._told.now_ms())
+        step_ms, self._base = self._told.base - self._base, self._told.base
+        if abs(step_ms) > STEP_MS:
+            self._skews.shift(step_ms)
+            self._leads.shift(step_ms)
+            _log.warning("%s: the time told has stepped by %.1f s", self._plan.cluster, step_ms / 1000)
+        self._progress.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
+        is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0
+        return now_ms if is_back else max(now_ms, self._last_ms + 1)
 
     def _settle(self) -> None:
         """Forget what has been acknowledged."""
@@ -225,21 +289,24 @@ class Clock:
                 written = one.future.get(timeout=max(0.0, until_s - time.monotonic()))
                 self._note_skew(written, sent_ms)
 
-    def _sent(self, producer: KafkaProducer, topic: str | None, partition: int, **what: bytes) -> _Sent:
+    def _sent(self, producer: KafkaProducer, topic: str | None, partition: int, **what: Any) -> _Sent:
         future = producer.send(topic, partition=partition, **what)
         return _Sent(topic or "", partition, time.monotonic(), future)
 
-    def _send_copies(self, at_ms: int, skew_ms: dict[int, int]) -> list[_Sent]:
+    def _send_copies(self, at_ms: int, skew_ms: dict[int, int], leads_ms: dict[int, int]) -> list[_Sent]:
         # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.
-        copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": self._run}
-        value = msgspec.json.encode({**copy, "skew_ms": skew_ms})
+        copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": self._sequence, "run": self._run}
+        copy["skew_ms"] = skew_ms
         topic = self._plan.events_topic
         owing = {one.partition for one in self._unacknowledged if one.topic == topic}
-        return [
-            self._sent(self._events_producer, topic, partition, key=EVENTS_CLOCK_KEY, value=value)
-            for partition in range(self._events_partitions)
-            if partition not in owing
-        ]
+        sent: list[_Sent] = []
+        for partition in range(self._events_partitions):
+            if partition in owing:
+                continue
+            value = msgspec.json.encode({**copy, "lead_ms": leads_ms.get(partition, 0)})
+            what = {"key": EVENTS_CLOCK_KEY, "value": sealed(value, self._secret), "timestamp_ms": at_ms}
+            sent.append(self._sent(self._events_producer, topic, partition, **what))
+        return sent
 
     def _ends(self) -> list[int]:
         topic = self._plan.offsets_topic
@@ -281,8 +348,17 @@ class Clock:
 
     def _note_skew(self, written: Any, sent_ms: float) -> None:
         # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.
-        if written.topic != self._plan.events_topic or written.timestamp <= 0:
+        if written.timestamp <= 0 or written.timestamp == self._last_ms:
             return
-        leader = self._leaders.get(written.partition)
-        if leader is not None:
-            self._skews.add(leader, written.timestamp, sent_ms, time.time() * 1000)
+        acknowledged_ms = self._told.peek_ms()
+        if written.topic == self._plan.control_topic:
+            self._leads.add(_CONTROL, written.timestamp, sent_ms, acknowledged_ms)
+            leader = None if self._events_partitions else _CONTROL
+        else:
+            self._leads.add(written.partition, written.timestamp, sent_ms, acknowledged_ms)
+            leader = self._leaders.get(written.partition)
+        if leader is None:
+            return
+        self._told.witness(leader, written.timestamp, (sent_ms + acknowledged_ms) / 2)
+        if leader != _CONTROL:
+            self._skews.add(leader, written.timestamp, sent_ms, acknowledged_ms)

@@ -220,6 +220,7 @@ class ClusterJob:
         clock = Clock(
             self.plan,
             run=began.run,
+            secret=began.secret,
             shard_count=began.shard_count,
             events_partitions=events_partitions,
             producer=out,

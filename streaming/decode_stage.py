@@ -57,6 +57,8 @@ class DecodeStage:
     offsets_ends: Mapping[int, int] = field(default_factory=dict)
     """Ends of the offsets partitions at the first start: what stood before is backlog."""
     events_ends: Mapping[int, int] = field(default_factory=dict)
+    secret: str = ""
+    """What the clocks of our run are sealed with; "" for a checkpoint that has none."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield shards and their cells for raw rows (``sources.read``)."""
@@ -72,8 +74,20 @@ class DecodeStage:
 
     def _heaps(self) -> dict[int, "_Heap[Any]"]:
         offsets = partial(decode_offsets, shard_count=self.shard_count, backlog_ends=self.offsets_ends)
-        lines = partial(decode_lines, shard_count=self.shard_count, timezone=self.timezone)
-        control = partial(decode_control, shard_count=self.shard_count, backlog_ends={}, run=self.run)
+        lines = partial(
+            decode_lines,
+            shard_count=self.shard_count,
+            timezone=self.timezone,
+            run=self.run,
+            secret=self.secret,
+        )
+        control = partial(
+            decode_control,
+            shard_count=self.shard_count,
+            backlog_ends={},
+            run=self.run,
+            secret=self.secret,
+        )
         return {
             OFFSETS: _Tables("offsets", Source.OFFSETS, offsets),
             EVENTS: _EventLines("events", Source.COORDINATOR_LOG, lines, LineReader(self.events_ends)),

@@ -35,6 +35,7 @@ from coordinator_model.observations import (
     Undecodable,
 )
 from coordinator_model.ordering import SKEW_MAX_MS
+from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
 
 _SAMPLE_BYTES = 512
@@ -56,6 +57,10 @@ class ClockRecord(_Record, tag="clock", kw_only=True):
     events_partitions: int = 0
     skew_ms: dict[int, int] = {}
     ask: bool | list[int] = False
+    lead_ms: int = 0
+    """How far the broker that appends this record is known to be ahead of the driver."""
+    wrong_ms: dict[int, int] = {}
+    """Offsets partition -> how far its leader's clock is ahead, where it is wrong."""
 
 
 class SettingsRecord(_Record, tag="settings", kw_only=True):
@@ -199,7 +204,12 @@ def canonical(settings: Mapping[str, Any]) -> bytes:
 
 
 def decode_control(
-    batch: pa.RecordBatch, *, shard_count: int, backlog_ends: Mapping[int, int], run: str = ""
+    batch: pa.RecordBatch,
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    run: str = "",
+    secret: str = "",
 ) -> Decoded:
     """Return the observations in control records.
 
@@ -208,15 +218,22 @@ def decode_control(
         shard_count: shards to fan out to, beside the cluster-wide one.
         backlog_ends: unused; control starts at its end, so nothing in it is backlog.
         run: whose records to take; "" takes all.
+        secret: what clocks are sealed with; "": nothing.
     """
     decoded = Decoded(cells={}, counts={}, bad=[])
     columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "timestamp_ms", "value"))
     for partition, offset, timestamp_ms, value in zip(*columns, strict=True):
         try:
             record = _DECODER.decode(value or b"")
-            parts = list(_observations(record, shard_count)) if run in ("", record.run) else []
+            if run not in ("", record.run):
+                continue
+            refused = _refused(record, value, timestamp_ms, secret)
+            parts = [] if refused else list(_observations(record, shard_count))
         except (msgspec.MsgspecError, ValueError, KeyError) as error:
             decoded.bad.append(_undecodable(value, error))
+            continue
+        if refused:
+            decoded.bad.append(refused)
             continue
         for index, (shard, what) in enumerate(parts):
             seen = Seen(
@@ -291,9 +308,9 @@ def _of_shard(record: ContradictedRecord | UpsetRecord) -> AnyObservation:
 
 def _skew_ms(record: ControlRecord) -> int:
     """Return what makes the record's time one of the broker that answered: its groups live on its clock."""
-    if not isinstance(record, GroupsRecord):
-        return 0
-    return max(-SKEW_MAX_MS, min(SKEW_MAX_MS, record.skew_ms))
+    if not isinstance(record, GroupsRecord) or abs(record.skew_ms) > SKEW_MAX_MS:
+        return 0  # what a broker with a wrong clock says is dated by the driver's
+    return record.skew_ms
 
 
 def _described(record: GroupsRecord, answer: GroupAnswer) -> GroupDescribed:
@@ -361,12 +378,32 @@ def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]
                 skew_ms=record.skew_ms,
                 ask=bool(record.ask) if asked is None else shard in asked,
                 is_answer=True,
+                wrong_ms=record.wrong_ms.get(shard, 0),
             ),
         )
 
 
 def _at(values: list[int], shard: int) -> int:
     return values[shard] if 0 <= shard < len(values) else -1
+
+
+def _refused(
+    record: ControlRecord, value: bytes | None, timestamp_ms: int, secret: str
+) -> Undecodable | None:
+    """Return how a clock that cannot be believed is counted; None: it can."""
+    if not isinstance(record, ClockRecord):
+        return None
+    numbers = (record.sequence, record.lead_ms, *record.ends, *record.positions)
+    if not is_sealed(value or b"", secret):
+        reason, why = "clock_refused", NOT_SEALED
+    elif fits(record.at_ms, numbers, record.skew_ms | record.wrong_ms, record.events_partitions):
+        reason, why = "clock_refused", clock_refusal(record.at_ms, record.lead_ms, timestamp_ms)
+    else:
+        reason, why = "out_of_range", "a number of a clock record"
+    if not why:
+        return None
+    sample = (value or b"")[:_SAMPLE_BYTES]
+    return Undecodable(origin="control", reason=reason, count=1, sample=sample, detail=why)
 
 
 def _undecodable(value: bytes | None, error: Exception) -> Undecodable:

@@ -20,6 +20,7 @@ from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
+from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
 from streaming.heartbeat_columns import Beats
 from streaming.held_lines import LineReader, Lines, Piece
@@ -38,7 +39,13 @@ Row = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def decode_events(
-    rows: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int], timezone: str
+    rows: pa.Table,
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    timezone: str,
+    run: str = "",
+    secret: str = "",
 ) -> Decoded:
     """Decode rows with the columns partition, offset, timestamp_ms, key and value.
 
@@ -47,26 +54,36 @@ def decode_events(
         shard_count: partitions of ``__consumer_offsets``.
         backlog_ends: partition -> end offset at the first start; rows before it are backlog.
         timezone: of times that are written in the lines without one.
+        run: whose copies of the clock to take; "" takes all.
+        secret: what they are sealed with; "": nothing.
 
     What a row holds never raises: it is counted in ``bad``.
     """
     lines = LineReader(backlog_ends).lines(rows)
-    return decode_lines(lines, shard_count=shard_count, timezone=timezone)
+    return decode_lines(lines, shard_count=shard_count, timezone=timezone, run=run, secret=secret)
 
 
-def decode_lines(lines: Lines, *, shard_count: int, timezone: str) -> Decoded:
+def decode_lines(
+    lines: Lines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
+) -> Decoded:
     """Decode what one ``LineReader`` has read; see ``decode_events``."""
-    decoding = _Decoding(shard_count, timezone)
+    decoding = _Decoding(shard_count, timezone, run, secret)
     for piece in lines.pieces:
         decoding.read(piece)
     return decoding.finish()
 
 
 def decode_rows(
-    rows: Iterable[Row], *, shard_count: int, backlog_ends: Mapping[int, int], timezone: str
+    rows: Iterable[Row],
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    timezone: str,
+    run: str = "",
+    secret: str = "",
 ) -> Decoded:
     """Decode rows that are not in Arrow; see ``decode_events``."""
-    decoding = _Decoding(shard_count, timezone)
+    decoding = _Decoding(shard_count, timezone, run, secret)
 
     def same(row: Row) -> tuple[int, bytes | None, bool]:
         return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
@@ -96,14 +113,18 @@ class _ClockCopy(msgspec.Struct):
     at_ms: int
     sequence: int
     skew_ms: dict[int, int] = {}
+    run: str = ""
+    lead_ms: int = 0
 
 
 class _Decoding:
     """The work on one batch."""
 
-    def __init__(self, shard_count: int, timezone: str) -> None:
+    def __init__(self, shard_count: int, timezone: str, run: str = "", secret: str = "") -> None:
         self._shard_count = shard_count
         self._timezone = timezone
+        self._run = run
+        self._secret = secret
         self._decoded = Decoded()
         self._stretches: dict[_StretchKey, Stretch] = {}
         self._ordinals: dict[int, int] = {}
@@ -174,10 +195,8 @@ class _Decoding:
             self._reject("not_utf8", value, str(error))
 
     def _clock(self, place: Place, value: bytes | None) -> None:
-        try:
-            copy = _CLOCK.decode(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._reject("clock_invalid", value, str(error))
+        copy = self._clock_copy(place, value)
+        if copy is None:
             return
         self._decoded.count("control", "events_clock")
         clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms)
@@ -191,6 +210,28 @@ class _Decoding:
             self._clocks.append(seen)
         self._fresh[place.partition] = True
         self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
+
+    def _clock_copy(self, place: Place, value: bytes | None) -> "_ClockCopy | None":
+        """Return a copy of our own clock that can be believed."""
+        try:
+            copy = _CLOCK.decode(value or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._reject("clock_invalid", value, str(error))
+            return None
+        if self._run and copy.run != self._run:
+            # Another monitor's: its time is not ours, and nothing of ours waits for it.
+            self._decoded.count("control", "other_run")
+            return None
+        if not fits(copy.at_ms, (copy.sequence, copy.lead_ms), copy.skew_ms):
+            self._reject("out_of_range", value, "a number of a clock copy")
+            return None
+        refusal = clock_refusal(copy.at_ms, copy.lead_ms, place.timestamp_ms)
+        if not is_sealed(value or b"", self._secret):
+            refusal = NOT_SEALED
+        if refusal:
+            self._reject("clock_refused", value, refusal)
+            return None
+        return copy
 
     def _line(self, place: Place, at_ms: int, line: log_envelope.Line) -> None:
         if line.message.startswith("Completed request:"):

@@ -42,6 +42,8 @@ class LeadersAsked:
         self._manager: Any = admin._manager
         self._topic = topic
         self._partitions = partitions
+        self.leaders: dict[int, int] = {}
+        """Partition -> its leader, as last told."""
         self._owed: dict[int, Any] = {}
         """Broker -> its newest answer, which may be yet to come."""
 
@@ -57,7 +59,7 @@ class LeadersAsked:
         return ends
 
     async def _ask(self) -> Ends:
-        leaders = await self._leaders()
+        self.leaders = leaders = await self._leaders()
         found: dict[int, int] = {}
         silent = {n: "no leader" for n in range(self._partitions) if n not in leaders}
         for broker, answer in (await self._answers(leaders)).items():

@@ -38,6 +38,7 @@ def decoded(rows: DataFrame, plan: ClusterPlan, beginning: Beginning) -> DataFra
     stage = DecodeStage(
         shard_count=beginning.shard_count,
         run=beginning.run,
+        secret=beginning.secret,
         timezone=plan.timezone,
         offsets_ends=dict(enumerate(beginning.offsets_ends)),
         events_ends=dict(enumerate(beginning.events_ends)),

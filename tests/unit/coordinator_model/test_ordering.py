@@ -82,11 +82,11 @@ def test_the_slowest_brokers_clock_counts() -> None:
 
 
 def test_a_clock_far_off_delays_nobody_else() -> None:
-    """A broker whose clock is wrong by minutes costs at most SKEW_MAX_MS."""
+    """A broker whose clock is wrong by minutes costs nothing: what it says is dated by the driver's."""
     order = Order()
     order.take([clock(100_000, skew=-90_000)])
 
-    assert order.advance() == 100_000 - ordering.SKEW_MAX_MS
+    assert order.advance() == 100_000
 
 
 def test_a_late_line_takes_the_time_its_partition_had_reached() -> None:
@@ -114,6 +114,121 @@ def test_a_line_from_the_future_counts_at_its_records_time() -> None:
     order.take([wrong, seen(4_000, LINE, offset=1), clock(20_000, feeds=1), copy(20_000, offset=2)])
 
     assert released(order) == [(3_000, 3_000), (4_000, 4_000)]
+
+
+def created(at_ms: int, *, offset: int) -> Seen:
+    """Return what its producer dated, in the line and in the record alike: CreateTime."""
+    return seen(at_ms, LINE, offset=offset)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_a_line_of_the_future_in_a_topic_of_create_time_holds_up_nobody(batches: int) -> None:
+    """The clock copy behind it proves that its time has not come: it and the lines after it count there."""
+    order = Order()
+    parts = [
+        copy(1_000, offset=0),
+        created(10**9, offset=1),
+        seen(1_400, LINE, offset=2),
+        copy(1_500, offset=3),
+        seen(1_700, LINE, offset=4),
+        copy(20_000, offset=5),
+    ]
+    size = len(parts) // batches
+    for start in range(0, len(parts), size):
+        order.take(parts[start : start + size])
+        order.advance()
+    order.take([clock(20_000, feeds=1)])
+
+    assert released(order) == [(1_500, 1_500), (1_500, 1_400), (1_700, 1_700)]
+
+
+def test_a_record_of_the_future_holds_up_no_other() -> None:
+    """A broker whose clock was wrong once: its record counts at the clock whose end stands behind it."""
+    order, other = Order(), Order()
+    records = [seen(at, COMMIT, Source.OFFSETS, offset=n) for n, at in enumerate((900, 10**9, 1_100, 1_600))]
+    ticks = [clock(1_000, end=1), clock(1_500, end=3), clock(2_000, end=4), clock(30_000, end=4)]
+    order.take([*ticks, *records])
+    for one in (records[:2], ticks[:1], records[2:3], ticks[1:2], records[3:], ticks[2:]):
+        other.take(one)
+        other.advance()
+
+    expected = [(900, 900), (1_500, 10**9), (1_500, 1_100), (1_600, 1_600)]
+    assert released(order) == expected
+    assert released(other) == expected
+
+
+def test_beats_of_the_future_count_at_the_clock_behind_them() -> None:
+    """In a topic of CreateTime a heartbeat may be dated as its producer likes."""
+    order = Order()
+    beats = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(1_100, 10**9))
+    order.take([copy(1_000), seen(10**9, beats, Source.REQUEST_LOG, offset=1), copy(1_500, offset=2)])
+    order.take([clock(20_000, feeds=1), copy(20_000, offset=3)])
+    order.advance()
+    _, runs = order.release()
+
+    assert [run.times for run in runs] == [(1_100, 1_500)]
+
+
+def test_lanes_come_back_to_proved_time() -> None:
+    """Clocks of our own that told an hour too much, saved even, are disproved by the next ones."""
+    order = Order()
+    order.take([clock(3_610_000, end=1, feeds=1), copy(3_610_000)])
+    order.take([seen(9_000, COMMIT, Source.OFFSETS), seen(9_500, LINE, offset=1)])
+    assert order.advance() == 3_610_000 - ordering.SETTLE_MS
+    order.take([clock(20_000, end=1, feeds=1), copy(20_000, offset=2), seen(20_100, LINE, offset=3)])
+
+    assert order.advance() == 20_000 - ordering.SETTLE_MS
+    assert order.regressed_ms == 3_590_000
+    order.take([clock(21_000, end=1, feeds=1), copy(21_000, offset=4)])
+    assert released(order) == [(9_000, 9_000), (9_500, 9_500), (20_100, 20_100)]
+
+
+def test_what_waited_for_a_time_that_was_disproved_is_applied() -> None:
+    """Lines read behind a clock copy of the future wait for their own time only, once it is disproved."""
+    order = Order()
+    order.take([copy(3_610_000), seen(9_500, LINE, offset=1), clock(10_000, feeds=1)])
+    assert released(order) == []
+    order.take([copy(11_000, offset=2), clock(11_000, feeds=1)])
+
+    assert released(order) == [(9_500, 9_500)]
+
+
+@pytest.mark.parametrize("skew", [-300_000, 60_000])
+def test_a_broker_with_a_wrong_clock_is_dated_by_the_drivers(skew: int) -> None:
+    """Its lines, records and heartbeats tell when they happened, less what its clock is off."""
+    order, base = Order(), 1_000_000
+    wrong = on.Clock(sequence=1, end_offset=1, events_partitions=1, skew_ms={1: skew}, wrong_ms=skew)
+    beats = on.Heartbeats(
+        group="g", member_id="m", generation=1, error_code=0, times=(base + skew + 200, base + skew + 300)
+    )
+    record = msgspec.structs.replace(RECORD, state_since_ms=base + skew + 100)
+    order.take([copy(base, skew=skew), seen(base, wrong, Source.CONTROL)])
+    order.take(
+        [
+            msgspec.structs.replace(seen(base + skew + 50, LINE, offset=1), recorded_at_ms=base + 60),
+            seen(base + skew + 300, beats, Source.REQUEST_LOG, offset=2),
+            seen(base + skew + 100, record, Source.OFFSETS, offset=1),
+            seen(base + 400, LINE, offset=3, broker=2),
+        ]
+    )
+    later = msgspec.structs.replace(wrong, end_offset=2)
+    order.take([seen(base + 60_000, later, Source.CONTROL), copy(base + 60_000, offset=4, skew=skew)])
+    order.advance()
+    held, runs = order.release()
+
+    assert [one.seen.at_ms - base for one in held] == [50, 100, 400]
+    assert held[1].seen.what.state_since_ms == base + 100  # type: ignore[union-attr]
+    assert held[1].seen.recorded_at_ms == base + 100
+    assert [run.times for run in runs] == [(base + 200, base + 300)]
+
+
+def test_a_clock_that_was_set_right_is_corrected_no_more() -> None:
+    """The skew that is told lags behind; what fits the driver's time as it is stays so."""
+    order = Order()
+    order.take([copy(1_000_000, skew=-300_000), seen(1_000_050, LINE, offset=1), clock(1_000_000, feeds=1)])
+    order.take([clock(1_060_000, feeds=1), copy(1_060_000, offset=2)])
+
+    assert released(order) == [(1_000_050, 1_000_050)]
 
 
 def test_offsets_hold_now_back_until_they_are_read() -> None:

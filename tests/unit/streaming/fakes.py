@@ -48,11 +48,21 @@ class FakeProducer:
     failing: frozenset[str] = frozenset()
     appended_ms: int = -1
     flushed: int = 0
+    appended: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(topic, partition) -> when its leader says that it appended; else ``appended_ms``."""
 
-    def send(self, topic: str, value: bytes, key: bytes | None = None, partition: int = 0) -> Acknowledgement:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None = None,
+        partition: int = 0,
+        timestamp_ms: int | None = None,
+    ) -> Acknowledgement:
         """Keep a record and answer at once."""
-        self.sent.append({"topic": topic, "key": key, "value": value, "partition": partition})
-        written = Written(topic, partition, self.appended_ms)
+        one = {"topic": topic, "key": key, "value": value, "partition": partition}
+        self.sent.append({**one, "timestamp_ms": timestamp_ms})
+        written = Written(topic, partition, self.appended.get((topic, partition), self.appended_ms))
         return Acknowledgement(None if topic in self.failing else written)
 
     def flush(self, timeout: float | None = None) -> None:

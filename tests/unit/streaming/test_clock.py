@@ -16,6 +16,7 @@ from streaming.decoding_events import decode_events
 from streaming.kafka_io import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
+from streaming.told_time import ToldTime
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
 
 
@@ -55,12 +56,22 @@ def plan(**changes: Any) -> ClusterPlan:
     return ClusterPlan(**(whole | changes))
 
 
-def _clock(out: FakeProducer, progress: Progress, admin: FakeAdmin, **changes: Any) -> Clock:
+def _clock(
+    out: FakeProducer,
+    progress: Progress,
+    admin: FakeAdmin,
+    *,
+    told: ToldTime | None = None,
+    events_partitions: int = 2,
+    **changes: Any,
+) -> Clock:
     clock = Clock(
         plan(**changes),
         run="r",
+        secret="hush",  # noqa: S106 - of a test
+        told=told,
         shard_count=3,
-        events_partitions=2,
+        events_partitions=events_partitions,
         producer=cast("Any", out),
         events_producer=cast("Any", out),
         ask=lambda: [1],
@@ -115,14 +126,114 @@ def test_disabled_sources_are_neither_asked_nor_written() -> None:
     assert {one["topic"] for one in out.sent} == {"control"}
 
 
-def test_time_never_stands_still_or_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver's clock that is set back still gives ascending records."""
-    out = FakeProducer()
-    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
-    for now_ns in (5_000_000_000, 5_000_000_000, 3_000_000_000):
-        monkeypatch.setattr(time, "time_ns", lambda now_ns=now_ns: now_ns)
+class Machine:
+    """The clocks of the machine that the driver runs on, and of two brokers; in ms, set by hand."""
+
+    def __init__(self) -> None:
+        self.wall_ms, self.mono_ms = 5_000_000.0, 70_000.0
+        self.brokers_ms = [5_000_002.0, 5_000_002.0]
+
+    def told(self) -> ToldTime:
+        """Return what reads these clocks."""
+        return ToldTime(lambda: self.wall_ms, lambda: self.mono_ms)
+
+    def passes(self, ms: float) -> None:
+        """Let time pass, as all clocks see it."""
+        self.mono_ms += ms
+        self.wall_ms += ms
+        self.brokers_ms = [one + ms for one in self.brokers_ms if one >= 0]
+
+    def sleeps(self, ms: float) -> None:
+        """Let time pass that the monotonic clock does not count."""
+        self.passes(ms)
+        self.mono_ms -= ms
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def _ticks(machine: Machine, clock: Clock, out: FakeProducer, count: int) -> list[int]:
+    """Tick each half second; returns the times told."""
+    before = len(_values(out, "control"))
+    for _ in range(count):
+        out.appended = {("events", n): round(one) for n, one in enumerate(machine.brokers_ms)}
         clock.tick()
-    assert [record["at_ms"] for record in _values(out, "control")] == [5_000, 5_001, 5_002]
+        machine.passes(500)
+    return [record["at_ms"] for record in _values(out, "control")[before:]]
+
+
+def test_time_never_stands_still_or_goes_back(machine: Machine) -> None:
+    """A driver's clock that is set back a little still gives ascending records."""
+    out = FakeProducer()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]), told=machine.told())
+    for back_ms in (0, 0, 900):
+        machine.wall_ms -= back_ms
+        clock.tick()
+    assert [record["at_ms"] for record in _values(out, "control")] == [5_000_000, 5_000_001, 5_000_002]
+
+
+@pytest.mark.parametrize("step_ms", [3_600_000, -3_600_000])
+def test_a_wall_clock_that_is_set_wrongly_takes_no_group_along(machine: Machine, step_ms: int) -> None:
+    """The brokers' append times do not confirm the step: time goes on evenly, and an operator is told."""
+    out, progress = FakeProducer(), Progress("prod")
+    clock = _clock(out, progress, FakeAdmin([0, 0, 0]), told=machine.told())
+    assert _ticks(machine, clock, out, 5)[-1] == 5_002_000
+    machine.wall_ms += step_ms
+    assert _ticks(machine, clock, out, 200)[-1] == 5_102_000
+    assert "3600 s " + ("ahead of" if step_ms > 0 else "behind") in progress.notices[0]
+    machine.wall_ms -= step_ms
+    _ticks(machine, clock, out, 1)
+    assert progress.notices == []
+
+
+def test_after_a_sleep_the_clock_tells_the_time_that_passed(machine: Machine) -> None:
+    """A virtual machine resumed: the brokers' clocks went on as well, so the step is followed."""
+    out, progress = FakeProducer(), Progress("prod")
+    clock = _clock(out, progress, FakeAdmin([0, 0, 0]), told=machine.told())
+    _ticks(machine, clock, out, 5)
+    machine.sleeps(600_000)
+    assert _ticks(machine, clock, out, 5)[-1] == round(machine.wall_ms) - 500
+    assert progress.notices == []
+
+
+def test_a_step_that_no_broker_can_confirm_is_believed_after_a_while(machine: Machine) -> None:
+    """With CreateTime everywhere nobody stamps our records: half a minute later the wall clock counts."""
+    out = FakeProducer()
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]), told=machine.told())
+    machine.brokers_ms = []
+    _ticks(machine, clock, out, 2)
+    machine.wall_ms += 600_000
+    assert _ticks(machine, clock, out, 20)[-1] < 5_100_000
+    assert _ticks(machine, clock, out, 60)[-1] == round(machine.wall_ms) - 500
+
+
+def test_a_clock_that_was_wrong_comes_back_when_it_is_corrected(machine: Machine) -> None:
+    """It told an hour too much; set right, it tells less, in a sequence that goes on."""
+    out = FakeProducer()
+    machine.wall_ms += 3_600_000
+    machine.brokers_ms = [machine.brokers_ms[0]] * 2
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]), told=machine.told(), events_partitions=1)
+    assert _ticks(machine, clock, out, 5)[-1] == 8_602_000
+    machine.wall_ms -= 3_600_000
+    assert _ticks(machine, clock, out, 5)[-1] == 5_004_500
+    sequences = [record["sequence"] for record in _values(out, "control")]
+    assert sequences == sorted(set(sequences))
+
+
+def test_where_the_brokers_agree_that_ours_is_wrong_theirs_counts(machine: Machine) -> None:
+    """Groups live on the brokers' time; one broker alone against our clock is corrected instead."""
+    out, progress = FakeProducer(), Progress("prod")
+    machine.wall_ms += 60_000
+    clock = _clock(out, progress, FakeAdmin([0, 0, 0]), told=machine.told())
+    assert _ticks(machine, clock, out, 6)[-1] == round(machine.brokers_ms[0]) - 500
+    assert "60 s ahead" in progress.notices[0]
+    assert _values(out, "control")[-1]["skew_ms"] == {}
+    machine.brokers_ms[1] -= 300_000
+    for _ in range(20):
+        _ticks(machine, clock, out, 1)
+    assert _values(out, "control")[-1]["skew_ms"] == {"11": -300_000}
 
 
 def test_while_nothing_is_acknowledged_the_clock_goes_on(now_s: list[float]) -> None:
@@ -199,15 +310,14 @@ def test_a_clock_without_a_single_end_is_none() -> None:
     assert out.sent == []
 
 
-def test_the_skew_of_a_leader_is_learnt_from_when_it_appends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that stamps our records a minute ahead is a minute ahead."""
-    monkeypatch.setattr(time, "time", lambda: 5_000.0)
+def test_the_skew_of_a_leader_is_learnt_from_when_it_appends(machine: Machine) -> None:
+    """A broker that stamps our records a minute ahead is a minute ahead, and says so in its partition."""
     out = FakeProducer()
-    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]))
-    out.appended_ms = 5_060_000
-    clock.tick()
-    clock.tick()
-    assert _values(out, "control")[1]["skew_ms"] == {"10": 60_000, "11": 60_000}
+    clock = _clock(out, Progress("prod"), FakeAdmin([0, 0, 0]), told=machine.told())
+    machine.brokers_ms[1] += 60_000
+    _ticks(machine, clock, out, 2)
+    assert _values(out, "control")[1]["skew_ms"] == {"11": 60_000}
+    assert [copy["lead_ms"] for copy in _values(out, "events")[2:]] == [0, 60_000]
 
 
 def test_copies_tell_the_same_skews_and_are_read_back() -> None:
@@ -221,12 +331,13 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
         {
             "partition": pa.array([one["partition"] for one in copies], pa.int32()),
             "offset": pa.array([0 for _ in copies], pa.int64()),
-            "timestamp_ms": pa.array([5 for _ in copies], pa.int64()),
+            "timestamp_ms": pa.array([one["timestamp_ms"] for one in copies], pa.int64()),
             "key": pa.array([one["key"] for one in copies], pa.binary()),
             "value": pa.array([one["value"] for one in copies], pa.binary()),
         }
     )
-    decoded = decode_events(rows, shard_count=1, backlog_ends={}, timezone="UTC")
+    whose = {"run": "r", "secret": "hush"}
+    decoded = decode_events(rows, shard_count=1, backlog_ends={}, timezone="UTC", **whose)
     clocks = [seen.what for seen in decoded.cells[0] if isinstance(seen.what, EventsClock)]
     assert [one.skew_ms for one in clocks] == [{10: 1_000}, {10: 1_000}]
     assert _values(out, "control")[0]["skew_ms"] == {"10": 1_000}

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pytest
 
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import (
@@ -25,6 +26,7 @@ from coordinator_model.observations import (
     Source,
     TopicsDescribed,
 )
+from streaming.clock_records import sealed
 from streaming.decoded import Decoded
 from streaming.decoding_control import (
     AdoptRecord,
@@ -47,7 +49,7 @@ from streaming.decoding_control import (
 SHARDS = 4
 
 
-def _decode(*values: bytes | None, run: str = "") -> Decoded:
+def _decode(*values: bytes | None, run: str = "", secret: str = "") -> Decoded:
     n = len(values)
     batch = pa.RecordBatch.from_pydict(
         {
@@ -58,7 +60,7 @@ def _decode(*values: bytes | None, run: str = "") -> Decoded:
             "value": pa.array(values, pa.binary()),
         }
     )
-    return decode_control(batch, shard_count=SHARDS, backlog_ends={}, run=run)
+    return decode_control(batch, shard_count=SHARDS, backlog_ends={}, run=run, secret=secret)
 
 
 def _decode_record(record: ControlRecord, run: str = "") -> Decoded:
@@ -190,11 +192,11 @@ def test_an_answer_goes_to_the_shard_of_its_group_on_the_brokers_clock() -> None
 
 
 def test_a_brokers_clock_that_is_far_off_delays_nothing() -> None:
-    """An answer from the future would hold up the shard until then."""
+    """An answer from the future would hold up the shard until then; its groups live on the driver's time."""
     answer = GroupAnswer(group="g", group_type="classic", state="Stable")
     record = GroupsRecord(at_ms=1_000, broker=3, asked_at_ms=990, skew_ms=3_600_000, groups=[answer])
     (seen,) = _decode_record(record).cells[shard_of("g", SHARDS)]
-    assert (seen.at_ms, seen.what.asked_at_ms) == (6_000, 5_990)  # type: ignore[union-attr]
+    assert (seen.at_ms, seen.what.asked_at_ms) == (1_000, 990)  # type: ignore[union-attr]
 
 
 def test_leaders_reach_their_shards_and_the_rest_the_cluster() -> None:
@@ -228,3 +230,50 @@ def test_end_offsets_go_to_the_shards_of_their_groups() -> None:
         )
         assert [(one.at_ms, one.what) for one in seen] == [(5_000, told)]
     assert decoded.counts == {("control", "ends"): 1}
+
+
+def test_a_clock_far_from_its_append_is_refused() -> None:
+    """A clock of the future would freeze every shard until then: it is counted, with a sample."""
+    forged = ClockRecord(at_ms=7_000 + 3_600_000, sequence=1, run="r")
+    decoded = _decode_record(forged)
+    assert decoded.cells == {}
+    (bad,) = decoded.bad
+    assert (bad.reason, bad.count) == ("clock_refused", 1)
+    assert "3600000 ms after" in bad.detail
+
+
+def test_a_clock_may_be_far_from_the_stamp_of_a_broker_that_is_known_to_be_slow() -> None:
+    """Its leader is five minutes behind, the clock says so, and the shards are not left without time."""
+    told = ClockRecord(at_ms=7_000 + 300_000, sequence=1, run="r", lead_ms=-300_000)
+    assert _decode_record(told).bad == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"at_ms": 10**30},
+        {"sequence": 2**70},
+        {"ends": [2**64]},
+        {"positions": [-(2**80)]},
+        {"events_partitions": 10**9},
+        {"events_partitions": -1},
+        {"skew_ms": {2**40: 1}},
+        {"skew_ms": {1: 2**70}},
+        {"wrong_ms": {1: 2**70}},
+    ],
+)
+def test_a_clock_of_wild_numbers_is_set_aside(changes: dict[str, Any]) -> None:
+    """What no clock can tell neither ends the query nor lets it run for ever."""
+    record = msgspec.structs.replace(ClockRecord(at_ms=7_000, sequence=1, run="r"), **changes)
+    decoded = _decode_record(record)
+    assert (decoded.cells, [bad.reason for bad in decoded.bad]) == ({}, ["out_of_range"])
+
+
+def test_a_clock_that_only_names_our_run_is_refused() -> None:
+    """Whoever may read the topic knows the run's name; whoever may not read the checkpoint cannot seal."""
+    value = encode_record(ClockRecord(at_ms=7_000, sequence=1, run="r"))
+    for forged in (value, sealed(value, "guess"), sealed(value, "hush").replace(b"7000", b"7001")):
+        decoded = _decode(forged, run="r", secret="hush")  # noqa: S106 - of a test
+        assert [bad.reason for bad in decoded.bad] == ["clock_refused"]
+    ours = _decode(sealed(value, "hush"), run="r", secret="hush")  # noqa: S106 - of a test
+    assert (ours.bad, len(ours.cells)) == ([], SHARDS + 1)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of
 from streaming import heartbeat_lines
+from streaming.clock_records import sealed
 from streaming.decoded import Decoded
 from streaming.decoding_events import (
     AHEAD_MAX_MS,
@@ -533,3 +534,56 @@ def test_real_request_log() -> None:
     assert result.counts["request_log", "heartbeat"] == len(heartbeats) > 0
     assert all(b"\\" in value for value in slow)
     assert groups >= {"g1", "static", "slow", "группа-日本", '[Group x] Member y "quoted" `tick` (b), c'}
+
+
+SEAL = "hush"
+
+
+def _copy(offset: int, at_ms: int, stamp: int, /, **changes: object) -> Row:
+    value = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": "r", "skew_ms": {}} | changes
+    return row(json.dumps(value), offset, stamp, CLOCK_KEY)
+
+
+def _clocks_of_run(*rows: Row, secret: str = "") -> tuple[list[int], dict[str, int]]:
+    result = decode_rows(rows, shard_count=1, backlog_ends={}, timezone="UTC", run="r", secret=secret)
+    told = [seen.at_ms for seen in result.cells.get(0, []) if isinstance(seen.what, on.EventsClock)]
+    return told, {bad.reason: bad.count for bad in result.bad}
+
+
+def test_copies_of_another_run_tell_nothing() -> None:
+    """A second groupwatch on the same topics has a clock of its own, perhaps a minute ahead."""
+    beats = [row(heartbeat(AT + 10 * n), 3 * n) for n in range(1, 4)]
+    other = [_copy(3 * n + 1, AT + 59_000, AT, run="other") for n in range(1, 4)]
+    told, bad = _clocks_of_run(_copy(1, AT, AT), *beats, *other, _copy(99, AT + 500, AT + 500))
+    assert (told, bad) == ([AT, AT + 500], {})
+
+
+def test_a_copy_far_from_its_append_is_refused() -> None:
+    """One of the future would make each line behind it late by years; one of the past proves nothing."""
+    rows = [
+        _copy(1, AT, AT),
+        _copy(2, AT + 61_000, AT + 1),
+        _copy(3, 4 * 10**12, AT + 1),
+        _copy(4, AT, AT + 61_000),
+    ]
+    assert _clocks_of_run(*rows) == ([AT], {"clock_refused": 3})
+
+
+def test_a_copy_tells_how_far_its_leader_is_off() -> None:
+    """A broker five minutes slow stamps each copy with its own time; the lane must not stand still for it."""
+    assert _clocks_of_run(_copy(1, AT, AT - 300_000, lead_ms=-300_000)) == ([AT], {})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"at_ms": 10**30}, {"sequence": 2**64}, {"skew_ms": {"1": 2**64}}, {"at_ms": -5}]
+)
+def test_a_copy_of_wild_numbers_is_set_aside(changes: dict[str, object]) -> None:
+    """Beyond 64 bits nothing can be packed."""
+    assert _clocks_of_run(_copy(1, AT, AT, **changes)) == ([], {"out_of_range": 1})
+
+
+def test_a_copy_that_only_names_our_run_is_refused() -> None:
+    """The name stands in each copy; what seals ours is in the checkpoint."""
+    forged = _copy(1, AT + 30_000, AT)
+    ours = (0, 2, AT, CLOCK_KEY, sealed(_copy(2, AT, AT)[4] or b"", SEAL))
+    assert _clocks_of_run(forged, ours, secret=SEAL) == ([AT], {"clock_refused": 1})

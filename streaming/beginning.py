@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 import uuid
+from typing import Any
 
 import msgspec
 from kafka.admin import KafkaAdminClient, OffsetSpec
@@ -72,6 +73,14 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
     beginning = capture(plan)
     folder.write(FILE, msgspec.json.format(msgspec.json.encode(beginning)))
     return beginning, False
+
+
+def run_of(folder: "Folder") -> str:
+    """Return the run of the checkpoint in ``folder``; "" if it has none yet, or not one that we can read."""
+    try:
+        return msgspec.json.decode(folder.read(FILE) or b"", type=Beginning).run
+    except msgspec.MsgspecError:
+        return ""
 
 
 def capture(plan: ClusterPlan) -> Beginning:
@@ -233,13 +242,29 @@ class Folder:
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         return bool(self._fs.exists(path)) and len(self._fs.listStatus(path)) > 0
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write ``name`` whole or not at all: a rename ends it."""
+    def replace(self, name: str, content: bytes) -> None:
+        """Write ``name``, whether or not there is one; who reads it meanwhile may find it empty."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
-        stream = self._fs.create(beside, True)
+        self._create(beside, content)
+        if not self._fs.rename(beside, path):  # HDFS renames to nothing that exists
+            self._create(path, content)
+            self._fs.delete(beside, False)
+
+    def delete(self, name: str) -> None:
+        """Remove ``name`` if it is there."""
+        self._fs.delete(self._jvm.org.apache.hadoop.fs.Path(self._path, name), False)
+
+    def _create(self, path: Any, content: bytes) -> None:
+        stream = self._fs.create(path, True)
         try:
             stream.write(bytearray(content))
         finally:
             stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write ``name`` whole or not at all: a rename ends it."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
+        self._create(beside, content)
         self._fs.rename(beside, path)

@@ -20,6 +20,9 @@ from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
+from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
+from streaming.mark_places import FilePlace, Place, TopicPlace
+from streaming.marks import MarkHeldError, mark_of
 from streaming.plan import ClusterPlan
 from streaming.probes import Ends, Probe
 from streaming.probing.asking import GroupProbe, Picture
@@ -46,6 +49,9 @@ _REFRESH_EVERY_S = 2.0
 _NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
 
 _log = logging.getLogger(__name__)
+
+
+_REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError, MarkHeldError)
 
 
 class PartitionsChangedError(RuntimeError):
@@ -130,6 +136,7 @@ class ClusterJob:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
         self._clock: Clock | None = None
+        self._mark: MarkKeeper | None = None
         self._picture = picture if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
         if self._picture is None:
@@ -150,6 +157,7 @@ class ClusterJob:
         """Let the running batch finish, then stop."""
         self.ask_to_stop()
         self._thread.join()
+        self._drop_mark()
         self._evidence.stop()
         self._probe.stop()
 
@@ -176,22 +184,35 @@ class ClusterJob:
                 self.progress.query_ended()
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue
-            except (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError) as error:
-                self.progress.query_ended()
-                self.progress.refused = str(error)
-                _log.error("%s: %s", self.plan.cluster, error)
+            except ClaimStoppedError:
+                return
+            except _REFUSALS as error:
+                self._refuse(str(error))
             except Exception as error:
-                self.progress.query_ended(gist(error))
-                _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
+                if self._taken:  # what Spark makes of it is not what happened
+                    self._refuse(self._taken)
+                else:
+                    self.progress.query_ended(gist(error))
+                    _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
             # One that dies of the same batch after minutes each time is not steady.
             is_steady = time.monotonic() - began > _STEADY_S and self.progress.batches > batches
             failures = 1 if is_steady else failures + 1
             self.progress.restarts += 1
             self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
 
+    def _refuse(self, sentence: str) -> None:
+        """Note why this cluster cannot be watched; whoever has our mark keeps it."""
+        self.progress.query_ended()
+        self.progress.refused = sentence
+        _log.error("%s: %s", self.plan.cluster, sentence)
+        if self._taken:
+            self._drop_mark()
+
     def _run_once(self) -> None:
         topics.ensure(self.plan)
+        mark = self._claim()
         began, has_run = beginning.load_or_capture(self._spark, self.plan)
+        mark.named(began.run)
         with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
             admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
             out = events_out = producer(self.plan.output)
@@ -201,6 +222,38 @@ class ClusterJob:
                 clients.callback(events_out.close, timeout=5)
             self.progress.refused = ""
             self._run_query(began, has_run, admin, out, events_out)
+
+    def _claim(self) -> MarkKeeper:
+        """See that nobody else has the checkpoint or the outputs, and that nobody takes them.
+
+        Raises:
+            MarkHeldError: somebody has them.
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        if self._mark is not None:
+            return self._mark
+        plan, folder = self.plan, beginning.Folder(self._spark, self.plan.checkpoint)
+        outputs = (plan.transitions_topic, plan.alerts_topic)
+        mine = mark_of(plan.cluster, outputs, beginning.run_of(folder))
+        places: list[Place] = [TopicPlace(plan.output, plan.control_topic, mine)]
+        places.append(FilePlace(folder, mine.token, plan.checkpoint))
+        keeper = MarkKeeper(mine, places)
+        try:
+            keeper.claim(self._stopping.wait)
+        except BaseException:
+            keeper.release()
+            raise
+        self._mark = keeper
+        return keeper
+
+    def _drop_mark(self) -> None:
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.release()
+
+    @property
+    def _taken(self) -> str:
+        return "" if self._mark is None else self._mark.taken
 
     def _run_query(
         self,
@@ -230,7 +283,13 @@ class ClusterJob:
         )
         progress = self.progress
         sink = BatchSink(
-            self.plan, began.run, out, self._take, progress.batch_done, begun=progress.batch_begun
+            self.plan,
+            began.run,
+            out,
+            self._take,
+            progress.batch_done,
+            begun=progress.batch_begun,
+            ensure=self._ensure_ours,
         )
         # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
@@ -258,6 +317,10 @@ class ClusterJob:
             if asking is not None:
                 asking.stop()
             clock.stop()
+
+    def _ensure_ours(self) -> None:
+        if self._mark is not None:
+            self._mark.ensure()
 
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take a batch's rows; evidence wants its alerts, where it is configured."""
@@ -307,6 +370,8 @@ class ClusterJob:
             running.awaitTermination(_WATCH_S)  # raises the query's own failure
             if not running.isActive:
                 raise RuntimeError("the query ended by itself")
+            if self._taken:
+                raise MarkHeldError(self._taken)
             told: Any = running.lastProgress
             if told is not None and told["batchId"] != last_batch:
                 last_batch = told["batchId"]

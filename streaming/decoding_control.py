@@ -37,6 +37,7 @@ from coordinator_model.observations import (
 from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
+from streaming.marks import Mark
 
 _SAMPLE_BYTES = 512
 
@@ -167,6 +168,12 @@ class EndsRecord(_Record, tag="ends", kw_only=True):
     """The brokers' largest ``transaction.max.timeout.ms``; -1: not known."""
 
 
+class MarkRecord(_Record, tag="mark", kw_only=True):
+    """A process watches a cluster with these outputs, or has ceased to; for other processes only."""
+
+    mark: Mark
+
+
 ControlRecord = (
     ClockRecord
     | SettingsRecord
@@ -178,6 +185,7 @@ ControlRecord = (
     | TopicsRecord
     | UpsetRecord
     | EndsRecord
+    | MarkRecord
 )
 
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
@@ -271,7 +279,7 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
         yield CLUSTER_SHARD, _of_shard(record)
     elif isinstance(record, GroupsRecord | EndsRecord):
         yield from _of_groups(record, shard_count)
-    else:
+    elif not isinstance(record, MarkRecord):
         yield from _of_cluster(record, shard_count)
 
 

@@ -7,9 +7,11 @@ any point repeats records that readers drop by their id, and loses none.
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaProducer
+from kafka.errors import KafkaError
 from pyspark.sql import DataFrame
 
 from streaming.decoding_control import ContradictedRecord, UpsetRecord, encode_record
@@ -37,6 +39,7 @@ class BatchSink:
         done: Callable[[Iterable[int]], None],
         *,
         begun: Callable[[int], None] = lambda _batch_id: None,
+        ensure: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
         self._run = run
@@ -44,6 +47,7 @@ class BatchSink:
         self._apply = apply
         self._done = done
         self._begun = begun
+        self._ensure = ensure
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Write one batch.
@@ -53,6 +57,7 @@ class BatchSink:
         """
         self._begun(batch_id)
         rows = rows_in(frame)
+        self._ensure()  # that we may still write; asked last, for the batch may have been frozen for long
         self.write(rows)
         self._apply(self._plan.cluster, rows)
         self._done([int(key) for kind, key, _ in rows if kind == "reported"])
@@ -71,9 +76,11 @@ class BatchSink:
         ]
         if not sent:
             return
-        self._producer.flush(timeout=_FLUSH_S)
+        until_s = time.monotonic() + _FLUSH_S
+        with suppress(KafkaError):  # what has failed is told, with its reason, by the record's own future
+            self._producer.flush(timeout=_FLUSH_S)
         for future in sent:
-            future.get(timeout=_FLUSH_S)
+            future.get(timeout=max(0.0, until_s - time.monotonic()))
 
     def _target(self, row: Row) -> tuple[str | None, str, bytes]:
         kind, key, value = row

@@ -70,11 +70,13 @@ class Member:
 class JobProcess:
     """``groupwatch run`` in a process of its own."""
 
-    def __init__(self, address: KafkaAddress, folder: Path, options: str = "") -> None:
+    def __init__(
+        self, address: KafkaAddress, folder: Path, options: str = "", *, name: str = "groupwatch"
+    ) -> None:
         self.address = address
         self.folder = folder
         self.port = free_port()
-        self._config = folder / "groupwatch.yaml"
+        self._config = folder / f"{name}.yaml"
         self._config.write_text(
             f"clusters: [{{name: test, bootstrap_servers: {list(address.bootstrap_servers)}}}]\n"
             f"checkpoint: {folder}/checkpoint\n"
@@ -86,6 +88,15 @@ class JobProcess:
 
     def start(self) -> None:
         """Start it, and return when it says that it is ready."""
+        self.launch()
+        await_that(self.is_ready, f"the job is ready (see {self.log})", PATIENCE_S)
+
+    def twin(self) -> "JobProcess":
+        """Return another process of the same configuration, but for its port."""
+        return JobProcess(self.address, self.folder, name="twin")
+
+    def launch(self) -> None:
+        """Start it."""
         program = (
             "import sys, logging; logging.basicConfig(level='INFO');"
             "from streaming.config import load_config; from streaming.job import run;"
@@ -98,7 +109,23 @@ class JobProcess:
                 stderr=out,
                 env=os.environ | {"PYTHONUNBUFFERED": "1"},
             )
-        await_that(self.is_ready, f"the job is ready (see {self.log})", PATIENCE_S)
+
+    def await_end(self) -> int:
+        """Return its exit code when it has ended by itself."""
+        assert self._process is not None
+        code = self._process.wait(PATIENCE_S)
+        self._process = None
+        return code
+
+    def freeze(self) -> None:
+        """Stop the driver's time, as a suspended machine does."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def is_ready(self) -> bool:
         """Ask ``/ready``; fails if the process has ended."""

@@ -39,12 +39,14 @@ from streaming.decoding_control import (
     GroupEnds,
     GroupsRecord,
     LeadersRecord,
+    MarkRecord,
     MemberAnswer,
     TopicsRecord,
     UpsetRecord,
     decode_control,
     encode_record,
 )
+from streaming.marks import mark_of
 
 SHARDS = 4
 
@@ -277,3 +279,10 @@ def test_a_clock_that_only_names_our_run_is_refused() -> None:
         assert [bad.reason for bad in decoded.bad] == ["clock_refused"]
     ours = _decode(sealed(value, "hush"), run="r", secret="hush")  # noqa: S106 - of a test
     assert (ours.bad, len(ours.cells)) == ([], SHARDS + 1)
+
+
+def test_marks_are_no_news_to_the_shards() -> None:
+    """The query reads the control topic too: a mark there is neither an observation nor undecodable."""
+    mark = mark_of("prod", ("groupwatch-transitions", "groupwatch-alerts"), "r")
+    decoded = _decode_record(MarkRecord(at_ms=1, run="r", mark=mark), run="r")
+    assert (decoded.cells, decoded.counts, decoded.bad) == ({}, {}, [])

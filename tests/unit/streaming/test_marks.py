@@ -1,0 +1,259 @@
+"""Two jobs on one checkpoint or one set of outputs: the second refuses; an abandoned mark is nobody's."""
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from kafka.structs import TopicPartition
+
+from streaming.kafka_io import KafkaAddress
+from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
+from streaming.mark_places import FILE, FilePlace, TopicPlace
+from streaming.marks import Mark, MarkHeldError, decode_mark, is_dead, mark_of
+
+OUTPUTS = ("groupwatch-transitions", "groupwatch-alerts")
+
+
+class World:
+    """A folder, a control topic and a clock that goes when somebody waits; who runs renews meanwhile."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+        self.files: dict[str, bytes] = {}
+        self.log: list[bytes] = []
+        self.running: list[MarkKeeper] = []
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        before, self.s = self.s, self.s + seconds
+        if before // 3 != self.s // 3:
+            for keeper in self.running:
+                keeper.renew()
+
+    # --- a folder
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file."""
+        return self.files.get(name)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file."""
+        self.files[name] = content
+
+    def delete(self, name: str) -> None:
+        """Remove a file."""
+        self.files.pop(name, None)
+
+    # --- a topic
+
+    def reader(self, _: KafkaAddress) -> Any:
+        """Return a consumer of the topic."""
+        return _Reader(self.log)
+
+    def writer(self, _: KafkaAddress) -> Any:
+        """Return a producer into it."""
+
+        def send(_: str, *, value: bytes, partition: int) -> Any:
+            self.log.append(value)
+            written = SimpleNamespace(offset=len(self.log) - 1, partition=partition)
+            return SimpleNamespace(get=lambda timeout: written)
+
+        return SimpleNamespace(send=send, close=lambda: None)
+
+    def keeper(
+        self, mine: Mark | None = None, *, folder: bool = True, topic: bool = True, dead: bool = False
+    ) -> MarkKeeper:
+        """Return a job's keeper, of a checkpoint or of outputs or of both."""
+        mine = mine or mark_of("prod", OUTPUTS, "run1")
+        places: list[Any] = []
+        if topic:
+            address = KafkaAddress(("b:9092",))
+            places.append(
+                TopicPlace(address, "control", mine, open_reader=self.reader, open_writer=self.writer)
+            )
+        if folder:
+            places.append(FilePlace(self, mine.token, "file:///cp"))
+        return MarkKeeper(mine, places, now=lambda: self.s, dead=lambda _: dead)
+
+    def start(self, keeper: MarkKeeper) -> MarkKeeper:
+        """Let a job claim and renew."""
+        keeper._thread = SimpleNamespace(start=lambda: None, ident=None)  # type: ignore[assignment]
+        keeper.claim(self.wait)
+        self.running.append(keeper)
+        return keeper
+
+
+class _Reader:
+    """A consumer of one partition that keeps its place."""
+
+    def __init__(self, log: list[bytes]) -> None:
+        self._log = log
+        self._at = 0
+
+    def assign(self, _: Any) -> None:
+        """Take what it is given."""
+
+    def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where it begins."""
+        return dict.fromkeys(partitions, 0)
+
+    def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where it ends."""
+        return dict.fromkeys(partitions, len(self._log))
+
+    def offsets_for_times(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        """Return the first record: all are young."""
+        return dict.fromkeys(times, SimpleNamespace(offset=0))
+
+    def seek(self, _: TopicPartition, offset: int) -> None:
+        """Go there."""
+        self._at = offset
+
+    def position(self, _: TopicPartition) -> int:
+        """Return the next offset."""
+        return self._at
+
+    def poll(self, timeout_ms: int) -> dict[str, list[Any]]:
+        """Return all there is."""
+        first, self._at = self._at, len(self._log)
+        return {
+            "p": [
+                SimpleNamespace(value=value, offset=first + n, timestamp=1_000)
+                for n, value in enumerate(self._log[first:])
+            ]
+        }
+
+    def close(self) -> None:
+        """End."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize(("folder", "topic"), [(True, False), (False, True)], ids=["checkpoint", "outputs"])
+def test_the_second_job_refuses_and_names_the_first(world: World, *, folder: bool, topic: bool) -> None:
+    """It says on which host which process runs since when, and what both would use."""
+    world.start(world.keeper(folder=folder, topic=topic))
+    with pytest.raises(MarkHeldError) as refused:
+        world.start(world.keeper(folder=folder, topic=topic))
+    sentence = str(refused.value)
+    assert f"process {os.getpid()} on host" in sentence
+    assert "run run1, since 20" in sentence
+    assert ("same checkpoint (file:///cp)" if folder else "same outputs (control, ") in sentence
+    assert world.s < 10
+
+
+def test_a_clean_stop_lets_the_next_one_begin_at_once(world: World) -> None:
+    """It takes its mark away."""
+    first = world.start(world.keeper())
+    world.running.remove(first)
+    first.release()
+    assert FILE not in world.files
+    world.start(world.keeper())
+    assert world.s == 0
+
+
+def test_a_mark_that_is_not_renewed_delays_nobody_beyond_ten_seconds(world: World) -> None:
+    """On another machine its process cannot be seen, so it is watched; clocks are not compared."""
+    abandoned = world.start(world.keeper(msgspec.structs.replace(_mark(), since_ms=4_000_000_000_000)))
+    world.running.remove(abandoned)
+    world.start(world.keeper())
+    assert 8 < world.s <= 10
+
+
+def test_a_crashed_jobs_mark_is_nobodys_at_once_where_its_process_is_seen_to_be_gone(world: World) -> None:
+    """A restart on the same machine waits for nothing."""
+    world.running.remove(world.start(world.keeper()))
+    world.start(world.keeper(dead=True))
+    assert world.s == 0
+
+
+def test_a_process_is_seen_to_be_gone_only_from_its_own_machine() -> None:
+    """Another container has its own numbers; a later process of the same number began at another time."""
+    other = msgspec.structs.replace(_mark(), process=os.getppid(), started="0")
+    assert is_dead(other)
+    assert not is_dead(msgspec.structs.replace(other, place="another boot"))
+    assert not is_dead(msgspec.structs.replace(other, place=""))
+    alive = msgspec.structs.replace(mark_of("prod", OUTPUTS), process=1)
+    assert is_dead(alive)  # began when we did, and that was not when number 1 began
+
+
+def test_whoever_was_frozen_while_another_took_over_writes_nothing_more(world: World) -> None:
+    """It looks before it writes, and ends with the sentence; the one that took over goes on."""
+    frozen = world.start(world.keeper())
+    world.running.remove(frozen)
+    follower = world.start(world.keeper())
+    with pytest.raises(MarkHeldError, match="another groupwatch watches"):
+        frozen.ensure()
+    assert frozen.taken
+    frozen.release()
+    assert FILE in world.files
+    follower.renew()
+
+
+def test_a_frozen_job_that_renews_once_more_does_not_drive_its_follower_away(world: World) -> None:
+    """It may have been frozen between its look and its record."""
+    frozen = world.start(world.keeper())
+    world.running.remove(frozen)
+    follower = world.start(world.keeper())
+    frozen._places[0].write(msgspec.structs.replace(frozen._mine, beat=5))
+    follower.renew()
+    with pytest.raises(MarkHeldError):
+        frozen.renew()
+
+
+def test_of_two_that_claim_at_once_the_first_in_the_topic_has_it(world: World) -> None:
+    """Both saw nobody; the order of the topic decides, and the first one is not disturbed."""
+    first, second = world.keeper(), world.keeper()
+    claim = first._places[0].write
+    claim(first._mine)
+    with pytest.raises(MarkHeldError):
+        world.start(_blind(second))
+    assert first._places[0].intruder(frozenset()) is None
+    assert FILE not in world.files
+
+
+def test_jobs_that_share_only_a_control_topic_do_not_meet(world: World) -> None:
+    """Several clusters of one job, or monitors with outputs of their own."""
+    world.start(world.keeper())
+    world.start(world.keeper(mark_of("other", OUTPUTS), folder=False))
+    world.start(world.keeper(mark_of("prod", ("my-transitions", "my-alerts")), folder=False))
+    assert world.s == 0
+
+
+def test_a_stop_ends_the_waiting_for_a_mark(world: World) -> None:
+    """SIGTERM is not answered nine seconds later."""
+    world.running.remove(world.start(world.keeper()))
+    with pytest.raises(ClaimStoppedError):
+        world.keeper().claim(lambda _: True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"{", b"[]", b'{"cluster": 7}', msgspec.json.encode({"cluster": "prod", "since_ms": 10**30})],
+)
+def test_what_is_no_mark_holds_nothing(world: World, value: bytes) -> None:
+    """A damaged file, or anybody's record, is passed over."""
+    world.files[FILE] = value
+    world.log += [b'{"kind":"mark","mark":' + value + b"}", value]
+    world.start(world.keeper())
+    assert world.s == 0
+
+
+def test_a_year_beyond_all_calendars_is_no_mark() -> None:
+    """It could not even be told."""
+    assert decode_mark(msgspec.json.encode(msgspec.structs.replace(_mark(), since_ms=2**62))) is None
+
+
+def _mark() -> Mark:
+    return mark_of("prod", OUTPUTS, "run1")
+
+
+def _blind(keeper: MarkKeeper) -> MarkKeeper:
+    """Let it look around before the other's claim can be seen."""
+    keeper._look_around = lambda known, *, is_first: known  # type: ignore[method-assign]
+    return keeper

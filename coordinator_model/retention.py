@@ -14,6 +14,9 @@ RETENTION_MS = 7 * 24 * 3_600_000
 CHECK_MS = 600_000
 """Default of ``offsets.retention.check.interval.ms``: they are gone so much later at most."""
 
+EXPIRY_MARGIN_MS = 2 * CHECK_MS
+"""So much after its retention a group's offsets are gone, and their tombstones read."""
+
 
 def retention_of(told: Mapping[int, int], coordinator: int) -> int:
     """Return how long offsets are kept: as the group's coordinator says, else as the strictest broker does.

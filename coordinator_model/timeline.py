@@ -29,6 +29,7 @@ from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
 from coordinator_model.ordering import NEVER, RUN_TYPES, Held, Run, part
 from coordinator_model.refusals import pause_before
+from coordinator_model.retention import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.silence import gap_max_ms
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
@@ -354,7 +355,12 @@ class Timeline:
             return NEVER
         if _is_over(group) and live.slot.judge_due_ms == NEVER:
             return max(group.last_seen_ms, group.state_since_ms) + DEAD_KEPT_MS
-        return group.last_seen_ms + self.forget_after_ms
+        kept_ms = self.forget_after_ms
+        if group.commits and self.header.retention_ms:
+            # Until the broker has deleted its offsets: who had forgotten it could not tell that.
+            told_ms = retention_of(self.header.retention_ms, self.header.coordinator)
+            kept_ms = max(kept_ms, told_ms + EXPIRY_MARGIN_MS)
+        return group.last_seen_ms + kept_ms
 
     def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""

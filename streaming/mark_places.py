@@ -216,7 +216,7 @@ class TopicPlace:
         """Return who was first, or who found our mark abandoned."""
         self._read()
         if self._displaced_by is not None:
-            return self._displaced_by
+            return self._newest.get(self._displaced_by.token, self._displaced_by)
         return next((one for one in self._newest.values() if self._comes_first(one, displaced)), None)
 
     def _comes_first(self, mark: Mark, displaced: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Two jobs on one checkpoint, or on one set of outputs: one of them works, and the other says why it does not."""
+"""Two jobs on one checkpoint or one set of outputs: one works, and the other says why it does not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -11,6 +11,7 @@ from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement, Outputs
 from coordinator_model.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
+from coordinator_model.retention import EXPIRY_MARGIN_MS
 from coordinator_model.routing import split_names
 from coordinator_model.shard import Shard, SnapshotError
 from coordinator_model.snapshot import Slot
@@ -514,6 +515,33 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
     world.until(LIVE_MS + 300_100)
 
     assert world.groups == ["g"]
+
+
+def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> None:
+    """Otherwise their tombstones would be those of an unknown group, and nobody be told."""
+    world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
+    world.control(LIVE_MS + 10, on.RetentionTold(retention_ms={1: 7_200_000}))
+    world.record(LIVE_MS + 20, commit("simple"))
+    world.until(LIVE_MS + 300_000)
+    assert world.groups == ["simple"]
+
+    world.record(LIVE_MS + 7_500_000, commit("simple", None, LIVE_MS + 7_500_000))
+    world.record(LIVE_MS + 7_500_000, on.GroupTombstone(group="simple"))
+    outputs = world.until(LIVE_MS + 7_600_000)
+    assert [(one.to_state, one.cause.kind) for one in outputs.transitions] == [
+        (GroupState.DEAD, "offsets_expired")
+    ]
+
+
+def test_a_group_whose_end_nobody_told_is_forgotten_after_its_retention(world: World) -> None:
+    """The margin for the coordinator's round is bounded: a name that is gone does not stay for ever."""
+    world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
+    world.control(LIVE_MS + 10, on.RetentionTold(retention_ms={1: 7_200_000}))
+    world.record(LIVE_MS + 20, commit("simple"))
+    world.until(LIVE_MS + 20 + 7_200_000 + EXPIRY_MARGIN_MS - 1)
+    assert world.groups == ["simple"]
+    world.until(LIVE_MS + 20 + 7_200_000 + EXPIRY_MARGIN_MS + 1)
+    assert world.groups == []
 
 
 def test_an_adopted_alert_is_judged_at_once(world: World) -> None:

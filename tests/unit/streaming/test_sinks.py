@@ -5,13 +5,15 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from kafka.errors import UnknownError
 
 from coordinator_model.observations import CLUSTER_SHARD
 from streaming.adoption import records, still_open
 from streaming.beginning import Beginning
 from streaming.decoding_control import AdoptRecord, SettingsRecord
+from streaming.marks import MarkHeldError
 from streaming.sinks import BatchSink, Row
-from tests.unit.streaming.fakes import FakeProducer
+from tests.unit.streaming.fakes import FakeProducer, NotAcknowledgedError
 from tests.unit.streaming.test_clock import plan
 
 
@@ -180,3 +182,37 @@ def test_a_start_tells_the_settings_and_then_the_open_alerts_in_portions() -> No
     assert first.settings == {"x": 1}
     parts = [one for one in rest if isinstance(one, AdoptRecord)]
     assert [len(part.alerts) for part in parts] == [200, 200, 50]
+
+
+class Splitting(FakeProducer):
+    """A client whose flush fails for a reason of its own, as kafka-python's does when a batch is split."""
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Fail."""
+        raise UnknownError("Future not done")
+
+
+@pytest.mark.parametrize("failing", [frozenset[str](), frozenset({"alerts"})])
+def test_a_batch_fails_of_what_its_records_say(failing: frozenset[str]) -> None:
+    """Not of what the client says while it waits: that would be in ``/ready`` and in MonitorStalled."""
+    out = Splitting(failing=failing)
+    sink = _sink(out, Receiver(out))
+    if failing:
+        with pytest.raises(NotAcknowledgedError):
+            sink.write(ROWS)
+    else:
+        sink.write(ROWS)
+
+
+def test_a_job_that_must_not_write_any_more_writes_nothing() -> None:
+    """It is asked after the batch was worked out, which may have taken a suspended machine's night."""
+    out = FakeProducer()
+
+    def ensure() -> None:
+        raise MarkHeldError("another groupwatch")
+
+    receiver = Receiver(out)
+    sink = BatchSink(plan(), "r", cast("Any", out), receiver.apply, receiver.done, ensure=ensure)
+    with pytest.raises(MarkHeldError):
+        sink(cast("Any", Frame(*ROWS)), 0)
+    assert (out.sent, receiver.heard) == ([], [])

@@ -5,13 +5,14 @@ Or it waits for a transaction that hangs: then it may commit nothing at all, and
 
 from alerts.lifecycle import Finding
 from alerts.rules.progress import REPEATS_MIN, WAITS, Part, Scene, hangs_at, stalls_at
+from alerts.rules.progress_once import STALLED, TOLD, not_told_by_other, silent_too
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
 from alerts.rules.progress_whole import out_of_turn
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times
 from coordinator_model.tracks import WINDOW, Tracks
 
-NAME = "CommitsStalled"
+NAME = STALLED
 _OVER = "it reads on, or nothing waits"
 
 RECHECK_MS = 10_000
@@ -33,6 +34,7 @@ def evaluate(situation: Situation) -> Verdict:
     resting, _ = split(iter(repeating), at, scene.now)
     within_ms = situation.thresholds.commits_stalled.after_ms
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
     waiting = [part for part in known if part.waits and _is_read(situation, part)]
     hanging, due = split(
@@ -41,7 +43,7 @@ def evaluate(situation: Situation) -> Verdict:
     if due is not None:
         due_ms = min(tracks.base_ms + due, due_ms or tracks.base_ms + due)
     if not (parts or hanging):
-        why = WAITS if waiting else _OVER
+        why = TOLD[NAME] if at_rest else WAITS if waiting else _OVER
         return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)
@@ -60,6 +62,7 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     stood, lag = scene.now - first, sum(part.lag for part in parts)
     repeats = max(part.track.repeats for part in parts)
     has = "has" if len(parts) == 1 else "have"
+    silent = silent_too(scene, parts)
     often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
     return Finding(
         starts_at_ms=tracks.base_ms + first,
@@ -69,11 +72,23 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
         cause="The consumer lives and commits, but what it reads next does not get through: one record "
         "that fails and is tried again, a partition that is paused, or a transaction that does not end.",
         culprits=owners(situation.group, parts),
-        evidence=sentences(tracks, parts),
+        evidence=(*_silence(tracks, silent), *sentences(tracks, parts))[:EVIDENCE_MAX],
         cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting.",
         advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
         "processed, set it aside and commit the next offset.",
-        aspect=str(len(str(len(parts)))),
+        # That commits cease altogether is news, of this alert: CommitsStopped leaves such partitions out.
+        aspect=str(len(str(len(parts)))) + ("/silent" if silent else ""),
+    )
+
+
+def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
+    """Return a line of evidence about partitions on which nothing is committed any more."""
+    if not silent:
+        return ()
+    last = max(part.last for part in silent)
+    return (
+        f"Nothing at all has been committed on {some(names(silent))} since {clock(tracks.base_ms + last)}: "
+        "the consumer, which committed the same offset until then, seems to have stopped.",
     )
 
 

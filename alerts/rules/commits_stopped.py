@@ -2,6 +2,7 @@
 
 from alerts.lifecycle import Finding
 from alerts.rules.progress import WAITS, Part, Scene, is_young, stops_at
+from alerts.rules.progress_once import STOPPED, TOLD, not_told_by_other
 from alerts.rules.progress_scene import (
     is_excused,
     is_parked,
@@ -18,7 +19,7 @@ from alerts.wording import clock, some, span, times, who_is
 from coordinator_model.group import CauseKind, Group
 from coordinator_model.tracks import Tracks
 
-NAME = "CommitsStopped"
+NAME = STOPPED
 _OVER = "commits go on, or nothing waits"
 
 
@@ -40,15 +41,22 @@ def evaluate(situation: Situation) -> Verdict:
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     if len(parts) < len(resting):
         due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
     if due is None and any(is_young(part, scene) for part in known):
         due = scene.now + within_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
-        why = WAITS if any(part.waits for part in known) else _OVER
+        why = _why_over(known, is_told=bool(at_rest))
         return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
     return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+
+
+def _why_over(known: list[Part], *, is_told: bool) -> str:
+    if is_told:
+        return TOLD[NAME]
+    return WAITS if any(part.waits for part in known) else _OVER
 
 
 def _has_committed(group: Group) -> bool:

@@ -265,6 +265,85 @@ def test_stalled_fires_and_ends_when_the_offset_moves(new_stage: "NewStage") -> 
     assert stage.names() == {STALLED}
 
 
+def stall(stage: "Stage", *, times: int = 14, partitions: tuple[int, ...] = (0,)) -> None:
+    """The group commits the same offsets again and again while records wait."""
+    for _ in range(times):
+        stage.wait(5_000)
+        for partition in partitions:
+            offset = stage.group.commits["t"][partition][0]
+            commit(stage, offset, partition)
+            tell(stage, offset + 400, partition)
+
+
+def test_a_partition_that_stalls_and_then_falls_silent_is_one_alert(new_stage: "NewStage") -> None:
+    """The alert that told it first goes on, and says that commits have ceased."""
+    stage = stable(new_stage)
+    read(stage, lag=400, times=1)
+    stall(stage)
+    assert stage.names() == {STALLED}
+    wait(stage, 10 * MINUTE)
+    assert [(one.name, one.revision) for one in stage.alerts] == [(STALLED, 0), (STALLED, 1)]
+    assert stage.alerts[-1].evidence[0].startswith("Nothing at all has been committed on t-0 since")
+    read(stage, lag=300, times=1)
+    assert stage.told(STALLED)[-1].status is AlertStatus.RESOLVED
+    assert stage.names() == {STALLED}
+
+
+def test_one_partition_stalls_and_another_stops_are_two_alerts(new_stage: "NewStage") -> None:
+    """Each tells its own partition, and keeps it when both are silent."""
+    stage = new_stage()
+    stage.start(2)
+    stage.wait(10 * MINUTE)
+    offsets = [0, 0]
+
+    def turn(*partitions: int, step: int) -> None:
+        stage.wait(5_000)
+        for partition in partitions:
+            offsets[partition] += step
+            commit(stage, offsets[partition], partition)
+        for partition in (0, 1):
+            tell(stage, offsets[partition] + 400, partition)
+
+    for _ in range(12):
+        turn(0, 1, step=100)
+    for _ in range(40):
+        turn(0, step=0)
+    assert {"t-0" in one.summary and "t-1" not in one.summary for one in stage.told(STALLED)} == {True}
+    assert {"t-1" in one.summary and "t-0" not in one.summary for one in stage.told(STOPPED)} == {True}
+    for _ in range(100):
+        turn(step=0)
+    assert {one.status for one in stage.told(STALLED) + stage.told(STOPPED)} == {AlertStatus.FIRING}
+    assert len(stage.told(STOPPED)) == 1
+
+
+def test_a_stopped_group_that_comes_back_to_the_same_offset_is_told_by_one_alert_at_a_time(
+    new_stage: "NewStage",
+) -> None:
+    """A commit ends the first; that nothing moves is the second."""
+    stage = stable(new_stage)
+    tell(stage, 99_999)
+    wait(stage, 2 * MINUTE)
+    assert stage.names() == {STOPPED}
+    stall(stage, times=60)
+    assert [(one.name, str(one.status)) for one in stage.alerts][:2] == [
+        (STOPPED, "firing"),
+        (STOPPED, "resolved"),
+    ]
+    assert stage.told(STOPPED)[-1].status is AlertStatus.RESOLVED
+
+
+def test_what_both_could_tell_in_the_same_moment_is_one_alert(new_stage: "NewStage") -> None:
+    """While a cause was told both held back; when it is over only one of them speaks."""
+    stage = stable(new_stage)
+    read(stage, lag=400, times=1)
+    stage.time_out("m1")
+    stage.end_join_phase()
+    stage.assign()
+    stall(stage, times=40)
+    wait(stage, 20 * MINUTE)
+    assert [one.name for one in stage.alerts if one.name in PROGRESS and one.revision == 0] == [STALLED]
+
+
 def test_the_same_offset_again_at_the_end_is_what_idle_consumers_commit(new_stage: "NewStage") -> None:
     """The Java client does each five seconds; an end marker of a transaction may be left."""
     stage = stable(new_stage)

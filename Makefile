@@ -8,7 +8,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check faults hours bench conformance format state fingerprint lock
+.PHONY: help setup demo test growth check faults hours bench conformance format state fingerprint lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: setup ## real Kafka, real consumers that misbehave, and the job that tells
 
 test: setup ## all tests, live ones included (TESTS=tests/unit for a part)
 	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+growth: setup ## lines of twice the length cost at most three times as much (minutes, alone)
+	$(BIN)/python -m pytest tests/growth $(ARGS)
 
 check: setup ## lint, format, types and the direction of imports
 	$(BIN)/ruff check .

@@ -5,22 +5,19 @@ reason (KIP-800) is appended to some of them.  An unknown reason is kept as text
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from coordinator_model.group import CauseKind
 from coordinator_model.observations import Reason
+from coordinator_model.templates import GENERATED, GENERATED_SIZE, Template
 
 REASON_LENGTH_MAX = 1000
 """Characters of a reason that are kept; a list of ids or a client id can be much longer."""
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
 """What the Java client gives as reason when ``max.poll.interval.ms`` ran out."""
 
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-MEMBER = rf"(?:.*?-{_UUID}|.*?)"
-"""A member id: the coordinator makes them from the client's id, a dash and a UUID."""
-_ID_END = re.compile(rf"-{_UUID}$")
 _LIST = re.compile(r"(?:(?:Hash)?Set|List|Vector|ArrayBuffer)?[\[(](.*)[\])]", re.DOTALL)
-_CLIENT = "; client reason: "
 
 # Beginnings of the Java client's join reasons that say more than the coordinator's own sentence does.
 _CLIENT_KINDS = (
@@ -38,16 +35,20 @@ def split_ids(text: str) -> tuple[str, ...]:
     inside = _LIST.fullmatch(text)
     text = inside[1] if inside else text
     pieces = text.split(", ") if text else []
-    if not any(_ID_END.search(piece) for piece in pieces):
+    if not any(map(_is_generated, pieces)):
         return tuple(pieces)
     ids: list[str] = []
-    begun = ""
+    begun: list[str] = []
     for piece in pieces:
-        begun = f"{begun}, {piece}" if begun else piece
-        if _ID_END.search(begun):
-            ids.append(begun)
-            begun = ""
-    return (*ids, begun) if begun else tuple(ids)
+        begun.append(piece)
+        if _is_generated(piece):
+            ids.append(", ".join(begun))
+            begun = []
+    return (*ids, ", ".join(begun)) if begun else tuple(ids)
+
+
+def _is_generated(text: str) -> bool:
+    return GENERATED.fullmatch(text[-GENERATED_SIZE:]) is not None
 
 
 def instance_of(text: str) -> str | None:
@@ -84,68 +85,75 @@ def _leaving(client: str | None) -> CauseKind:
     return CauseKind.POLL_TIMEOUT if (client or "").startswith(POLL_TIMEOUT_REASON) else CauseKind.MEMBER_LEFT
 
 
-_REASONS: tuple[tuple[str, _Kind], ...] = (
-    (
-        rf"Adding new member (?P<m>{MEMBER}) with group instance id (?P<i>.*?)",
-        _always(CauseKind.MEMBER_JOINED),
-    ),
-    (rf"Member (?P<m>{MEMBER}) (?:is )?joining group during \w+", _always(CauseKind.MEMBER_JOINED)),
-    (
-        rf"Updating metadata for static member (?P<m>{MEMBER}) with instance id (?P<i>.*?)",
+class ReasonShape(NamedTuple):
+    """One of the coordinator's sentences, and why it starts a rebalance."""
+
+    templates: tuple[Template, ...]
+    kind: _Kind
+
+
+def _shape(sentence: str, kind: _Kind, *, client: bool = False) -> ReasonShape:
+    """Return a sentence; with ``client`` the client's reason may stand behind it."""
+    plain = Template(sentence)
+    return ReasonShape(
+        (Template(f"{sentence}; client reason: {{client}}"), plain) if client else (plain,), kind
+    )
+
+
+REASONS = (
+    _shape("Adding new member {m} with group instance id {i}", _always(CauseKind.MEMBER_JOINED), client=True),
+    _shape("Member {m} is joining group during {s}", _always(CauseKind.MEMBER_JOINED), client=True),
+    _shape("Member {m} joining group during {s}", _always(CauseKind.MEMBER_JOINED), client=True),
+    _shape(
+        "Updating metadata for static member {m} with instance id {i}",
         _always(CauseKind.STATIC_MEMBER_REPLACED),
+        client=True,
     ),
-    (rf"Updating metadata for member (?P<m>{MEMBER}) during \w+", _or_client(CauseKind.SUBSCRIPTION_CHANGED)),
-    (rf"Leader (?P<m>{MEMBER}) re-joining group during \w+", _or_client(CauseKind.LEADER_REJOINED)),
-    (
-        rf"Group's selectedProtocol will change because static member (?P<m>{MEMBER}) "
-        r"with instance id (?P<i>.*?) joined with change of protocol",
+    _shape(
+        "Updating metadata for member {m} during {s}", _or_client(CauseKind.SUBSCRIPTION_CHANGED), client=True
+    ),
+    _shape("Leader {m} re-joining group during {s}", _or_client(CauseKind.LEADER_REJOINED), client=True),
+    _shape(
+        "Group's selectedProtocol will change because static member {m} with instance id {i} "
+        "joined with change of protocol",
         _always(CauseKind.PROTOCOL_CHANGED),
+        client=True,
     ),
-    (rf"removing member (?P<m>{MEMBER}) on heartbeat expiration\.?", _always(CauseKind.SESSION_TIMEOUT)),
-    (r"Removing (?P<ids>.*) on pending sync request expiration", _always(CauseKind.SYNC_TIMEOUT)),
-    (rf"Removing member (?P<m>{MEMBER}) on LeaveGroup", _leaving),
-    (r"explicit `LeaveGroup` request for \((?P<ids>.*)\) members\.?", _always(CauseKind.MEMBER_LEFT)),
-    (r"Freshly-loaded group .*over capacity.*", _always(CauseKind.COORDINATOR_MOVED)),
-    (r"Downgrade group .* from consumer to classic.*", _always(CauseKind.PROTOCOL_CHANGED)),
-    (
-        # The missing space is Kafka's.
-        rf"Error .* when storing group assignment ?during SyncGroup \(member: (?P<m>{MEMBER})\)\.?",
-        _always(CauseKind.UNKNOWN),
+    _shape("removing member {m} on heartbeat expiration.", _always(CauseKind.SESSION_TIMEOUT)),
+    _shape("Removing {ids} on pending sync request expiration", _always(CauseKind.SYNC_TIMEOUT)),
+    _shape("Removing member {m} on LeaveGroup", _leaving, client=True),
+    _shape("explicit `LeaveGroup` request for ({ids}) members.", _always(CauseKind.MEMBER_LEFT)),
+    _shape("Freshly-loaded group {x}over capacity{y}", _always(CauseKind.COORDINATOR_MOVED)),
+    _shape("Downgrade group {x} from consumer to classic{y}", _always(CauseKind.PROTOCOL_CHANGED)),
+    # The missing space is Kafka's.
+    _shape(
+        "Error {x} when storing group assignmentduring SyncGroup (member: {m}).", _always(CauseKind.UNKNOWN)
+    ),
+    _shape(
+        "Error {x} when storing group assignment during SyncGroup (member: {m}).", _always(CauseKind.UNKNOWN)
     ),
 )
-_SHAPES = tuple(
-    (re.compile(rf"{body}(?:{_CLIENT}(?P<client>.*))?", re.DOTALL), kind) for body, kind in _REASONS
-)
-_STARTS = (
-    "Adding new member ",
-    "Member ",
-    "Updating metadata for ",
-    "Leader ",
-    "Group's selectedProtocol ",
-    "removing member ",
-    "Removing ",
-    "explicit `LeaveGroup` ",
-    "Freshly-loaded group ",
-    "Downgrade group ",
-    "Error ",
-)
+_STARTS = tuple({shape.templates[0].start for shape in REASONS})
 
 
-def is_known_start(text: str) -> bool:
-    """Say whether ``text`` begins as the coordinator's reasons do (a cheap check, before ``reason_of``)."""
-    return text.startswith(_STARTS)
+def is_known_start(text: str, start: int = 0) -> bool:
+    """Say whether ``text`` goes on, from ``start``, as the coordinator's reasons begin."""
+    return text.startswith(_STARTS, start)
 
 
 def reason_of(text: str) -> Reason:
     """Return the reason of a rebalance from the words between ``(reason: `` and the final ``)``."""
-    for shape, kind in _SHAPES:
-        found = shape.fullmatch(text)
-        if found:
-            return _reason(text, found.groupdict(), kind)
+    shapes = [shape for shape in REASONS if text.startswith(shape.templates[0].start)]
+    for strict in (True, False):
+        for templates, kind in shapes:
+            for template in templates:
+                reading = template.read(text, strict=strict)
+                if reading:
+                    return _reason(text, reading.words, kind)
     return Reason(kind=CauseKind.UNKNOWN.value, text=text[:REASON_LENGTH_MAX])
 
 
-def _reason(text: str, words: dict[str, str | None], kind: _Kind) -> Reason:
+def _reason(text: str, words: Mapping[str, str], kind: _Kind) -> Reason:
     client = words.get("client")
     client = client_reason_of(client) if client is not None else None
     member = words.get("m")

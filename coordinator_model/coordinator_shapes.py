@@ -1,7 +1,6 @@
 """The sentences of the group coordinator's log, as templates, and what each of them says.
 
-``{g}`` is the group; it and most other fields are free text.  Templates are matched over the whole
-message, twice at most: with the longest group that fits and with the shortest.
+``{g}`` is the group; it and most other fields are free text (``templates.py`` reads them).
 
 Wording checked against the constants of Kafka 4.3.1's classes and the Scala sources of 3.9.
 Not here: "Preparing to rebalance" (``coordinator_log.py``), where two free texts need more care.
@@ -12,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from coordinator_model import observations as on
+from coordinator_model.bounds import int32_of
 from coordinator_model.coordinator_reasons import (
-    MEMBER,
     POLL_TIMEOUT_REASON,
     REASON_LENGTH_MAX,
     client_reason_of,
@@ -21,46 +20,43 @@ from coordinator_model.coordinator_reasons import (
     split_ids,
 )
 from coordinator_model.group import CauseKind
+from coordinator_model.templates import Template
 
 Values = Mapping[str, str]
 Build = Callable[[Values], on.AnyObservation]
 
-_NUMBER = r"-?\d+"
-_FIELDS = {
-    "n": _NUMBER,
-    "k": _NUMBER,
-    "partition": r"\d+",
-    "epoch": r"-?\d+|Optional\w*(?:\[-?\d+\]|\.empty)|Some\(-?\d+\)|None",
-    "s": r"\w+",
-    "op": r"[\w-]+",
-    "m": MEMBER,
-    "m2": MEMBER,
-    "x": r".*",
-}
-"""What the fields of a template match; others are free text, as short as possible."""
+
+class LogLineError(Exception):
+    """A sentence of ours says what cannot be; ``reason`` is one of a small fixed vocabulary."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        """out_of_range: a number that Kafka's types cannot hold."""
+        self.detail = detail
+
+
+def int32(digits: str) -> int:
+    """Return a generation, epoch, count, partition or broker id.
+
+    Raises:
+        LogLineError: it is out of range.
+    """
+    number = int32_of(digits)
+    if number is None:
+        raise LogLineError("out_of_range", f"{digits[:40]} is no INT32")
+    return number
 
 
 class Shape(NamedTuple):
-    """One sentence: how it begins, how it is read, and what it says."""
+    """One sentence: how it is read, and what it says."""
 
-    start: str
-    greedy: re.Pattern[str]
-    lazy: re.Pattern[str]
+    template: Template
     build: Build
 
 
-def _pattern(template: str, group: str) -> re.Pattern[str]:
-    # 3.x leaves out many of the final full stops that 4.x writes.
-    stop = r"\.?" if template.endswith(".") else ""
-    parts = re.split(r"\{(\w+)\}", template.removesuffix("."))
-    fields = {**_FIELDS, "g": group}
-    for index, part in enumerate(parts):
-        parts[index] = f"(?P<{part}>{fields.get(part, '.*?')})" if index % 2 else re.escape(part)
-    return re.compile("".join(parts) + stop, re.DOTALL)
-
-
-def _shape(template: str, build: Build) -> Shape:
-    return Shape(template.split("{", 1)[0], _pattern(template, ".*"), _pattern(template, ".*?"), build)
+def _shape(sentence: str, build: Build) -> Shape:
+    return Shape(Template(sentence), build)
 
 
 def _noted(kind: str) -> Build:
@@ -80,17 +76,17 @@ def _static_replaced(v: Values) -> on.StaticMemberReplaced:
 
 
 def _stabilized(v: Values) -> on.JoinPhaseEnded:
-    return on.JoinPhaseEnded(group=v["g"], generation=int(v["n"]), member_count=int(v["k"]))
+    return on.JoinPhaseEnded(group=v["g"], generation=int32(v["n"]), member_count=int32(v["k"]))
 
 
 def _assignment(v: Values) -> on.AssignmentReceived:
     return on.AssignmentReceived(
-        group=v["g"], generation=int(v["n"]), leader_id=v["m"], member_count=int(v["k"])
+        group=v["g"], generation=int32(v["n"]), leader_id=v["m"], member_count=int32(v["k"])
     )
 
 
 def _emptied(v: Values) -> on.GroupEmptied:
-    return on.GroupEmptied(group=v["g"], generation=int(v["n"]))
+    return on.GroupEmptied(group=v["g"], generation=int32(v["n"]))
 
 
 def _kicked(v: Values) -> on.MembersKicked:
@@ -127,20 +123,21 @@ def _group_loaded(v: Values) -> on.GroupLoaded:
     return on.GroupLoaded(
         group=v["g"],
         group_type=v.get("s", "classic"),
-        member_count=int(v.get("k", -1)),
-        generation=int(v.get("n", -1)),
+        member_count=int32(v.get("k", "-1")),
+        generation=int32(v.get("n", "-1")),
     )
 
 
 def _group_unloaded(v: Values) -> on.GroupUnloaded:
-    return on.GroupUnloaded(group=v["g"], generation=int(v["n"]))
+    return on.GroupUnloaded(group=v["g"], generation=int32(v["n"]))
 
 
 def _epoch(v: Values) -> int:
-    digits = re.search(_NUMBER, v["epoch"])
-    return int(digits[0]) if digits else -1
+    digits = _DIGITS.search(v["epoch"])
+    return int32(digits[0]) if digits else -1
 
 
+_DIGITS = re.compile(r"-?\d+", re.ASCII)
 _UNKNOWN_ID = "with unknown member id joins group {g} in {s} state. Created a new member id {m} "
 _STATIC = "Static member with groupInstanceId={i} and unknown member id joins group {g} in {s} state. "
 _BY_LEAVE = "has left group through explicit `LeaveGroup` request; client reason: {x}"
@@ -236,7 +233,7 @@ _GROUPS = (
     _shape("Unloading group metadata for {g} with generation {n}", _group_unloaded),
     _shape(
         "Group {g} transitioned to Dead in generation {n}",
-        lambda v: on.GroupDied(group=v["g"], generation=int(v["n"])),
+        lambda v: on.GroupDied(group=v["g"], generation=int32(v["n"])),
     ),
 )
 _SHARDS = (
@@ -396,5 +393,15 @@ _NOTED = (
     ("[GroupId {x}", "modern_group"),
 )
 _SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
-SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(template, _noted(kind)) for template, kind in _NOTED))
-"""Every sentence; the first that matches says what the line means."""
+SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(sentence, _noted(kind)) for sentence, kind in _NOTED))
+"""Every sentence; the first that fits says what the line means."""
+_KEY_SIZE = min(len(shape.template.start) for shape in SHAPES)
+_BY_START: dict[str, tuple[Shape, ...]] = {}
+for _one in SHAPES:
+    _key = _one.template.start[:_KEY_SIZE]
+    _BY_START[_key] = (*_BY_START.get(_key, ()), _one)
+
+
+def shapes_for(text: str) -> tuple[Shape, ...]:
+    """Return the sentences that begin as ``text`` does, in the order in which they are to be tried."""
+    return _BY_START.get(text[:_KEY_SIZE], ())

@@ -1,18 +1,62 @@
 """Which offsets partition, and so which shard, a group belongs to."""
 
+from collections.abc import Iterable, Sequence
+
 _INT_MIN = -(2**31)
+_MASK = 0xFFFFFFFF
 
 
 def java_string_hash(text: str) -> int:
     """Return Java's ``String.hashCode``: 32-bit, over UTF-16 code units (so emoji count twice)."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    value = _extended(0, text)
     return value - 2**32 if value >= 2**31 else value
 
 
 def shard_of(group: str, shard_count: int) -> int:
     """Return the partition of ``__consumer_offsets`` that holds ``group`` (Kafka: ``Utils.abs``)."""
-    value = java_string_hash(group)
-    return (0 if value == _INT_MIN else abs(value)) % shard_count
+    return _shard(_extended(0, group), shard_count)
+
+
+def shards_of_prefixes(text: str, start: int, ends: Iterable[int], shard_count: int) -> list[int]:
+    """Return the shard of ``text[start:end]`` for each of the ``ends``, which ascend, in one pass."""
+    shards: list[int] = []
+    value, place = 0, start
+    for end in ends:
+        value, place = _extended(value, text[place:end]), end
+        shards.append(_shard(value, shard_count))
+    return shards
+
+
+def shards_of_runs(pieces: Sequence[str], separator: str, shard_count: int) -> set[int]:
+    """Return the shards of all neighbouring ``pieces`` joined by ``separator``, each piece read twice."""
+    alone = [_extended(0, piece) for piece in pieces]
+    joined = [separator + piece for piece in pieces]
+    added = [(_extended(0, text), pow(31, _size(text), 2**32)) for text in joined]
+    shards: set[int] = set()
+    for start, value in enumerate(alone):
+        shards.add(_shard(value, shard_count))
+        for more, factor in added[start + 1 :]:
+            value = (value * factor + more) & _MASK  # noqa: PLW2901 - the run grows
+            shards.add(_shard(value, shard_count))
+    return shards
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _size(text: str) -> int:
+    return len(_units(text)) // 2
+
+
+def _extended(value: int, text: str) -> int:
+    """Return the hash, as 32 bits without sign, of a text whose hash is ``value`` with ``text`` behind it."""
+    units = _units(text)
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _MASK
+    return value
+
+
+def _shard(value: int, shard_count: int) -> int:
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == _INT_MIN else abs(signed)) % shard_count

@@ -8,9 +8,13 @@ from typing import Annotated
 
 import msgspec
 
+from coordinator_model.bounds import INT32_MAX, INT64_MAX
+
 Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), lt=2**15)]
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-Millis = Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
+Int32 = Annotated[int, msgspec.Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
+Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
+Millis = Annotated[float, msgspec.Meta(ge=0, le=INT32_MAX)]
+"""How long something took: no timeout of Kafka's is longer than an INT32 of milliseconds."""
 
 
 class Part(msgspec.Struct, rename="camel", frozen=True):
@@ -181,7 +185,7 @@ class ClaimedPartition(Part, frozen=True):
     """One partition's offset in a TxnOffsetCommit."""
 
     partition_index: Int32
-    committed_offset: int = -1
+    committed_offset: Int64 = -1
 
 
 class ClaimedTopic(Part, frozen=True):
@@ -202,7 +206,7 @@ class AskedTopic(Part, frozen=True):
 class ClaimRequest(Named, frozen=True, kw_only=True):
     """TxnOffsetCommit 0-6; no member or generation before version 3."""
 
-    producer_id: int
+    producer_id: Int64
     generation_id: Int32 = -1
     topics: tuple[ClaimedTopic, ...] = ()
 
@@ -244,7 +248,7 @@ class MarkedTopic(Part, frozen=True):
 class Marker(Part, frozen=True):
     """How one producer's transaction ends, and where."""
 
-    producer_id: int
+    producer_id: Int64
     transaction_result: bool
     topics: tuple[MarkedTopic, ...] = ()
 
@@ -258,7 +262,7 @@ class MarkersRequest(Part, frozen=True):
 class Marked(Part, frozen=True):
     """The answer for one producer's marker."""
 
-    producer_id: int
+    producer_id: Int64
     topics: tuple[AnsweredTopic, ...] = ()
 
 

@@ -45,7 +45,7 @@ class RequestLineError(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
-        """request_not_json, request_not_rendered or request_json_invalid."""
+        """request_not_json, request_not_rendered, request_json_invalid or out_of_range (a number in it)."""
         self.detail = detail
 
 
@@ -57,12 +57,16 @@ class Answered(NamedTuple):
 
 
 _CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
+_CONNECTION_LENGTH_MAX = 400
+"""Two addresses with their scopes and ports take 200 characters at most; the expression backtracks."""
+_KEPT_LENGTH_MAX = 1_000
+"""Characters of a client's texts; longer ones are not cached: strangers could fill the memory with them."""
 
 
 @lru_cache(maxsize=65536)
 def host_of(connection: str) -> str:
     """Return the remote host of ``local:port-remote:port-processor-index`` as "/10.0.0.7", or ""."""
-    found = _CONNECTION.fullmatch(connection)
+    found = _CONNECTION.fullmatch(connection) if len(connection) <= _CONNECTION_LENGTH_MAX else None
     return f"/{found[1]}" if found else ""
 
 
@@ -75,9 +79,15 @@ def _client(line: RequestLine) -> on.Client:
     )
 
 
-@lru_cache(maxsize=65536)
 def client_of(client_id: str, connection: str, principal: str, software: str) -> on.Client:
     """Return who sent a request; the same object for the same sender."""
+    length = len(client_id) + len(connection) + len(principal) + len(software)
+    build = _known_client if length <= _KEPT_LENGTH_MAX else _known_client.__wrapped__
+    return build(client_id, connection, principal, software)
+
+
+@lru_cache(maxsize=65536)
+def _known_client(client_id: str, connection: str, principal: str, software: str) -> on.Client:
     return on.Client(
         client_id=client_id,
         host=host_of(connection),
@@ -88,7 +98,7 @@ def client_of(client_id: str, connection: str, principal: str, software: str) ->
 
 
 def _arrived_ms(line: RequestLine, at_ms: int) -> int:
-    return at_ms - round(line.total_time_ms)
+    return max(at_ms - round(line.total_time_ms), -1)
 
 
 def _stall(line: RequestLine, group: str, error_code: int, at_ms: int) -> tuple[on.ShardStalled, ...]:
@@ -359,6 +369,8 @@ _NOTED: Mapping[int, str] = {
 }
 """APIs that concern groups and tell the classic model nothing: counted by name, not decoded."""
 _RENDERED = msgspec.json.Decoder(RenderedLine)
+_OUT_OF_RANGE = re.compile(r"Expected `(?:int|float)` [<>]|(?:Integer value|Number) out of range")
+"""What msgspec says of a number beyond the bounds of its field, or of all numbers."""
 
 
 def parse(message: bytes, at_ms: int) -> Answered:
@@ -384,7 +396,7 @@ def parse(message: bytes, at_ms: int) -> Answered:
     try:
         return Answered(kind, read(body, at_ms))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestLineError(_why_not_decoded(body), str(error)[:200]) from None
+        raise RequestLineError(_why_not_decoded(body, error), str(error)[:200]) from None
 
 
 def _why_no_api(message: bytes) -> str:
@@ -393,15 +405,13 @@ def _why_no_api(message: bytes) -> str:
     return "request_json_invalid" if is_json else "request_not_json"
 
 
-def _why_not_decoded(body: bytes) -> str:
+def _why_not_decoded(body: bytes, error: Exception) -> str:
     """Requests in flight when DEBUG was switched on have "" where the request should stand."""
+    if isinstance(error, msgspec.ValidationError) and _OUT_OF_RANGE.match(str(error)):
+        return "out_of_range"
     try:
         parts = _RENDERED.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "request_json_invalid"
-    empty = b'""'
-    return (
-        "request_not_rendered"
-        if empty in {bytes(parts.request), bytes(parts.response)}
-        else "request_json_invalid"
-    )
+    is_empty = b'""' in {bytes(parts.request), bytes(parts.response)}
+    return "request_not_rendered" if is_empty else "request_json_invalid"

@@ -1,6 +1,7 @@
 """Which groups a line means that names none, or names several at once."""
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate, islice
 
 from coordinator_model import observations as on
 from coordinator_model.snapshot import Header, Slot
@@ -44,20 +45,50 @@ def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed)
 
 
 def split_names(names: str, known: Mapping[str, object]) -> list[str]:
-    """Return the known groups in a list joined by ", ", which may also stand within a group's name."""
+    """Return the known groups in a list joined by ", ", which may also stand within a group's name.
+
+    Of several that begin at one place the longest is meant.  Runs of pieces are compared by sums of their
+    hashes, so that the time grows as the list does, whatever it and the groups are made of.
+    """
     parts = names.split(", ") if names else []
+    wanted = _sums_by_size(known, len(parts)) if len(parts) > 1 else {}
+    sizes = sorted(wanted)[: _LOOKS_MAX // len(parts)] if wanted else []
+    factors = [(size, pow(_BASE, size, _PRIME), wanted[size]) for size in reversed(sizes)]
+    sums = _sums(parts) if sizes else []
     found: list[str] = []
     start = 0
     while start < len(parts):
-        for end in range(len(parts), start, -1):
-            name = ", ".join(parts[start:end])
-            if name in known:
-                found.append(name)
-                start = end
-                break
-        else:
-            start += 1
+        runs = (
+            size
+            for size, factor, some in factors
+            if start + size < len(sums) and (sums[start + size] - sums[start] * factor) % _PRIME in some
+        )
+        names_here = (", ".join(parts[start : start + size]) for size in (*islice(runs, 1), 1))
+        name = next((one for one in names_here if one in known), None)
+        if name is not None:
+            found.append(name)
+        start += 1 if name is None else name.count(", ") + 1
     return found
+
+
+_LOOKS_MAX = 250_000
+"""Runs of pieces that are compared for one line; where groups have more sizes, the longest are left out."""
+_PRIME, _BASE = 2**61 - 1, 1_000_003
+
+
+def _sums_by_size(known: Iterable[str], size_max: int) -> dict[int, set[int]]:
+    """Return the sums of those names that hold ", ", by the number of their pieces."""
+    found: dict[int, set[int]] = {}
+    for name in known:
+        size = name.count(", ") + 1
+        if 1 < size <= size_max:
+            found.setdefault(size, set()).add(_sums(name.split(", "))[-1])
+    return found
+
+
+def _sums(parts: Iterable[str]) -> list[int]:
+    """Return the sum of no part, of the first, of the first two …: polynomials of their hashes."""
+    return list(accumulate(map(hash, parts), lambda total, one: (total * _BASE + one) % _PRIME, initial=0))
 
 
 def group_of_member(

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from coordinator_model import coordinator_log, log_envelope, request_log
 from coordinator_model import observations as on
-from coordinator_model.hashing import shard_of
+from coordinator_model.hashing import shard_of, shards_of_runs
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
@@ -32,7 +32,8 @@ AHEAD_MAX_MS = 60_000
 """A line dated further after its record has a wrong zone or clock: it would drag *now* along, so the
 record's time counts."""
 NAMES_MAX = 64
-"""Groups in one DeleteGroups line of 3.x for which ", " inside of a name is considered."""
+"""Names in one DeleteGroups line of 3.x, any neighbours of which may be one name that holds ", ": their
+shards are told.  Of more names every shard is told."""
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 """Partition, offset, timestamp_ms, key, value."""
@@ -189,7 +190,11 @@ class _Decoding:
                 value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
             )
             self._line(place, _not_ahead(line.at_ms, place.timestamp_ms), line)
-        except (log_envelope.EnvelopeError, request_log.RequestLineError) as error:
+        except (
+            log_envelope.EnvelopeError,
+            coordinator_log.LogLineError,
+            request_log.RequestLineError,
+        ) as error:
             self._reject(error.reason, value, error.detail)
         except UnicodeError as error:
             self._reject("not_utf8", value, str(error))
@@ -267,7 +272,10 @@ class _Decoding:
         if group is not None:
             return [shard_of(group, self._shard_count)]
         if isinstance(what, on.GroupsDeleted):
-            return sorted({shard_of(name, self._shard_count) for name in _possible_names(what.names)})
+            names = what.names.split(", ")
+            if len(names) > NAMES_MAX:
+                return list(range(self._shard_count))
+            return sorted(shards_of_runs(names, ", ", self._shard_count))
         return []
 
     def _request(self, stretch: Stretch, place: Place, at_ms: int, message: bytes) -> None:
@@ -383,12 +391,3 @@ _broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
 
 def _not_ahead(at_ms: int, stamp: int) -> int:
     return stamp if at_ms > stamp + AHEAD_MAX_MS else at_ms
-
-
-def _possible_names(names: str) -> list[str]:
-    """Return the groups that a printed list may name: ids may hold its ", " themselves."""
-    pieces = names.split(", ")
-    if len(pieces) > NAMES_MAX:
-        return pieces
-    cuts = range(len(pieces) + 1)
-    return [", ".join(pieces[start:end]) for start in cuts for end in cuts[start + 1 :]]

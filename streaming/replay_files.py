@@ -163,7 +163,11 @@ def _learn_home(line: bytes, one: ReplayFile, material: Material) -> None:
     start = line.find(b"[GroupCoordinator ")
     if start < 0:
         return
-    parsed = coordinator_log.parse(line[start:].decode(errors="replace").partition(" (org.apache.kafka.")[0])
+    text = line[start:].decode(errors="replace").partition(" (org.apache.kafka.")[0]
+    try:
+        parsed = coordinator_log.parse(text)
+    except coordinator_log.LogLineError:  # counted when it is decoded
+        return
     if parsed.broker is not None and one.broker < 0:
         one.broker = parsed.broker
     group = getattr(parsed.observation, "group", None)

@@ -1,13 +1,16 @@
 """The coordinator's own words, of Kafka 4.x and 3.x, and texts that imitate them."""
 
+import re
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
-from coordinator_model.coordinator_log import LENGTH_MAX, Parsed, parse
+from coordinator_model.coordinator_log import LENGTH_MAX, LogLineError, Parsed, parse
 from coordinator_model.coordinator_reasons import reason_of, split_ids
-from coordinator_model.coordinator_shapes import SHAPES
+from coordinator_model.coordinator_shapes import SHAPES, Shape
 from coordinator_model.hashing import shard_of
 
 SHARDS = 50
@@ -445,11 +448,42 @@ def test_other_loggers(message: str) -> None:
     assert parse(message) == Parsed(None, None, None)
 
 
-def test_numbers_beyond_kafkas_types() -> None:
-    """A number that Kafka cannot have written makes the sentence unknown, not an overflow further on."""
-    message = f"{JAVA}Stabilized group g generation 99999999999999999999 with 1 members."
+@pytest.mark.parametrize("number", ["99999999999999999999", "2147483648", "-2147483649", "9" * 10_000])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Stabilized group g generation {} with 1 members.",
+        "Stabilized group g generation 1 with {} members.",
+        "Group g with generation {} is now empty.",
+        "Preparing to rebalance group g in state Stable with old generation {} (reason: x).",
+        "Finished loading of metadata from __consumer_offsets-12 with epoch {} in 9ms",
+        "Scheduling loading of metadata from __consumer_offsets-12 with epoch {}",
+    ],
+)
+def test_numbers_beyond_kafkas_types(sentence: str, number: str) -> None:
+    """A number that Kafka cannot have written is out of range: no observation, and no other sentence."""
+    if "Finished unloading" in sentence:
+        assert parse(JAVA + sentence.format(number)).observation == on.ShardUnloaded()
+        return
+    with pytest.raises(LogLineError) as error:
+        parse(JAVA + sentence.format(number))
 
-    assert parse(message).observation == on.LogNoted(kind="unrecognized")
+    assert error.value.reason == "out_of_range"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[GroupCoordinator id=9999999999] ",
+        "[GroupCoordinator 99999999999999]: ",
+        "[GroupMetadataManager brokerId=2147483648] ",
+        "[GroupCoordinator id=1 topic=__consumer_offsets partition=9999999999] ",
+    ],
+)
+def test_broker_and_partition_beyond_kafkas_types(prefix: str) -> None:
+    """So is a line whose prefix names a broker or a partition that cannot be."""
+    with pytest.raises(LogLineError, match="out_of_range"):
+        parse(f"{prefix}Stabilized group g generation 1 with 1 members.")
 
 
 def test_longest_line() -> None:
@@ -476,9 +510,9 @@ def test_lists_of_members(text: str, ids: tuple[str, ...]) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(SHAPES), st.lists(st.text(max_size=20), max_size=6), st.text(max_size=20))
-def test_no_line_raises(shape: object, words: list[str], tail: str) -> None:
+def test_no_line_raises(shape: Shape, words: list[str], tail: str) -> None:
     """Whatever follows the beginning of a sentence, reading it gives an answer."""
-    start = getattr(shape, "start", "")
+    start = shape.template.start
     parsed = parse(JAVA + start + " in group ".join(words) + tail, shard_count=SHARDS)
 
     assert parsed.observation is not None
@@ -489,3 +523,26 @@ def test_no_line_raises(shape: object, words: list[str], tail: str) -> None:
 def test_no_text_raises(message: str) -> None:
     """Whatever the text, reading it gives an answer."""
     assert isinstance(parse(message, shard_count=SHARDS), Parsed)
+
+
+_NUMBERS = st.integers(-(2**70), 2**70).map(str) | st.just("9" * 5_000)
+_WORDS = st.sampled_from(
+    [piece for shape in SHAPES for piece in re.split(r"\{\w+\}", shape.template.sentence)]
+)
+_NAMES = st.lists(_WORDS | st.text(max_size=9), max_size=4).map("".join)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SHAPES), st.data())
+def test_sentences_with_wild_values(shape: Shape, data: st.DataObject) -> None:
+    """A sentence with any names and numbers gives what can be packed, or is out of range."""
+    parts = re.split(r"\{(\w+)\}", shape.template.sentence)
+    for index in range(1, len(parts), 2):
+        numeric = parts[index] in {"n", "k", "static", "partition", "epoch"}
+        parts[index] = data.draw(_NUMBERS if numeric else _NAMES)
+    try:
+        parsed = parse(JAVA + "".join(parts), shard_count=SHARDS)
+    except LogLineError:
+        return
+
+    assert msgspec.msgpack.encode(parsed.observation)

@@ -6,7 +6,7 @@ that appears out of nothing).  The others are read off the current picture by ``
 Member, client and host names are never labels: they are without bound.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -173,8 +173,15 @@ class OwnMetrics:
             ["cluster"],
             registry=registry,
         )
+        self._watermark = Gauge(
+            "groupwatch_watermark_delay_seconds",
+            "How far what is judged lies behind the wall clock.",
+            ["cluster"],
+            registry=registry,
+        )
         for cluster in clusters:
             self._rebalances.labels(cluster)
+            self._watermark.labels(cluster)
             self._evidence_brokers.labels(cluster)
             for outcome in EVIDENCE_OUTCOMES:
                 self._evidence.labels(cluster, outcome)
@@ -197,6 +204,10 @@ class OwnMetrics:
     def raised(self, cluster: str, brokers: int) -> None:
         """Show how many brokers' request logs are raised."""
         self._evidence_brokers.labels(cluster).set(brokers)
+
+    def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
+        """Show from now on how far a cluster's watermark is behind, as ``behind_s`` tells at each scrape."""
+        self._watermark.labels(cluster).set_function(behind_s)
 
     def detected(self, seconds: float) -> None:
         """Note how long an alert took from the event to being written."""

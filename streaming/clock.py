@@ -226,6 +226,7 @@ class Clock:
         self._sequence = max(at_ms, self._sequence + 1)
         ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
         self._told_skew_ms = skew_ms
+        self._progress.watermark.told(at_ms, ends)
         record = ClockRecord(
             at_ms=at_ms,
             run=self._run,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
+import msgspec
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ from streaming.probing.ends import EndsTeller, Readers
 from streaming.progress import Progress, positions_in
 from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
+from streaming.watermark import Clocked
 
 _WATCH_S = 0.25
 _PARTITIONS_LOOK_S = 30.0
@@ -324,7 +326,10 @@ class ClusterJob:
 
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take a batch's rows; evidence wants its alerts, where it is configured."""
-        kept = rows if self.plan.evidence is None else list(rows)
+        kept = list(rows)
+        for kind, _, value in kept:
+            if kind == "clocked":
+                self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
         self._apply(cluster, kept)
         self._evidence.take(kept)
 
@@ -376,6 +381,7 @@ class ClusterJob:
             if told is not None and told["batchId"] != last_batch:
                 last_batch = told["batchId"]
                 self.progress.reached(positions_in(told))
+                self.progress.watermark.reached(self.progress.positions(self.plan.offsets_topic or ""))
             if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
                 checked_at = time.monotonic()
                 check()

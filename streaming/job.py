@@ -72,6 +72,8 @@ class Health:
             if stuck_s > self._limits.stalled_s and progress.seconds_since_kafka() <= ANSWERING_S:
                 why = f": {progress.trouble}" if progress.trouble else ""
                 found.append(f"{progress.cluster}: no batch has ended for {stuck_s:.0f} s{why}")
+            elif progress.seconds_losing() > self._limits.stalled_s:
+                found.append(f"{progress.cluster}: {progress.lagging}")
         return found
 
 
@@ -102,6 +104,8 @@ class Monitor:
         self._supervisor = Supervisor(
             [Watched(job.progress, limits, self._deliver) for job in self.jobs.values()]
         )
+        for name, job in self.jobs.items():
+            own.watermark(name, job.progress.watermark_behind_s)
         self._server = HttpServer(
             config.http,
             self._view,

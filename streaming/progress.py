@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_model.observations import CLUSTER_SHARD
+from streaming.watermark import Watermark
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Progress:
         self._is_up = False
         self._deaths: list[float] = []
         """When the query died, since a batch ended last."""
+        self.watermark = Watermark(clock)
         self._notices: dict[str, str] = {}
         self._unreported: set[int] = set()
         self._targets: dict[str, list[int]] = {}
@@ -221,6 +223,20 @@ class Progress:
         """How long no batch has ended although Kafka was there: an outage is not the job's fault."""
         return min(self.seconds_since_batch(), self._now() - self._answering_since)
 
+    def watermark_behind_s(self) -> float:
+        """How far what is judged lies behind the wall clock."""
+        return self.watermark.behind_s()
+
+    def seconds_losing(self) -> float:
+        """How long the watermark has been behind without gaining although Kafka was there."""
+        return min(self.watermark.losing_s(), self._now() - self._answering_since)
+
+    @property
+    def lagging(self) -> str:
+        """A sentence about a watermark that is behind."""
+        behind_s, slowest = self.watermark.behind_s(), self.watermark.slowest()
+        return f"what is judged lies {behind_s:.0f} s behind the wall clock; {slowest} is furthest behind"
+
     @property
     def has_batch_since_answer(self) -> bool:
         """True once a batch has ended since Kafka came (back)."""
@@ -244,6 +260,7 @@ class Progress:
             "query": "running" if self._is_up else ("down" if self._deaths else "starting"),
             "unreported_shards": len(self.unreported),
             "offsets_behind_start": self.behind,
+            "watermark_behind_s": round(self.watermark_behind_s(), 1),
             "batches": self.batches,
             "seconds_since_batch": round(self.seconds_since_batch(), 1),
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),

@@ -15,9 +15,10 @@ import msgspec
 import pandas as pd
 
 from alerts.rules import RuleJudge
-from coordinator_model.observations import Clock, EventsClock, Seen, unpack
+from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen, unpack
 from coordinator_model.shard import Judge, Outputs, Shard
 from streaming.collector import collector_paused
+from streaming.watermark import Clocked
 from streaming.worker_memory import keep_memory
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"
@@ -53,12 +54,13 @@ class ShardStage:
         # Nothing made here has cycles, and a shard's many small objects are looked through again and again.
         with collector_paused():
             seen = [one for frame in frames for cell in frame["payload"] for one in unpack(bytes(cell))]
-            due_ms, blob = _stored(state)
+            shard, (due_ms, blob) = int(key[1]), _stored(state)
             if blob is not None and not needs_look(seen, due_ms):
-                return
-            rows, blob, due_ms = self.advance(int(key[1]), seen, blob)
+                rows = clocked(seen) if shard == CLUSTER_SHARD else []
+            else:
+                rows, blob, due_ms = self.advance(shard, seen, blob)
+                state.update((STATE_VERSION, due_ms, blob))
             del seen
-        state.update((STATE_VERSION, due_ms, blob))
         if rows:
             yield pd.DataFrame(rows, columns=["kind", "key", "value"])
 
@@ -67,7 +69,10 @@ class ShardStage:
         machine = self._load(shard, blob)
         outputs = machine.step(seen, _judge())
         due_ms = machine.due_ms
-        return list(rows_of(outputs, shard)), machine.save(), NEVER_MS if due_ms is None else due_ms
+        rows = list(rows_of(outputs, shard))
+        if shard == CLUSTER_SHARD:
+            rows += clocked(seen, machine.header.order.now_ms)
+        return rows, machine.save(), NEVER_MS if due_ms is None else due_ms
 
     def _load(self, shard: int, blob: bytes | None) -> Shard:
         return Shard.load(blob, cluster=self.cluster, shard=shard, shard_count=self.shard_count)
@@ -98,6 +103,21 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
         else:
             return True
     return reached_ms >= due_ms
+
+
+def clocked(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
+    """Return the row that tells the driver which clocks were read; ``now_ms``: how far the shard came."""
+    control_ms, partitions = -1, -1
+    events: dict[int, int] = {}
+    for one in seen:
+        if isinstance(one.what, Clock):
+            control_ms, partitions = max(control_ms, one.at_ms), one.what.events_partitions
+        elif isinstance(one.what, EventsClock):
+            events[one.partition] = max(events.get(one.partition, -1), one.at_ms)
+    if control_ms < 0 and not events:
+        return []
+    told = Clocked(control_ms=control_ms, events=events, partitions=partitions, now_ms=now_ms)
+    return [("clocked", "", msgspec.json.encode(told))]
 
 
 def _totals_of(outputs: Outputs) -> Iterator[_Row]:

@@ -86,22 +86,33 @@ class Watched:
                 lambda alert: cluster_reachable(alert, now_ms),
             )
         if limits.stalled_severity is not None:
-            stuck_s = progress.seconds_stuck()
-            self._judge(
-                "stalled",
-                (stuck_s > limits.stalled_s or progress.is_dying) and away_s <= ANSWERING_S,
-                # While Kafka is away nothing can be said about the job: an open alert stays open.
-                stuck_s <= limits.stalled_s and progress.has_batch_since_answer and not progress.deaths,
-                lambda: monitor_stalled(
-                    progress.cluster,
-                    now_ms - round(stuck_s * 1000),
-                    now_ms,
-                    progress.dying or progress.trouble or f"no batch has ended for {round(stuck_s)} s",
-                    severity=limits.stalled_severity or Severity.CRITICAL,
-                    runbook_base=limits.runbook_base,
-                ),
-                lambda alert: monitor_running(alert, now_ms),
-            )
+            self._judge_stalled(now_ms, limits.stalled_severity, away_s)
+
+    def _judge_stalled(self, now_ms: int, severity: Severity, away_s: float) -> None:
+        limits, progress = self._limits, self._progress
+        stuck_s, losing_s = progress.seconds_stuck(), progress.seconds_losing()
+        is_late = losing_s > limits.stalled_s >= stuck_s
+        why = progress.dying or progress.trouble or f"no batch has ended for {round(stuck_s)} s"
+        if is_late and not progress.is_dying:
+            why = "; ".join(filter(None, (progress.lagging, progress.trouble)))
+        self._judge(
+            "stalled",
+            (max(stuck_s, losing_s) > limits.stalled_s or progress.is_dying) and away_s <= ANSWERING_S,
+            # While Kafka is away nothing can be said about the job: an open alert stays open.
+            max(stuck_s, losing_s) <= limits.stalled_s
+            and progress.has_batch_since_answer
+            and not progress.deaths,
+            lambda: monitor_stalled(
+                progress.cluster,
+                now_ms - round(max(stuck_s, losing_s) * 1000),
+                now_ms,
+                why,
+                severity=severity,
+                runbook_base=limits.runbook_base,
+                is_late=is_late,
+            ),
+            lambda alert: monitor_running(alert, now_ms),
+        )
 
     def _judge(
         self,

@@ -1,4 +1,4 @@
-"""MonitorStalled: Kafka answers, but the job finishes no batch.
+"""MonitorStalled: Kafka answers, but the job finishes no batch, or its batches do not take time along.
 
 Made by the driver's supervisor, beside the stream that it watches.
 """
@@ -18,20 +18,31 @@ def monitor_stalled(
     *,
     severity: Severity = Severity.CRITICAL,
     runbook_base: str = "",
+    is_late: bool = False,
 ) -> Alert:
-    """Return the alert at revision 0; ``since_ms`` is the end of the last batch, ``detail`` what is known."""
+    """Return the alert at revision 0; ``detail`` is what is known.
+
+    ``since_ms`` is the end of the last batch; with ``is_late`` batches end, and since then they have fallen
+    behind.
+    """
+    for_s = span(now_ms - since_ms)
+    summary = f"groupwatch has finished no batch for cluster {cluster} for {for_s}, though Kafka answers."
+    evidence = f"Last finished batch at {clock(since_ms)}."
+    if is_late:
+        summary = (
+            f"groupwatch has been falling behind on cluster {cluster} for {for_s}, though Kafka answers."
+        )
+        evidence = f"Batches end, but since {clock(since_ms)} they have not gained on the wall clock."
     finding = Finding(
         starts_at_ms=since_ms,
         severity=severity,
-        summary=f"groupwatch has finished no batch for cluster {cluster} for {span(now_ms - since_ms)}, "
-        "though Kafka answers.",
+        summary=summary,
         cause=detail,
-        evidence=(f"Last finished batch at {clock(since_ms)}.", detail),
+        evidence=(evidence, detail),
         cost="No group of this cluster is judged; alerts come late, and the page and metrics show old "
         "states.",
-        advice="Look at the job's log and at /healthz; if a batch hangs or the checkpoint cannot be "
-        "written, restart the job: it "
-        "goes on where it stopped and judges what it missed.",
+        advice="Look at the job's log, at /healthz and at /ready; if a batch hangs or the checkpoint cannot "
+        "be written, restart the job: it goes on where it stopped and judges what it missed.",
     )
     opened = fire(
         finding, cluster=cluster, group="", name=NAME, detected_at_ms=now_ms, runbook_base=runbook_base

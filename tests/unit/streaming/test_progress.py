@@ -7,6 +7,7 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from streaming.progress import Progress, positions_in
 from streaming.supervisor import Limits, Watched, limits_of
+from streaming.watermark import Clocked
 
 
 class Now:
@@ -258,3 +259,22 @@ def test_limits_follow_the_configuration_and_the_trigger() -> None:
     assert (limits.unreachable_s, limits.unreachable_severity) == (5, Severity.INFO)
     assert (limits.stalled_s, limits.stalled_severity) == (200, Severity.CRITICAL)
     assert limits_of(rules, 1_000).stalled_s == 90
+
+
+def test_batches_that_take_no_time_along_are_a_stalled_monitor(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """Clocks that nobody believes freeze the mirror while batches end happily, and that is told."""
+    for second in range(200):
+        progress.kafka_answered()
+        progress.batch_begun(second)
+        progress.batch_done([])
+        told_ms = round(now.s * 1000)
+        progress.watermark.told(told_ms, [])
+        if second < 5 or second > 150:
+            progress.watermark.clocked(Clocked(control_ms=told_ms, partitions=0))
+        _pass(now, watched, 1)
+    assert _told(said) == [("MonitorStalled", FIRING), ("MonitorStalled", RESOLVED)]
+    assert "falling behind" in said[0].summary
+    assert "the control topic is furthest behind" in said[0].cause
+    assert progress.describe()["watermark_behind_s"] == 1.0

@@ -19,6 +19,7 @@ from coordinator_model.observations import (
     pack,
 )
 from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
+from streaming.watermark import Clocked
 from tests.unit.made_seen import seen
 
 
@@ -127,3 +128,24 @@ def test_every_divergence_becomes_a_row() -> None:
         "detail": "d",
         "count": 3,
     }
+
+
+def test_the_clusters_shard_tells_which_clocks_it_read() -> None:
+    """Asleep or awake: from that the driver knows how far behind the wall clock all is judged."""
+    stage, saved = ShardStage(cluster="c", shard_count=1), SavedShard()
+    told = []
+    for at_ms in (1_000, 2_000, 2_500):
+        copies = [
+            msgspec.structs.replace(_seen(EventsClock(sequence=1), at_ms - 100 * n), partition=n)
+            for n in (0, 1)
+        ]
+        clock = Clock(sequence=1, end_offset=0, position=0, events_partitions=2)
+        frames = [pd.DataFrame({"payload": [pack([_seen(clock, at_ms), *copies])]})]
+        rows = pd.concat(list(stage(("c", -1), iter(frames), saved)))
+        told += [
+            msgspec.json.decode(row.value, type=Clocked) for row in rows.itertuples() if row.kind == "clocked"
+        ]
+        saved.saved = (STATE_VERSION, NEVER_MS, saved.get[2])
+    assert [one.control_ms for one in told] == [1_000, 2_000, 2_500]
+    assert [one.events for one in told] == [{0: 1_000, 1: 900}, {0: 2_000, 1: 1_900}, {0: 2_500, 1: 2_400}]
+    assert (told[0].now_ms, told[1].now_ms, told[0].partitions) == (600, -1, 2)

@@ -142,9 +142,8 @@ def test_the_clusters_shard_tells_which_clocks_it_read() -> None:
         clock = Clock(sequence=1, end_offset=0, position=0, events_partitions=2)
         frames = [pd.DataFrame({"payload": [pack([_seen(clock, at_ms), *copies])]})]
         rows = pd.concat(list(stage(("c", -1), iter(frames), saved)))
-        told += [
-            msgspec.json.decode(row.value, type=Clocked) for row in rows.itertuples() if row.kind == "clocked"
-        ]
+        values: list[Any] = list(rows["value"][rows["kind"] == "clocked"])
+        told += [msgspec.json.decode(value, type=Clocked) for value in values]
         saved.saved = (STATE_VERSION, NEVER_MS, saved.get[2])
     assert [one.control_ms for one in told] == [1_000, 2_000, 2_500]
     assert [one.events for one in told] == [{0: 1_000, 1: 900}, {0: 2_000, 1: 1_900}, {0: 2_500, 1: 2_400}]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -212,6 +213,7 @@ class ClusterJob:
 
     def _run_once(self) -> None:
         topics.ensure(self.plan)
+        self._look_at_topics()
         mark = self._claim()
         began, has_run = beginning.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
@@ -256,6 +258,17 @@ class ClusterJob:
     @property
     def _taken(self) -> str:
         return "" if self._mark is None else self._mark.taken
+
+    def _look_at_topics(self) -> None:
+        """Say how topics are set up otherwise than they should be; none of that stops the job."""
+        try:
+            for topic, sentence in topics.look(self.plan).items():
+                self.progress.notice(f"topic {topic}", sentence)
+        except KafkaError as error:
+            why = f"how the topics are set up is not known: {type(error).__name__}: {error}"[:300]
+            self.progress.notice("topics", f"{why}; DESCRIBE_CONFIGS on them would tell")
+        else:
+            self.progress.notice("topics", "")
 
     def _run_query(
         self,

@@ -8,15 +8,16 @@
 | alerts | 1 | compacted | read whole at each start; one order over all alerts |
 
 Events and control carry the time of their append (``LogAppendTime``), from which the clock learns
-how far each broker's clock is from ours.
+how far each broker's clock is from ours.  Topics that others made are used as they are; what is set up
+otherwise than it should be, and what it costs, is said (``faults``).
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.admin import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import (
     ClusterAuthorizationFailedError,
     KafkaError,
@@ -79,6 +80,63 @@ def ensure(plan: ClusterPlan) -> None:
             create_missing(admin, plan.output, outputs)
         finally:
             admin.close()
+
+
+_TIMES, _CLEANUP = "message.timestamp.type", "cleanup.policy"
+
+
+def look(plan: ClusterPlan) -> dict[str, str]:
+    """Return topic -> what is wrong with how it is set up, in a sentence; "" where nothing is.
+
+    Raises:
+        kafka.errors.KafkaError: the cluster does not answer, or does not let us ask.
+    """
+    admin = admin_client(plan.kafka)
+    try:
+        of_inputs = [plan.events_topic] if plan.events_topic else []
+        of_outputs = [plan.control_topic, plan.transitions_topic, plan.alerts_topic]
+        found = faults(admin, plan, of_inputs if plan.has_own_output else of_inputs + of_outputs)
+    finally:
+        admin.close()
+    if plan.has_own_output:
+        admin = admin_client(plan.output)
+        try:
+            found |= faults(admin, plan, of_outputs)
+        finally:
+            admin.close()
+    return found
+
+
+def faults(admin: KafkaAdminClient, plan: ClusterPlan, names: list[str]) -> dict[str, str]:
+    """Return the same for ``names``, all on the cluster of ``admin``."""
+    wanted = {_TIMES: None, _CLEANUP: None}
+    asked = [ConfigResource(ConfigResourceType.TOPIC, name, wanted) for name in names]
+    told = admin.describe_configs(asked, config_filter="all").get("topic", {})
+    partitions = {one["name"]: len(one["partitions"]) for one in admin.describe_topics(names)}
+    return {
+        name: " ".join(_faults_of(name, plan, told.get(name, {}), partitions.get(name, 0))) for name in names
+    }
+
+
+def _faults_of(name: str, plan: ClusterPlan, told: Mapping[str, Any], partitions: int) -> Iterator[str]:
+    times, cleanup = (str(told.get(key, {}).get("value") or "") for key in (_TIMES, _CLEANUP))
+    is_ours = name in (plan.events_topic, plan.control_topic)
+    if is_ours and times == "CreateTime":
+        yield (
+            f"{name} has message.timestamp.type=CreateTime: its records carry the times of whoever writes "
+            "them, so brokers' clocks are not measured, and times are bounded by the driver's clock only. "
+            "Set it to LogAppendTime."
+        )
+    if is_ours and "compact" in cleanup:
+        lost = "all but the newest lines of each broker" if name == plan.events_topic else "clock records"
+        yield f"{name} has cleanup.policy={cleanup}: compaction takes away {lost}. Set it to delete."
+    if name == plan.alerts_topic and cleanup and "compact" not in cleanup:
+        yield (
+            f"{name} has cleanup.policy={cleanup}: alerts that stay open for longer than its retention are "
+            "forgotten by the next start, which tells them anew. Set it to compact."
+        )
+    if name in (plan.control_topic, plan.alerts_topic) and partitions > 1:
+        yield f"{name} has {partitions} partitions where one is needed: only partition 0 is used."
 
 
 def _appended(retention_ms: int) -> dict[str, str]:

@@ -7,7 +7,7 @@ from kafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError,
 
 from streaming import beginning
 from streaming.beginning import CheckpointRefusedError, count_shards
-from streaming.topics import TopicsRefusedError, create_missing, specs
+from streaming.topics import TopicsRefusedError, create_missing, faults, specs
 from tests.unit.streaming.test_clock import plan
 
 
@@ -17,6 +17,7 @@ class FakeAdmin:
     def __init__(self, topics: dict[str, int], failure: Exception | None = None) -> None:
         self.topics = topics
         self.failure = failure
+        self.configs: dict[str, dict[str, str]] = {}
         self.created: dict[str, Any] = {}
         self.awaited: list[str] = []
         self.asked_for_coordinators = 0
@@ -32,6 +33,16 @@ class FakeAdmin:
     def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
         """Return partitions; a missing topic has none."""
         return [{"name": name, "partitions": list(range(self.topics.get(name, 0)))} for name in names]
+
+    def describe_configs(self, asked: list[Any], config_filter: str) -> dict[str, Any]:
+        """Return the settings of topics as kafka-python does."""
+        assert config_filter == "all"
+        return {
+            "topic": {
+                one.name: {key: {"value": value} for key, value in self.configs[one.name].items()}
+                for one in asked
+            }
+        }
 
     def create_topics(self, wanted: dict[str, Any]) -> None:
         """Keep what was asked for, or fail."""
@@ -116,3 +127,51 @@ def test_without_the_offsets_source_kafkas_default_number_of_shards_is_taken() -
     without = plan(offsets_topic=None)
     assert count_shards(cast("Any", FakeAdmin({})), without) == beginning.DEFAULT_SHARDS
     assert count_shards(cast("Any", FakeAdmin({"__consumer_offsets": 7})), without) == 7
+
+
+APPENDED = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
+CREATED = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
+COMPACTED = {"message.timestamp.type": "CreateTime", "cleanup.policy": "compact"}
+
+
+def _faults(**changes: tuple[int, dict[str, str]]) -> dict[str, str]:
+    whole = {
+        "events": (4, APPENDED),
+        "control": (1, APPENDED),
+        "transitions": (6, CREATED),
+        "alerts": (1, COMPACTED),
+    } | changes
+    admin = FakeAdmin({name: partitions for name, (partitions, _) in whole.items()})
+    admin.configs = {name: configs for name, (_, configs) in whole.items()}
+    return {name: told for name, told in faults(cast("Any", admin), plan(), list(whole)).items() if told}
+
+
+def test_topics_as_we_make_them_have_no_fault() -> None:
+    """Nothing is said of what is as documented."""
+    assert _faults() == {}
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions", "configs", "said"),
+    [
+        ("events", 4, CREATED, "message.timestamp.type=CreateTime"),
+        ("control", 1, CREATED, "bounded by the driver's clock"),
+        (
+            "events",
+            4,
+            COMPACTED | {"message.timestamp.type": "LogAppendTime"},
+            "the newest lines of each broker",
+        ),
+        ("control", 1, APPENDED | {"cleanup.policy": "compact,delete"}, "takes away clock records"),
+        ("alerts", 1, CREATED, "Set it to compact"),
+        ("alerts", 3, COMPACTED, "only partition 0 is used"),
+        ("control", 3, APPENDED, "has 3 partitions where one is needed"),
+    ],
+)
+def test_a_topic_that_is_set_up_otherwise_is_named_with_what_it_costs(
+    topic: str, partitions: int, configs: dict[str, str], said: str
+) -> None:
+    """The job goes on with it; whoever looks at /ready reads what to change."""
+    found = _faults(**{topic: (partitions, configs)})
+    assert list(found) == [topic]
+    assert said in found[topic]

@@ -15,19 +15,23 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from coordinator_model import coordinator_log, log_envelope, request_log
+from coordinator_model import coordinator_log, line_breaks, log_envelope, request_log
 from coordinator_model import observations as on
 from coordinator_model.hashing import shard_of, shards_of_runs
+from coordinator_model.line_text import Opened
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
 from streaming.heartbeat_columns import Beats
 from streaming.held_lines import LineReader, Lines, Piece
+from streaming.line_parts import LineParts
 from streaming.stretches import Place, Stretch, heard_in
 
 CLOCK_KEY = b"groupwatch-clock"
 SAMPLE_BYTES_MAX = 512
+UNKNOWN_LAYOUT = "unknown_layout"
+"""The reason under which a line is counted whose header nobody knows."""
 AHEAD_MAX_MS = 60_000
 """A line dated further after its record has a wrong zone or clock: it would drag *now* along, so the
 record's time counts."""
@@ -134,6 +138,7 @@ class _Decoding:
         self._fresh: dict[int, bool] = {}
         """Partition -> its last row was a clock copy."""
         self._bad: dict[str, tuple[int, bytes, str]] = {}
+        self._parts = LineParts()
 
     # --- reading ---
 
@@ -185,19 +190,32 @@ class _Decoding:
         return stamp if at_ms < 0 else at_ms
 
     def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+        """Read a row that is not a plain heartbeat; it may hold several lines."""
+        lines = log_envelope.open_lines(
+            value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
+        )
+        index = 0
+        for found in lines:
+            if isinstance(found, log_envelope.EnvelopeError):
+                self._reject(found.reason, value, found.detail)
+                continue
+            here = msgspec.structs.replace(place, index=index) if index else place
+            index += self._read_opened(here, key, found)
+
+    def _read_opened(self, place: Place, key: bytes | None, opened: Opened) -> int:
+        """Read one line, and return how many observations it made."""
+        whole, parts = self._parts.whole(place.partition, key, opened)
+        if whole is None:
+            return 0
+        if parts:
+            self._decoded.count("events", "line_part", parts)
         try:
-            line = log_envelope.open_record(
-                value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
-            )
-            self._line(place, _not_ahead(line.at_ms, place.timestamp_ms), line)
-        except (
-            log_envelope.EnvelopeError,
-            coordinator_log.LogLineError,
-            request_log.RequestLineError,
-        ) as error:
-            self._reject(error.reason, value, error.detail)
+            return self._line(place, _not_ahead(whole.line.at_ms, place.timestamp_ms), whole)
+        except (coordinator_log.LogLineError, request_log.RequestLineError) as error:
+            self._reject(error.reason, _sample(whole), error.detail)
         except UnicodeError as error:
-            self._reject("not_utf8", value, str(error))
+            self._reject("not_utf8", _sample(whole), str(error))
+        return 0
 
     def _clock(self, place: Place, value: bytes | None) -> None:
         copy = self._clock_copy(place, value)
@@ -238,22 +256,16 @@ class _Decoding:
             return None
         return copy
 
-    def _line(self, place: Place, at_ms: int, line: log_envelope.Line) -> None:
+    def _line(self, place: Place, at_ms: int, opened: Opened) -> int:
+        line = opened.line
         if line.message.startswith("Completed request:"):
-            stretch = self._stretch(place.partition, place.backlog, line.broker)
-            message = line.message.encode()
-            beat = heartbeat_lines.LINE.fullmatch(message)
-            if beat:
-                stretch.beat_of(beat, at_ms, place)
-            else:
-                stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
-                self._request(stretch, place, at_ms, message)
-            return
-        parsed = coordinator_log.parse(line.message, shard_count=self._shard_count)
+            return self._request_line(place, at_ms, line)
+        parsed = line_breaks.parse(
+            line.message, breaks_encoded=opened.breaks_encoded, shard_count=self._shard_count
+        )
         if parsed.observation is None:
-            is_rest = line.level is None and log_envelope.is_continuation(line.message)
-            self._decoded.count("coordinator_log", "continuation" if is_rest else "other")
-            return
+            self._not_ours(opened)
+            return 0
         broker = line.broker if line.broker >= 0 or parsed.broker is None else parsed.broker
         stretch = self._stretch(place.partition, place.backlog, broker)
         stretch.hear(on.Source.COORDINATOR_LOG, at_ms // 1000, place)
@@ -263,6 +275,19 @@ class _Decoding:
             self._decoded.add(shard, seen)
         routed = shards or isinstance(parsed.observation, on.LogNoted)
         self._decoded.count("coordinator_log", kind_of(parsed.observation) if routed else "unroutable")
+        return 1
+
+    def _not_ours(self, opened: Opened) -> None:
+        """Count a line that is no coordinator's: of another logger, of a stack trace, or not understood."""
+        line = opened.line
+        is_other = line.logger is not None and "coordinator" not in line.logger.lower()
+        has_header = opened.has_header or line.level is not None or line.logger is not None
+        if line.level is None and not opened.has_marks and log_envelope.is_continuation(line.message):
+            self._decoded.count("coordinator_log", "continuation")
+        elif is_other or (has_header and not opened.has_marks):
+            self._decoded.count("coordinator_log", "other")
+        else:
+            self._reject(UNKNOWN_LAYOUT, _sample(opened), "what stands before the message is not known")
 
     def _shards(self, what: on.AnyObservation, partition: int | None) -> list[int]:
         if partition is not None and partition < self._shard_count:
@@ -278,7 +303,17 @@ class _Decoding:
             return sorted(shards_of_runs(names, ", ", self._shard_count))
         return []
 
-    def _request(self, stretch: Stretch, place: Place, at_ms: int, message: bytes) -> None:
+    def _request_line(self, place: Place, at_ms: int, line: log_envelope.Line) -> int:
+        stretch = self._stretch(place.partition, place.backlog, line.broker)
+        message = line.message.encode()
+        beat = heartbeat_lines.LINE.fullmatch(message)
+        if beat:
+            stretch.beat_of(beat, at_ms, place)
+            return 1
+        stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
+        return self._request(stretch, place, at_ms, message)
+
+    def _request(self, stretch: Stretch, place: Place, at_ms: int, message: bytes) -> int:
         kind, observations = request_log.parse(message, at_ms)
         self._decoded.count("request_log", kind)
         for index, what in enumerate(observations):
@@ -290,6 +325,7 @@ class _Decoding:
             elif isinstance(what, on.TransactionEnded) and what.partition < self._shard_count:
                 seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
                 self._decoded.add(what.partition, seen)
+        return len(observations)
 
     def _reject(self, reason: str, value: bytes | None, detail: str, rows: int = 1) -> None:
         unknown = (0, (value or b"")[:SAMPLE_BYTES_MAX], detail[:200])
@@ -301,6 +337,8 @@ class _Decoding:
     def finish(self) -> Decoded:
         """Return everything read, each cell in the order of its partitions."""
         everywhere = self._clocks
+        for part in self._parts.left():
+            self._reject("partial_line", _sample(part), "the rest of the line did not come")
         for stretch in self._stretches.values():
             self._finish_columns(stretch)
             self._finish_runs(stretch)
@@ -359,7 +397,7 @@ class _Decoding:
                 source=source,
                 partition=partition,
                 offset=run.offset,
-                index=0,
+                index=run.index,
                 broker=broker,
                 recorded_at_ms=run.stamp,
                 backlog=backlog,
@@ -387,6 +425,10 @@ class _Decoding:
 
 _CLOCK = msgspec.json.Decoder(_ClockCopy)
 _broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
+
+
+def _sample(opened: Opened) -> bytes:
+    return opened.text[:SAMPLE_BYTES_MAX].encode(errors="replace")
 
 
 def _not_ahead(at_ms: int, stamp: int) -> int:

@@ -61,7 +61,7 @@ FROM = (
     + _TEXT
     + rb',"softwareVersion":'
     + _SKIPPED
-    + rb"\}\}(?: \(kafka\.request\.logger\))?\n?"
+    + rb"\}\}(?: \(kafka\.request\.logger\)(?: \[CRLF\])?)?\n?"
 )
 """Groups: principal, software."""
 

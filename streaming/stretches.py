@@ -24,17 +24,19 @@ class Place(msgspec.Struct, frozen=True):
     offset: int
     timestamp_ms: int
     backlog: bool
+    index: int = 0
+    """How many observations of the row come before: it may hold several lines."""
 
     def seen(
         self, at_ms: int, source: on.Source, broker: int, what: on.AnyObservation, index: int = 0
     ) -> on.Seen:
-        """Return ``what`` as seen here."""
+        """Return ``what`` as seen here; an index below 0 is of the row as a whole."""
         return on.Seen(
             at_ms=at_ms,
             source=source,
             partition=self.partition,
             offset=self.offset,
-            index=index,
+            index=self.index + index if index >= 0 else index,
             broker=broker,
             recorded_at_ms=self.timestamp_ms,
             backlog=self.backlog,
@@ -60,6 +62,7 @@ class BeatRun(msgspec.Struct):
     client: ClientTexts
     offset: int
     stamp: int
+    index: int = 0
 
 
 class Stretch:
@@ -98,15 +101,24 @@ class Stretch:
         if known is None or place.offset >= known.offset:
             self.places[source] = place
 
-    def beat(self, identity: bytes, client: ClientTexts, times: list[int], offset: int, stamp: int) -> None:
+    def beat(
+        self,
+        identity: bytes,
+        client: ClientTexts,
+        times: list[int],
+        offset: int,
+        stamp: int,
+        *,
+        index: int = 0,
+    ) -> None:
         """Note heartbeats that say the same, the last of them at ``offset``; they are read at the end."""
         run = self.runs.get(identity)
         if run is None:
-            self.runs[identity] = BeatRun(times, client, offset, stamp)
+            self.runs[identity] = BeatRun(times, client, offset, stamp, index)
         else:
             run.times += times
             if offset > run.offset:
-                run.client, run.offset, run.stamp = client, offset, stamp
+                run.client, run.offset, run.stamp, run.index = client, offset, stamp, index
 
     def beat_of(self, line: re.Match[bytes], at_ms: int, place: Place) -> None:
         """Note one heartbeat."""
@@ -118,6 +130,7 @@ class Stretch:
             [at_ms],
             place.offset,
             place.timestamp_ms,
+            index=place.index,
         )
 
     def fold(self, what: Folded, place: Place) -> None:

@@ -1,0 +1,214 @@
+"""The fields of a shipper's JSON: the message, its time, its logger, and which broker wrote it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from coordinator_model.line_text import QUICK, Carrier, Opened, opened_quickly
+from coordinator_model.line_times import NO_MOMENT, Moment, moment_of
+
+_BROKER_MAX = 2**31
+_ASCII_INT = re.compile(rb"\s*(\d{1,10})\s*")
+
+Fields = Mapping[str, Any]
+_MESSAGES = (
+    "message",
+    "log",
+    "msg",
+    "line",
+    "short_message",
+    "MESSAGE",
+    "body",
+    "text",
+    "textPayload",
+    "event",
+    "payload",
+    "content",
+    "original",
+    "_raw",
+    "raw",
+)
+_TIMES = (
+    "instant",
+    "timeMillis",
+    "@timestamp",
+    "timestamp",
+    "time",
+    "date",
+    "ts",
+    "eventTime",
+    "event_time",
+    "datetime",
+    "_time",
+    "timeUnixNano",
+    "_SOURCE_REALTIME_TIMESTAMP",
+    "__REALTIME_TIMESTAMP",
+    "observedTimeUnixNano",
+)
+"""The nearest to the event first: a shipper adds its own beside those of a layout."""
+_LEVELS = ("level", "log.level", "severity", "loglevel", "severityText")
+_LOGGERS = ("logger", "loggerName", "logger_name", "log.logger", "_logger")
+_BROKERS = (
+    "broker",
+    "broker_id",
+    "brokerId",
+    "broker.id",
+    "broker-id",
+    "node_id",
+    "nodeId",
+    "node.id",
+    "kafka_broker_id",
+)
+_NESTS = ("fields", "labels", "kafka", "attributes", "tags", "resource", "stream")
+_POD_NESTS = ("labels", "pod_labels", "annotations", "pod_annotations")
+_PART_FIELDS = frozenset({"stream", "logtag", "_partial", "_LINE_BREAK", "time"})
+_DOCKER_FIELDS = frozenset({"log", "stream", "time", "attrs"})
+_DOCKER_PART_BYTES = 16_384
+"""At which Docker's json-file cuts a line."""
+
+
+def key_broker(key: bytes | None) -> int:
+    """Return the broker that a record key names in ASCII digits; -1: none."""
+    found = _ASCII_INT.fullmatch(key) if key else None
+    number = int(found[1]) if found else -1
+    return number if number < _BROKER_MAX else -1
+
+
+def open_quickly(message: str, carrier: Carrier, fields: Fields) -> Opened | None:
+    """Open a line in Kafka's own pattern, whose envelope tells nothing that counts but the broker.
+
+    None: it is not so simple; nearly all lines are.
+    """
+    quick = QUICK.match(message)
+    if quick is None or quick[1] is None:
+        return None
+    broker = carrier.broker if carrier.broker >= 0 else _envelope_broker(fields)
+    within = Carrier(broker, carrier.stamp_ms, carrier.timezone, part=_part(fields))
+    opened = opened_quickly(message.rstrip("\r\n"), quick, within)
+    return None if opened.line.at_ms < 0 else opened
+
+
+def carrier_of(fields: Fields, around: Carrier) -> Carrier:
+    """Return what is known of a line in an envelope that stands in another."""
+    moment = _event_moment(fields, around)
+    return Carrier(
+        broker=around.broker if around.broker >= 0 else _envelope_broker(fields),
+        stamp_ms=around.stamp_ms,
+        timezone=around.timezone,
+        moment=moment if moment.at_ms >= 0 else around.moment,
+        level=_text(fields, _LEVELS) or around.level,
+        logger=_text(fields, _LOGGERS) or around.logger,
+        part=_part(fields) or around.part,
+    )
+
+
+def _part(fields: Fields) -> tuple[str, bool] | None:
+    """Return of which stream a part of a line is, and whether another follows; None: it is whole."""
+    if _PART_FIELDS.isdisjoint(fields):
+        return None
+    stream = str(fields.get("stream") or "stdout")
+    tag = fields.get("logtag")
+    if tag in ("P", "F"):
+        return stream, tag == "P"
+    if fields.get("_partial") is True or fields.get("_LINE_BREAK") == "line-max":
+        return stream, True
+    log = fields.get("log")
+    if isinstance(log, str) and fields.keys() <= _DOCKER_FIELDS:
+        is_cut = len(log) <= _DOCKER_PART_BYTES and len(log.encode(errors="replace")) == _DOCKER_PART_BYTES
+        return (stream, True) if is_cut and not log.endswith("\n") else (stream, False)
+    return None
+
+
+def message_of(fields: Fields) -> str | None:
+    """Return the text of the log event; None: there is none."""
+    for name in _MESSAGES:
+        found = fields.get(name)
+        if found:
+            text = found if isinstance(found, str) else _text_of(found)
+            if text:
+                return text
+    return None
+
+
+def _text_of(found: Any) -> str | None:
+    """Return a text that is not written as one: OpenTelemetry's, or journald's of bytes."""
+    if isinstance(found, dict):
+        text = found.get("stringValue")
+        return text if isinstance(text, str) else None
+    if isinstance(found, list) and all(type(one) is int and 0 <= one < 256 for one in found):
+        return bytes(found).decode(errors="replace")
+    return None
+
+
+def _first(fields: Fields, names: tuple[str, ...], wanted: Callable[[Any], bool]) -> Any:
+    for name in names:
+        found = fields.get(name)
+        if found is not None and wanted(found):
+            return found
+    return None
+
+
+def _text(fields: Fields, names: tuple[str, ...]) -> str | None:
+    flat = _first(fields, names, _is_text)
+    nested = fields.get("log")
+    if flat is None and isinstance(nested, dict):
+        flat = _first(nested, ("level", "logger") if "level" in names else ("logger",), _is_text)
+    return flat if isinstance(flat, str) else None
+
+
+def _is_text(found: Any) -> bool:
+    return isinstance(found, str)
+
+
+def _event_moment(fields: Fields, around: Carrier) -> Moment:
+    for name in _TIMES:
+        found = fields.get(name)
+        if found is not None:
+            moment = moment_of(found, around.timezone, around.stamp_ms)
+            if moment.at_ms >= 0:
+                return moment
+    return NO_MOMENT
+
+
+def _envelope_broker(fields: Fields) -> int:
+    for place in _places(fields):
+        for name in _BROKERS:
+            number = _number(place.get(name))
+            if number >= 0:
+                return number
+    return -1
+
+
+def _places(fields: Fields) -> list[Fields]:
+    nests = [fields, *(fields.get(name) for name in _NESTS)]
+    pod = fields.get("kubernetes")
+    if isinstance(pod, dict):
+        nests += [pod.get(name) for name in _POD_NESTS]
+    broker = fields.get("broker")
+    if isinstance(broker, dict):  # ECS style: {"broker": {"id": 1}}
+        nests.append({"broker": broker.get("id")})
+    flat = {
+        name.removeprefix("fields."): value for name, value in fields.items() if name.startswith("fields.")
+    }
+    return [nest for nest in (*nests, flat) if isinstance(nest, dict)]
+
+
+def _number(found: Any) -> int:
+    if type(found) is int:
+        return found if 0 <= found < _BROKER_MAX else -1
+    return key_broker(found.encode()) if isinstance(found, str) and found.isascii() else -1
+
+
+def objects(found: Any) -> Iterator[Fields]:
+    """Return the objects in a list; of what is no list none."""
+    return (one for one in found if isinstance(one, dict)) if isinstance(found, list) else iter(())
+
+
+def attributes_of(told: Fields) -> dict[str, Any]:
+    """Return OpenTelemetry's attributes by their keys."""
+    found: dict[str, Any] = {}
+    for one in objects(told.get("attributes")):
+        value = one.get("value")
+        if isinstance(value, dict) and value and isinstance(one.get("key"), str):
+            found[one["key"]] = next(iter(value.values()))
+    return found

@@ -1,0 +1,188 @@
+"""Rows of the events topic in other layouts than Kafka's own, and lines that imitate others."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from coordinator_model import observations as on
+from coordinator_model.hashing import shard_of
+from streaming import heartbeat_lines
+from streaming.decoded import Decoded
+from streaming.decoding_events import Row, decode_rows
+
+SHARDS = 50
+AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC
+LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
+
+
+def sentence(group: str = "g", member: str = "m", partition: int | None = None) -> str:
+    """Return what a broker says of a member that has failed."""
+    home = shard_of(group, SHARDS) if partition is None else partition
+    return (
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition={home}] "
+        f"Member {member} in group {group} has failed, removing it from the group."
+    )
+
+
+def line(message: str, tail: str = "") -> str:
+    """Return a line in Kafka's own pattern."""
+    return f"[2026-11-20 23:51:50,925] INFO {message} ({LOGGER}){tail}"
+
+
+def decoded(*values: str | bytes, stamps: Sequence[int] = ()) -> Decoded:
+    """Decode rows of one partition, written a second after their lines."""
+    rows: list[Row] = [
+        (
+            0,
+            offset,
+            stamps[offset] if stamps else AT + 1_000,
+            None,
+            value.encode() if isinstance(value, str) else value,
+        )
+        for offset, value in enumerate(values)
+    ]
+    return decode_rows(rows, shard_count=SHARDS, backlog_ends={}, timezone="UTC")
+
+
+def said(result: Decoded) -> list[tuple[int, int, int, Any]]:
+    """Return what all shards hear of groups, with its place."""
+    return sorted(
+        (seen.offset, seen.index, seen.at_ms, seen.what)
+        for shard, cell in result.cells.items()
+        if shard != on.CLUSTER_SHARD
+        for seen in cell
+        if isinstance(seen.what, on.GroupObservation)
+    )
+
+
+def bad(result: Decoded) -> dict[str, int]:
+    """Return how many lines could not be read, by reason."""
+    return {one.reason: one.count for one in result.bad}
+
+
+def failed(member: str, group: str = "g") -> on.MemberFailed:
+    """Return what such a line says."""
+    return on.MemberFailed(group=group, member_id=member)
+
+
+def test_many_lines_in_one_record() -> None:
+    """Lines of one record keep their order, each with a place of its own."""
+    batch = json.dumps([line(sentence(member=f"m{number}")) for number in range(3)])
+
+    assert said(decoded(batch)) == [(0, number, AT, failed(f"m{number}")) for number in range(3)]
+
+
+def test_unknown_layouts_are_counted() -> None:
+    """A line that nobody understands is counted with a sample; other loggers' and stack traces are not."""
+    unknown = f"node=1 rack=a {sentence()}"
+    result = decoded(
+        unknown,
+        "no header at all",
+        json.dumps({"message": unknown, "timestamp": "2026-11-20T23:51:51Z"}),
+        "[2026-11-20 23:51:50,925] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)",
+        f"[2026-11-20 23:51:50,925] WARN Failed for {sentence()} (kafka.network.SocketServer)",
+        "\tat kafka.Kafka.main(Kafka.scala)",
+    )
+
+    assert said(result) == []
+    assert bad(result) == {"unknown_layout": 3}
+    assert result.bad[0].sample == unknown.encode()
+    assert result.counts == {("coordinator_log", "other"): 2, ("coordinator_log", "continuation"): 1}
+
+
+def cri(text: str, tag: str, stream: str = "stdout") -> str:
+    """Return a part of a line as a container runtime writes it."""
+    return f"2026-11-20T23:51:51.1Z {stream} {tag} {text}"
+
+
+@pytest.mark.parametrize("in_one_record", [True, False])
+def test_parts_of_a_line_are_joined(in_one_record: bool) -> None:
+    """A line that a container runtime has cut is one line again, whatever the other stream says meanwhile."""
+    whole = line(sentence(member="m" * 40_000))
+    parts = [
+        cri(whole[:16_384], "P"),
+        cri(whole[16_384:32_768], "P"),
+        cri("x", "F", "stderr"),
+        cri(whole[32_768:], "F"),
+    ]
+    result = decoded("\n".join(parts)) if in_one_record else decoded(*parts)
+
+    assert [(at_ms, what) for _, _, at_ms, what in said(result)] == [(AT, failed("m" * 40_000))]
+    assert result.counts["events", "line_part"] == 2
+
+
+def test_parts_in_envelopes_are_joined() -> None:
+    """Fluent Bit and Docker say in their own ways that a line goes on."""
+    whole = line(sentence(member="m" * 20_000))
+    for first, rest in (
+        (
+            {"log": whole[:16_384], "stream": "stdout", "time": "x"},
+            {"stream": "stdout", "time": "x"},
+        ),
+        ({"log": whole[:16_384], "logtag": "P"}, {"logtag": "F"}),
+    ):
+        result = decoded(json.dumps(first), json.dumps({"log": whole[16_384:] + "\n", **rest}))
+        assert [what for *_, what in said(result)] == [failed("m" * 20_000)]
+
+
+def test_a_part_whose_rest_is_missing() -> None:
+    """A line whose rest never came is counted, and what is left of it is no sentence."""
+    result = decoded(cri(line(sentence())[:90], "P"))
+
+    assert (said(result), bad(result)) == ([], {"partial_line": 1})
+
+
+FORGED = (
+    "evil\n[2026-11-20 23:51:50,925] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
+    f"Group victim with generation 3 is now empty. ({LOGGER})\n[2026-11-20 23:51:50,925] INFO x"
+)
+
+
+def encoded(message: str) -> str:
+    """Return a message as log4j2's %enc{%m}{CRLF} writes it."""
+    return message.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def test_encoded_line_breaks_are_undone() -> None:
+    """In the layouts that we ship a name comes back with its line breaks, and forges nothing."""
+    result = decoded(line(encoded(sentence(member=FORGED)), " [CRLF]"))
+
+    assert [what for *_, what in said(result)] == [failed(FORGED)]
+
+
+def test_a_backslash_in_a_name() -> None:
+    """The partition that a line names tells a group with a line break from one with a backslash and an n."""
+    for group in ("a\nb", "a\\nb", "\\r\\n"):
+        for tail in (" [CRLF]", ""):
+            result = decoded(line(encoded(sentence(group)), tail))
+            assert [what for *_, what in said(result)] == [failed("m", group)], (group, tail)
+
+
+def test_other_layouts_keep_their_backslashes() -> None:
+    """Where nothing says that line breaks were encoded, a member id is what the line says."""
+    assert [what for *_, what in said(decoded(line(sentence(member="a\\nb"))))] == [failed("a\\nb")]
+
+
+def test_shippers_time() -> None:
+    """Lines in envelopes that are stamped when they were read have the times that they tell themselves."""
+    rows = [
+        json.dumps(
+            {"log": line(sentence(member=str(number))).replace("50,925", f"50,{number:03d}"), "date": date}
+        )
+        for number, date in enumerate((1795218800.5, 1795218700.5, 1795218750))
+    ]
+
+    assert [at_ms for _, _, at_ms, _ in said(decoded(*rows))] == [AT - 925, AT - 924, AT - 923]
+
+
+def test_heartbeat_with_the_mark_of_our_layout() -> None:
+    """A heartbeat's line is read as fast with the mark that its line breaks were encoded."""
+    beat = (
+        b'"PLAINTEXT","principal":"User:A","listener":"PLAINTEXT","clientInformation":'
+        b'{"softwareName":"unknown","softwareVersion":"unknown"}} (kafka.request.logger) [CRLF]'
+    )
+
+    assert re.fullmatch(heartbeat_lines.FROM, beat)

@@ -276,10 +276,11 @@ def _otlp_lines(fields: Fields, carrier: Carrier, depth: int) -> Iterator[Found]
         for scope in objects(resource.get("scopeLogs") or resource.get("instrumentationLibraryLogs")):
             for record in objects(scope.get("logRecords")):
                 attributes = attributes_of(record)
-                part = {name: attributes.get(name) for name in ("logtag", "stream") if name in attributes}
-                named: dict[str, Any] = {**record, "attributes": attributes, **part}
+                named: dict[str, Any] = {**record, "attributes": attributes}
+                named.update((name, attributes[name]) for name in _OF_A_RUNTIME if name in attributes)
                 yield from _field_lines(named, of_resource, depth + 1)
 
 
+_OF_A_RUNTIME = ("logtag", "stream")
 _Reader = Callable[[Fields, Carrier, int], Iterator[Found]]
 _SHAPES: tuple[tuple[str, _Reader], ...] = (("resourceLogs", _otlp_lines), ("streams", _loki_lines))

@@ -253,7 +253,7 @@ def _login(client: Mapping[str, str]) -> dict[str, Any]:
         return options | {"sasl_plain_username": jaas["username"], "sasl_plain_password": jaas["password"]}
     if mechanism == "OAUTHBEARER":
         return options | {"sasl_oauth_token_provider": _token_provider(client, jaas)}
-    if mechanism in ("GSSAPI", "AWS_MSK_IAM"):
+    if mechanism == "GSSAPI":
         return options
     raise ClientPropertyError(f"sasl.mechanism {mechanism!r} is not supported")
 

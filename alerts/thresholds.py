@@ -7,7 +7,7 @@ executor, or the other way round, understand each other.
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,12 @@ from alerts.alert import Severity
 MINUTE_MS = 60_000
 
 _CACHED_GROUPS_MAX = 50_000
+_URL_MAX = 1_000
+_PATTERN_ERRORS = (KeyError, TypeError, re.error, OverflowError, RecursionError)
+
+DurationMs = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 class ThresholdsError(ValueError):
@@ -32,20 +38,20 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 class RebalanceStorm(Rule, frozen=True, kw_only=True):
     """So many counted rebalances within the window are a storm."""
 
-    rebalances: int = 5
-    window_ms: int = 10 * MINUTE_MS
+    rebalances: Count = 5
+    window_ms: DurationMs = 10 * MINUTE_MS
 
 
 class StuckPreparingRebalance(Rule, frozen=True, kw_only=True):
     """How long a join phase may last."""
 
-    after_ms: int = 60_000
+    after_ms: DurationMs = 60_000
 
 
 class StuckCompletingRebalance(Rule, frozen=True, kw_only=True):
     """How long a group may wait for its leader's assignment."""
 
-    after_ms: int = 30_000
+    after_ms: DurationMs = 30_000
 
 
 class SessionTimeout(Rule, frozen=True, kw_only=True):
@@ -55,7 +61,7 @@ class SessionTimeout(Rule, frozen=True, kw_only=True):
 class SessionTimeoutImminent(Rule, frozen=True, kw_only=True):
     """The share of its session timeout that a member may be silent, above 0 and below 1."""
 
-    at: float = 0.7
+    at: Share = 0.7
 
 
 class PollIntervalExceeded(Rule, frozen=True, kw_only=True):
@@ -69,46 +75,46 @@ class ZombieCommit(Rule, frozen=True, kw_only=True):
 class StaticMemberFenced(Rule, frozen=True, kw_only=True):
     """So many replacements of one instance id within the window are no restarts any more."""
 
-    replacements: int = 3
-    window_ms: int = 10 * MINUTE_MS
+    replacements: Count = 3
+    window_ms: DurationMs = 10 * MINUTE_MS
 
 
 class GroupIdCollision(Rule, frozen=True, kw_only=True):
     """How long members may have no topic in common; a fifth of it where their applications differ."""
 
-    after_ms: int = 10 * MINUTE_MS
+    after_ms: DurationMs = 10 * MINUTE_MS
 
 
 class IdleMembers(Rule, frozen=True, kw_only=True):
     """How long members may be without a partition."""
 
     severity: Severity = Severity.INFO
-    after_ms: int = 15 * MINUTE_MS
+    after_ms: DurationMs = 15 * MINUTE_MS
 
 
 class UnsafeTimeouts(Rule, frozen=True, kw_only=True):
     """How long the timeouts within a group may differ (as while a change is rolled out)."""
 
     severity: Severity = Severity.INFO
-    after_ms: int = 15 * MINUTE_MS
+    after_ms: DurationMs = 15 * MINUTE_MS
 
 
 class CommitsStopped(Rule, frozen=True, kw_only=True):
     """How long a group may commit nothing while records wait, whatever its habit is."""
 
-    after_ms: int = 90_000
+    after_ms: DurationMs = 90_000
 
 
 class CommitsStalled(Rule, frozen=True, kw_only=True):
     """How long a group may commit the same offset while records wait, whatever its habit is."""
 
-    after_ms: int = MINUTE_MS
+    after_ms: DurationMs = MINUTE_MS
 
 
 class LagGrowing(Rule, frozen=True, kw_only=True):
     """How long the lag must have grown without a break."""
 
-    window_ms: int = 4 * MINUTE_MS
+    window_ms: DurationMs = 4 * MINUTE_MS
 
 
 class OffsetRewind(Rule, frozen=True, kw_only=True):
@@ -119,49 +125,49 @@ class AssignmentChurn(Rule, frozen=True, kw_only=True):
     """So many rebalances within the window that moved so many partitions for nothing."""
 
     severity: Severity = Severity.INFO
-    rebalances: int = 3
-    partitions: int = 10
-    window_ms: int = 60 * MINUTE_MS
+    rebalances: Count = 3
+    partitions: Count = 10
+    window_ms: DurationMs = 60 * MINUTE_MS
 
 
 class CoordinatorMoved(Rule, frozen=True, kw_only=True):
     """How many groups must rebalance because of one move."""
 
     severity: Severity = Severity.INFO
-    affected: int = 3
+    affected: Count = 3
 
 
 class GroupDeleted(Rule, frozen=True, kw_only=True):
     """How long before its end a group must have been in use."""
 
     severity: Severity = Severity.INFO
-    within_ms: int = 24 * 60 * MINUTE_MS
+    within_ms: DurationMs = 24 * 60 * MINUTE_MS
 
 
 class OffsetsExpiring(Rule, frozen=True, kw_only=True):
     """How long before the offsets go it is told; a third of the retention if that is less."""
 
-    left_ms: int = 24 * 60 * MINUTE_MS
+    left_ms: DurationMs = 24 * 60 * MINUTE_MS
 
 
 class SourceSilent(Rule, frozen=True, kw_only=True):
     """How long a request log that used to speak may be silent while the cluster lives."""
 
-    after_ms: int = MINUTE_MS
+    after_ms: DurationMs = MINUTE_MS
 
 
 class ClusterUnreachable(Rule, frozen=True, kw_only=True):
     """How long a cluster may give no answer at all."""
 
     severity: Severity = Severity.CRITICAL
-    after_ms: int = MINUTE_MS
+    after_ms: DurationMs = MINUTE_MS
 
 
 class MonitorStalled(Rule, frozen=True, kw_only=True):
     """How long no batch may finish while Kafka answers."""
 
     severity: Severity = Severity.CRITICAL
-    after_ms: int = 2 * MINUTE_MS
+    after_ms: DurationMs = 2 * MINUTE_MS
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,12 +239,12 @@ class Settings:
             ThresholdsError: it is no JSON object, or a rule in it cannot be read.
         """
         raw = _read_object(settings)
-        rules = raw.get("rules") or {}
-        self.runbook_base: str = str(raw.get("runbook_base") or "")
+        rules = _object(raw.get("rules"), "rules")
+        self.runbook_base: str = str(raw.get("runbook_base") or "")[:_URL_MAX]
         self._plain: dict[str, dict[str, Any]] = {}
         self._overrides: dict[str, list[_Override]] = {}
         for key in RULE_KEYS.values():
-            self._read_rule(key, rules.get(key) or {})
+            self._read_rule(key, _object(rules.get(key), f"rules.{key}"))
         self.defaults = self._build({})
         self._groups: dict[str, Thresholds] = {}
         self._variants: dict[tuple[tuple[str, int], ...], Thresholds] = {}
@@ -257,7 +263,10 @@ class Settings:
 
     def _read_rule(self, key: str, raw: dict[str, Any]) -> None:
         self._plain[key] = {name: value for name, value in raw.items() if name != "overrides"}
-        overrides = [_read_override(key, override) for override in raw.get("overrides") or ()]
+        told = raw.get("overrides") or []
+        if not isinstance(told, list):
+            raise ThresholdsError(f"rules.{key}.overrides: no list")
+        overrides = [_read_override(key, override) for override in told]
         if overrides:
             self._overrides[key] = overrides
 
@@ -291,17 +300,35 @@ class Settings:
                 self._build({key: index})
 
 
+def check_settings(settings: bytes) -> None:
+    """Check that the rules can use these settings.
+
+    Raises:
+        ThresholdsError: they cannot.
+    """
+    Settings(settings)
+
+
 def _read_object(settings: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(settings, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ThresholdsError(f"settings are no JSON object: {error}") from error
 
 
-def _read_override(key: str, raw: dict[str, Any]) -> _Override:
+def _object(found: Any, where: str) -> dict[str, Any]:
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ThresholdsError(f"{where}: no object")
+    return found
+
+
+def _read_override(key: str, found: Any) -> _Override:
+    raw = _object(found, f"rules.{key}.overrides")
     try:
         patterns = tuple(re.compile(pattern) for pattern in raw["groups"])
-    except (KeyError, TypeError, re.error) as error:
+    except _PATTERN_ERRORS as error:
         raise ThresholdsError(f"rules.{key}.overrides: groups: {error!r}") from error
     return patterns, {name: value for name, value in raw.items() if name != "groups" and value is not None}
 
@@ -309,5 +336,5 @@ def _read_override(key: str, raw: dict[str, Any]) -> _Override:
 def _convert(key: str, raw: dict[str, Any], kind: type[_RuleT]) -> _RuleT:
     try:
         return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, TypeError, OverflowError) as error:
         raise ThresholdsError(f"rules.{key}: {error}") from error

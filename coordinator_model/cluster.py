@@ -16,6 +16,7 @@ CONTRADICTIONS_MAX = 100
 MOVES_MAX = 200
 UPSETS_MAX = 500
 TOPICS_MAX = 10_000
+QUARANTINED_MAX = 1_000
 REQUEST_LOGGER = "kafka.request.logger"
 """Its level, which can be changed at run time, stands among a broker's settings under this name."""
 _ON = ("DEBUG", "TRACE", "ALL")
@@ -66,6 +67,18 @@ class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Its coordinator did not move: its writes stalled."""
 
 
+class Quarantine(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A group that our own code failed on, as its shard told it."""
+
+    since_ms: int
+    last_ms: int
+    count: int
+    error: str
+    lost: bool
+    told_ms: int
+    """When it was told last: shards do so whenever they are asked for everything."""
+
+
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """The picture of one cluster as a whole; dictionaries are keyed by tuples, as said at each."""
 
@@ -92,10 +105,27 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """Offsets partition -> newest time at which a client committed to it: its leader was asked to, then."""
     logging_since_ms: dict[int, int] = {}
     """Broker -> when it told that its request log is on, if it had told that it was off."""
+    quarantined: dict[tuple[int, str], Quarantine] = {}
+    """(Shard, group) -> what our own code failed on there; group "" is the shard itself."""
 
     def is_request_log_off(self, broker: int) -> bool:
         """Say whether the broker told that its request log is switched off."""
         return self.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
+
+    def note_quarantined(self, what: on.GroupQuarantined, told_ms: int) -> None:
+        """Take in what a shard tells of a group that something failed on, or that works again."""
+        key = (what.partition, what.group)
+        if what.over:
+            self.quarantined.pop(key, None)
+        elif key in self.quarantined or len(self.quarantined) < QUARANTINED_MAX:
+            self.quarantined[key] = Quarantine(
+                since_ms=what.since_ms,
+                last_ms=what.last_ms,
+                count=what.count,
+                error=what.error,
+                lost=what.lost,
+                told_ms=told_ms,
+            )
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
@@ -123,6 +153,10 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
                 "leaders": {str(partition): told for partition, told in sorted(self.leaders.items())},
                 "brokers": {str(broker): told for broker, told in sorted(self.brokers.items())},
                 "partitions": self.partitions,
+                "quarantined": [
+                    {"partition": partition, "group": group, **_fields(one)}
+                    for (partition, group), one in sorted(self.quarantined.items())
+                ],
             }
         )
 
@@ -223,6 +257,12 @@ def _topics(state: ClusterState, seen: on.Seen) -> bool:
     return True
 
 
+def _quarantined(state: ClusterState, seen: on.Seen) -> bool:
+    assert isinstance(seen.what, on.GroupQuarantined)  # noqa: S101 - the table's type
+    state.note_quarantined(seen.what, seen.at_ms)
+    return True
+
+
 _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.Counted: _counted,
     on.Undecodable: _undecodable,
@@ -235,4 +275,5 @@ _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.BrokerDescribed: _broker,
     on.TopicsDescribed: _topics,
     on.GroupUpset: _upset,
+    on.GroupQuarantined: _quarantined,
 }

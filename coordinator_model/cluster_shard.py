@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model import quarantine
 from coordinator_model.cluster import ClusterState
 from coordinator_model.judging import Divergence, Judge, Judgement, Outputs
 from coordinator_model.ordering import NEVER, Held
@@ -34,7 +35,7 @@ class ClusterShard:
         """Take in a batch and return what the rules made of it."""
         outputs = Outputs()
         order = self.header.order
-        for floor_ms, heard in order.take(seen):
+        for floor_ms, heard in order.take(seen, lambda _, error: self._failed(error, order.now_ms, outputs)):
             for at_ms, one in _second_by_second(heard):
                 order.held.append(Held(max(floor_ms, order.now_ms, at_ms), one))
         # Nothing is judged here before the first clock, so what was announced can wait for its time.
@@ -48,11 +49,12 @@ class ClusterShard:
         self._go_live(now_ms)
         for held in ready:
             self._judge_before(held.order_ms, judge, outputs)
-            self._apply(held, judge, outputs)
+            self._apply_safely(held, judge, outputs)
         self._judge_before(now_ms, judge, outputs)
         self.header.done_ms = max(self.header.done_ms, now_ms)
+        self._tell_quarantined(outputs, now_ms)
         if ready or order.asked:
-            outputs.cluster_report = self.state.report(now_ms=now_ms)
+            outputs.cluster_report = self._reported(now_ms, outputs)
         outputs.reported, order.asked = order.asked, False
         return outputs
 
@@ -67,10 +69,34 @@ class ClusterShard:
             header.cluster_due_ms = min(header.cluster_due_ms, now_ms)
         self._diverged("time_regressed", now_ms, f"{back_ms} ms", outputs)
 
+    def _reported(self, now_ms: int, outputs: Outputs) -> bytes | None:
+        try:
+            return self.state.report(now_ms=now_ms)
+        except Exception as error:
+            self._failed(error, now_ms, outputs)
+            return None
+
+    def _tell_quarantined(self, outputs: Outputs, now_ms: int) -> None:
+        """Take in what failed here itself: nobody needs to carry it to this shard."""
+        header = self.header
+        if header.rebuilt_since_ms == 0 < now_ms:
+            header.rebuilt_since_ms = now_ms
+        outputs.rebuilding = header.rebuilt_since_ms
+        sound = () if header.rebuilt_since_ms >= 0 else (quarantine.WHOLE_SHARD,)
+        names = {*header.quarantined, *quarantine.release(header.quarantined, now_ms, sound)}
+        for name in sorted(names):
+            self.state.note_quarantined(quarantine.told(header.quarantined, header.shard, name), now_ms)
+
     def _go_live(self, now_ms: int) -> None:
         header = self.header
         if header.live_since_ms < 0 <= header.order.first_clock_ms < now_ms:
             header.live_since_ms = header.cluster_due_ms = header.order.first_clock_ms
+
+    def _apply_safely(self, held: Held, judge: Judge | None, outputs: Outputs) -> None:
+        try:
+            self._apply(held, judge, outputs)
+        except Exception as error:
+            self._failed(error, held.order_ms, outputs)
 
     def _apply(self, held: Held, judge: Judge | None, outputs: Outputs) -> None:
         header, what = self.header, held.seen.what
@@ -79,6 +105,12 @@ class ClusterShard:
             if judge is not None:
                 judge.configure(what.settings)
             self._ask(held.order_ms, judge, outputs)
+        elif isinstance(what, on.ShardRefilled):
+            header.rebuilt_since_ms = -1
+            quarantine.refilled(header.quarantined)
+            self.state.note_quarantined(
+                quarantine.told(header.quarantined, header.shard, quarantine.WHOLE_SHARD), held.order_ms
+            )
         elif isinstance(what, on.Adopted):
             if judge is not None:
                 self._adopt(what.alert, held.order_ms, judge, outputs)
@@ -108,6 +140,8 @@ class ClusterShard:
         if judgement is None:
             header.cluster_due_ms = tick_ms
             return
+        for rule, error in judgement.failures:
+            self._failed(error, at_ms, outputs, rule)
         header.cluster_memory = judgement.memory
         outputs.alerts.extend(judgement.alerts)
         # Nothing to wait for means: ask again on news only.  Ticks through the quiet years between an
@@ -123,8 +157,6 @@ class ClusterShard:
                 cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
             )
         except Exception as error:
-            if self.strict:
-                raise
             self._failed(error, at_ms, outputs)
             return None
 
@@ -132,13 +164,16 @@ class ClusterShard:
         try:
             self.header.cluster_memory = judge.adopt(alert=alert, memory=self.header.cluster_memory)
         except Exception as error:
-            if self.strict:
-                raise
             self._failed(error, at_ms, outputs)
 
-    def _failed(self, error: Exception, at_ms: int, outputs: Outputs) -> None:
-        """Count a failure of our own code; the query goes on."""
-        self._diverged("internal_error", at_ms, f"{type(error).__name__}: {error}"[:500], outputs)
+    def _failed(self, error: Exception, at_ms: int, outputs: Outputs, what: str = "") -> None:
+        """Count a failure of our own code, or raise it, if we are in a test; the query goes on."""
+        if self.strict:
+            raise error
+        words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
+        text = (f"{what}: {words}" if what else words)[:500]
+        quarantine.note(self.header.quarantined, quarantine.WHOLE_SHARD, max(at_ms, 0), text)
+        self._diverged("internal_error", at_ms, text, outputs)
 
     def _diverged(self, kind: str, at_ms: int, detail: str, outputs: Outputs) -> None:
         outputs.divergences.append(Divergence(kind=kind, group="", broker=-1, at_ms=at_ms, detail=detail))

@@ -313,3 +313,5 @@ class Step(msgspec.Struct, kw_only=True):
     """What a rebalance that ended cost, or what is read again after one."""
     ended: Ended | None = None
     """The group ended in this step."""
+    why_dropped: str = ""
+    """Of a group that is dropped for another reason than usual: a sentence for its open alerts."""

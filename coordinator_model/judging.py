@@ -11,7 +11,7 @@ import msgspec
 
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step, Transition
-from coordinator_model.observations import GroupUpset
+from coordinator_model.observations import GroupQuarantined, GroupUpset
 from coordinator_model.report import GroupReport
 from coordinator_model.snapshot import Moved
 
@@ -59,6 +59,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     alerts: list[Any]
     due_ms: int | None
     """When to be called again if there is no news."""
+    failures: Sequence[tuple[str, Exception]] = ()
+    """Rules that failed, which costs nothing but their own verdict."""
 
 
 class Judge(Protocol):
@@ -123,3 +125,7 @@ class Outputs(msgspec.Struct, kw_only=True):
     """Answers of the brokers that could be held against the mirror."""
     agreeing: int = 0
     """Those of them that said the same."""
+    quarantined: list[GroupQuarantined] = []
+    """Groups that our own code failed on, and those that work again."""
+    rebuilding: int = -1
+    """Since when the shard fills itself anew after its saved bytes could not be read; -1: it does not."""

@@ -668,6 +668,29 @@ class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
     """The coordinator did not move: its writes stalled."""
 
 
+class GroupQuarantined(Observation, tag="quar", frozen=True, kw_only=True):
+    """A shard's own code failed on a group ("": on the shard itself); for the whole cluster to know."""
+
+    group: str
+    partition: int
+    """Of the offsets topic."""
+    since_ms: int
+    last_ms: int = -1
+    count: int = 0
+    error: str = ""
+    lost: bool = False
+    """Its saved state could not be read, so that it began anew."""
+    over: bool = False
+    """Nothing has failed on it for a while."""
+
+
+class ShardRefilled(Observation, tag="refill", frozen=True, kw_only=True):
+    """A shard that began anew knows its groups again, or has waited for them for long enough."""
+
+    complete: bool
+    """Every group that the brokers list there was told again."""
+
+
 AnyObservation = (
     MemberIdHandedOut
     | MemberJoined
@@ -727,6 +750,8 @@ AnyObservation = (
     | GroupConverted
     | ShardStalled
     | ReplicaMissed
+    | GroupQuarantined
+    | ShardRefilled
 )
 
 

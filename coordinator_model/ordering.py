@@ -70,6 +70,8 @@ _CONTROL = frozenset(
         on.EndsTold,
         on.RetentionTold,
         on.GroupUpset,
+        on.GroupQuarantined,
+        on.ShardRefilled,
     }
 )
 _LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
@@ -266,22 +268,35 @@ class Order(msgspec.Struct, array_like=True):
     regressed_ms: int = 0
     """How far time was set back since the reader last looked; reset by the reader."""
 
-    def take(self, batch: Iterable[Seen]) -> list[tuple[int, Seen]]:
-        """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody."""
+    def take(
+        self, batch: Iterable[Seen], set_aside: Callable[[Seen, Exception], None] | None = None
+    ) -> list[tuple[int, Seen]]:
+        """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody.
+
+        ``set_aside`` is given what our own code fails on; without it, that is raised.
+        """
         heard: list[tuple[int, Seen]] = []
         for seen in sorted(batch, key=_place):
-            what = seen.what
-            if type(what) is on.BrokerHeard:
-                heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
-            elif type(what) is on.EventsClock:
-                self._tick_copy(seen, what)
-            elif type(what) in _CONTROL:
-                self._take_control(seen)
-            elif isinstance(what, RUN_TYPES):
-                self._take_run(seen, what.times)
-            else:
-                self._hold(seen)
+            try:
+                self._take_one(seen, heard)
+            except Exception as error:
+                if set_aside is None:
+                    raise
+                set_aside(seen, error)
         return heard
+
+    def _take_one(self, seen: Seen, heard: list[tuple[int, Seen]]) -> None:
+        what = seen.what
+        if type(what) is on.BrokerHeard:
+            heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
+        elif type(what) is on.EventsClock:
+            self._tick_copy(seen, what)
+        elif type(what) in _CONTROL:
+            self._take_control(seen)
+        elif isinstance(what, RUN_TYPES):
+            self._take_run(seen, what.times)
+        else:
+            self._hold(seen)
 
     def _tick_copy(self, seen: Seen, what: on.EventsClock) -> None:
         lane = self._lane(seen.partition)
@@ -446,7 +461,9 @@ class Order(msgspec.Struct, array_like=True):
             reached = min(reached, self.clocked.now_ms)
         for partition in range(self.events_partitions):
             lane = self.events.get(partition)
-            reached = min(reached, -1 if lane is None else lane.reached_ms)
+            if lane is None:  # nor need the others be looked at, of which there may be said to be a billion
+                return -1
+            reached = min(reached, lane.reached_ms)
         return reached
 
     def release(self) -> tuple[list[Held], list[Run]]:

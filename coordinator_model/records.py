@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from coordinator_model.bounds import is_time_ms
 from coordinator_model.modern.parts import part_of
 from coordinator_model.observations import (
     Commit,
@@ -85,7 +86,19 @@ def read_commit_value(record_type: int, data: bytes) -> CommitValue:
         DecodeError: it is not one.
     """
     _, value = decode_value(record_type, data)
-    return CommitValue(value["offset"], value["commitTimestamp"])
+    return _checked_commit(value)
+
+
+def _checked_commit(value: Mapping[str, Value]) -> CommitValue:
+    """Return what an offset commit says.
+
+    Raises:
+        DecodeError: no coordinator took such an offset at such a time.
+    """
+    offset, at_ms = value["offset"], value["commitTimestamp"]
+    if offset < 0 or not is_time_ms(at_ms):
+        raise DecodeError(Fault.OUT_OF_RANGE, f"offset {offset} committed at {at_ms}")
+    return CommitValue(offset, at_ms)
 
 
 def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> Recorded:
@@ -124,7 +137,7 @@ def group_type_of(record_type: int) -> str:
 
 
 def _observe_commit(key: Value, value: Value, recorded_at_ms: int) -> OffsetsCommitted:
-    offset, at_ms = (None, recorded_at_ms) if value is None else (value["offset"], value["commitTimestamp"])
+    offset, at_ms = (None, recorded_at_ms) if value is None else _checked_commit(value)
     topic_id = "" if value is None else value.get("topicId") or ""
     commit = Commit(key["topic"], key["partition"], offset, at_ms, topic_id=_half_of(topic_id))
     return OffsetsCommitted(group=key["group"], commits=(commit,))
@@ -140,13 +153,16 @@ def _observe_group(group: str, value: Value) -> GroupRecorded | GroupTombstone:
     if value is None:
         return GroupTombstone(group=group)
     opaque = value["protocolType"] != _CONSUMER_PROTOCOL
+    since_ms = value.get("currentStateTimestamp", -1)
+    if not is_time_ms(since_ms):
+        raise DecodeError(Fault.OUT_OF_RANGE, f"a state since {since_ms}")
     return GroupRecorded(
         group=group,
         generation=value["generation"],
         protocol_type=value["protocolType"],
         protocol=value["protocol"],
         leader_id=value["leader"],
-        state_since_ms=value.get("currentStateTimestamp", -1),
+        state_since_ms=since_ms,
         members=tuple(_member(member, opaque=opaque) for member in value["members"]),
     )
 
@@ -189,7 +205,8 @@ def _plain_group(key: bytes, value: bytes | None) -> GroupRecorded | None:
             members.append(member)
     except (IndexError, ValueError, struct.error):
         return None
-    if key_end != len(key) or place != len(value) or count < 0 or group is None or protocol_type is None:
+    is_whole = key_end == len(key) and place == len(value) and count >= 0 and is_time_ms(state_since_ms)
+    if not is_whole or group is None or protocol_type is None:
         return None
     return GroupRecorded(
         group=group,

@@ -1,7 +1,9 @@
 """Which groups a line means that names none, or names several at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import accumulate, islice
+
+import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.snapshot import Header, Slot
@@ -105,6 +107,14 @@ def group_of_member(
             live = lives.get(name)
             if live is None and needle not in bytes(slots[name].raw):
                 continue
-            if member_id in (live or Live.wake(slots[name])).group.members:
+            if member_id in _members_of(slots[name], live):
                 return [name]
     return []
+
+
+def _members_of(slot: Slot, live: Live | None) -> Container[str]:
+    """Return a group's members; bytes that cannot be read hide only their own."""
+    try:
+        return (live or Live.wake(slot)).group.members
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ()

@@ -13,7 +13,9 @@ reached it:
 The result depends on what was seen, not on the batches it came in.
 """
 
-from coordinator_model import classic, evidence, routing
+from collections.abc import Callable
+
+from coordinator_model import classic, evidence, quarantine, routing
 from coordinator_model import observations as on
 from coordinator_model.cluster_shard import ClusterShard
 from coordinator_model.group import Step
@@ -23,17 +25,18 @@ from coordinator_model.ordering import NEVER, Held, Order, Run, rest_of
 from coordinator_model.report import report_of
 from coordinator_model.retention import retention_of
 from coordinator_model.shard_settings import ShardSettings, read_settings
-from coordinator_model.snapshot import Header, Slot, SnapshotError, decode, encode
+from coordinator_model.snapshot import DamagedError, Header, Slot, SnapshotError, decode, encode, encode_apart
 from coordinator_model.takeovers import begin_sessions_anew
 from coordinator_model.timeline import Live, Timeline
 
-__all__ = ["Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
+__all__ = ["DamagedError", "Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
 
 SLICE_MS = 5_000
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
 _LEADS = (*_MOVES, on.ShardLed, on.ShardStalled, on.ReplicaMissed)
-_CUTS = frozenset({*_LEADS, *_NAMELESS, on.Settings, on.Adopted, on.GroupsDeleted, on.RetentionTold})
+_TOLD = (on.Settings, on.Adopted, on.RetentionTold, on.ShardRefilled)
+_CUTS = frozenset({*_LEADS, *_NAMELESS, *_TOLD, on.GroupsDeleted})
 
 
 class Shard:
@@ -57,7 +60,8 @@ class Shard:
         """Return the shard saved in ``blob``, or a new one.
 
         Raises:
-            SnapshotError: the blob cannot be read, or the number of shards is no longer the same.
+            DamagedError: the blob cannot be read; ``anew`` goes on without it.
+            SnapshotError: a newer version wrote it, or the number of shards is no longer the same.
         """
         if blob is None:
             return cls(
@@ -67,6 +71,8 @@ class Shard:
                 strict=strict,
             )
         header, slots = decode(blob)
+        if header.shard != shard:
+            raise DamagedError(f"shard {shard} has the saved bytes of shard {header.shard}")
         if header.shard_count != shard_count:
             raise SnapshotError(
                 f"the checkpoint was made for {header.shard_count} partitions of the offsets topic, "
@@ -74,9 +80,25 @@ class Shard:
             )
         return cls(header, slots, cluster=cluster, strict=strict)
 
+    @classmethod
+    def anew(cls, *, cluster: str, shard: int, shard_count: int, why: str) -> "Shard":
+        """Return an empty shard in the place of one whose bytes cannot be read; it says so until it is full.
+
+        Settings, groups and open alerts are gone with those bytes: who runs the shards tells them again.
+        """
+        header = Header(shard=shard, shard_count=shard_count, order=Order(), rebuilt_since_ms=0)
+        quarantine.note(header.quarantined, quarantine.WHOLE_SHARD, 0, why, lost=True)
+        return cls(header, [], cluster=cluster)
+
     def save(self) -> bytes:
-        """Return the shard as bytes for ``load``."""
-        return encode(self.header, list(self.slots.values()))
+        """Return the shard as bytes for ``load``; what cannot be written is left out, and counted before."""
+        slots = list(self.slots.values())
+        try:
+            return encode(self.header, slots)
+        except Exception:
+            if self.strict:
+                raise
+            return encode_apart(self.header, slots)
 
     @property
     def due_ms(self) -> int | None:
@@ -84,6 +106,7 @@ class Shard:
         header = self.header
         dues = [header.cluster_due_ms, header.info_lost_ms, header.order.due_ms()]
         dues.extend(min(slot.due_ms, slot.report_ms) for slot in self.slots.values())
+        dues.append(quarantine.due_ms(header.quarantined, header.done_ms, NEVER))
         due_ms = min(dues)
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
@@ -93,12 +116,12 @@ class Shard:
             return ClusterShard(cluster=self.cluster, header=self.header, strict=self.strict).step(
                 seen, judge
             )
-        header = self.header
-        for floor_ms, heard in header.order.take(seen):
-            evidence.hear(header, floor_ms, heard)
-        outputs = Outputs()
+        header, outputs = self.header, Outputs()
         self._begin(judge, outputs)
+        for floor_ms, heard in header.order.take(seen, self._set_aside):
+            evidence.hear(header, floor_ms, heard)
         now_ms = header.order.advance()
+        self._date_rebuilding(now_ms)
         if header.order.overflowed:
             self._timeline.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
             header.order.overflowed = 0
@@ -107,7 +130,11 @@ class Shard:
             held, runs = header.order.release()
             for run in runs:
                 self._runs.setdefault(_group_of(run.seen), []).append(run)
-            self._work_off(held, now_ms)
+            try:
+                self._work_off(held, now_ms)
+            except Exception as error:  # not one group's: what was to be done till now is lost
+                self._timeline.contain(quarantine.WHOLE_SHARD, None, now_ms, error)
+                self._runs.clear()
             header.done_ms = now_ms
             evidence.forget_heard(header, now_ms - evidence.HEARD_KEPT_MS)
         self._finish(outputs, now_ms)
@@ -144,6 +171,20 @@ class Shard:
         )
         if judge is not None:
             judge.configure(self.header.settings or b"{}")
+
+    def _date_rebuilding(self, now_ms: int) -> None:
+        """Date the loss of the shard's bytes by its own time, once there is one."""
+        if self.header.rebuilt_since_ms == 0 < now_ms:
+            self.header.rebuilt_since_ms = now_ms
+            entry = self.header.quarantined.get(quarantine.WHOLE_SHARD)
+            if entry is not None:
+                entry.since_ms = entry.last_ms = now_ms
+            self._timeline.quarantined.add(quarantine.WHOLE_SHARD)
+
+    def _set_aside(self, seen: Seen, error: Exception) -> None:
+        """Note an observation that could not even be put in order."""
+        group = seen.what.group if isinstance(seen.what, on.GroupObservation) else quarantine.WHOLE_SHARD
+        self._timeline.contain(group, seen, max(self.header.done_ms, 0), error)
 
     @property
     def _settings(self) -> ShardSettings:
@@ -194,8 +235,7 @@ class Shard:
         if lost:
             lost_ms, header.info_lost_ms = header.info_lost_ms, NEVER
             header.info_live = False
-            for name in sorted(self.slots):
-                self._timeline.reschedule(self._wake(name), lost_ms)
+            self._each(lost_ms, lambda live: self._timeline.reschedule(live, lost_ms))
         begins = header.live_since_ms < 0 and self._live_ms <= at_ms
         if begins:
             self._go_live(self._live_ms)
@@ -229,12 +269,15 @@ class Shard:
             index += 1
             if type(one.seen.what) in _CUTS:
                 return singles, index, one
-            if self._is_outdated(one.seen, one.order_ms):
-                continue
-            if self._is_first_word(one.seen):
-                return singles, index, one
-            for name in routing.groups_named(one.seen.what, self.header):
-                singles.setdefault(name, []).append(one)
+            try:
+                if self._is_outdated(one.seen, one.order_ms):
+                    continue
+                if self._is_first_word(one.seen):
+                    return singles, index, one
+                for name in routing.groups_named(one.seen.what, self.header):
+                    singles.setdefault(name, []).append(one)
+            except Exception as error:
+                self._set_aside(one.seen, error)
         return singles, index, None
 
     def _is_first_word(self, seen: Seen) -> bool:
@@ -255,7 +298,16 @@ class Shard:
         names.update(singles)
         names.update([slot.name for slot in self.slots.values() if slot.due_ms < until_ms])
         for name in sorted(names):
-            self._run_group(name, singles.get(name, []), until_ms)
+            self._run_safely(name, singles.get(name, []), until_ms)
+
+    def _run_safely(self, name: str, singles: list[Held], until_ms: int) -> None:
+        try:
+            self._run_group(name, singles, until_ms)
+        except Exception as error:  # what was seen of it till then is lost; the other groups go on
+            self._timeline.contain(name, None, until_ms, error)
+            slot = self.slots.get(name)
+            if slot is not None:
+                slot.due_ms = slot.judge_due_ms = NEVER
 
     def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
         runs = self._current_runs(name, until_ms)
@@ -298,9 +350,33 @@ class Shard:
             if slot is None:
                 live = Live(Slot(name=name), classic.new_group(name), absent=True)
             else:
-                live = Live.wake(slot)
+                live = self._awake(slot)
             self._lives[name] = live
         return live
+
+    def _awake(self, slot: Slot) -> Live:
+        """Return a known group; one whose bytes cannot be read begins anew, and what is open of it ends."""
+        try:
+            return Live.wake(slot)
+        except Exception as error:
+            if self.strict:
+                raise
+            at_ms = max(self._cursor_ms, self.header.done_ms)
+            self._timeline.poison(slot.name, None, at_ms, error, what="its saved state", lost=True)
+            live = Live(slot, classic.new_group(slot.name), absent=True)
+            self._timeline.drop(live, at_ms, _LOST.format(slot.name))
+            self.slots.pop(slot.name, None)
+            return live
+
+    def _each(self, at_ms: int, act: Callable[[Live], None]) -> None:
+        """Do something to every group; one on which it fails holds up none of the others."""
+        for name in sorted(self.slots):
+            try:
+                live = self._wake(name)
+                if not live.absent:
+                    act(live)
+            except Exception as error:
+                self._timeline.contain(name, None, at_ms, error)
 
     def _note_contradiction(self) -> None:
         at_ms, self._timeline.contradicted_ms = self._timeline.contradicted_ms, NEVER
@@ -324,11 +400,13 @@ class Shard:
         for what in adopted:
             if what.group not in self.slots:
                 self._adopt(what, at_ms)
-        for name in sorted(self.slots):
-            live = self._wake(name)
-            # Who starts asks for all groups, some shards at a time; the backlog is no news beside that.
-            live.visible, live.slot.report_ms = False, NEVER
-            self._judge_anew(live, at_ms)
+        self._each(at_ms, lambda live: self._meet(live, at_ms))
+
+    def _meet(self, live: Live, at_ms: int) -> None:
+        """Let the rules see a group as it was found."""
+        # Who starts asks for all groups, some shards at a time; the backlog is no news beside that.
+        live.visible, live.slot.report_ms = False, NEVER
+        self._judge_anew(live, at_ms)
 
     def _judge_anew(self, live: Live, at_ms: int) -> None:
         if self.header.live_since_ms >= 0:
@@ -338,8 +416,14 @@ class Shard:
     # --- what cuts a segment -----------------------------------------------------------------------
 
     def _apply_cut(self, cut: Held) -> None:
+        try:
+            self._cut(cut)
+        except Exception as error:
+            self._set_aside(cut.seen, error)
+
+    def _cut(self, cut: Held) -> None:
         what = cut.seen.what
-        if isinstance(what, on.Settings | on.Adopted | on.RetentionTold):
+        if isinstance(what, on.Settings | on.Adopted | on.RetentionTold | on.ShardRefilled):
             self._obey(what, cut.order_ms)
         elif isinstance(what, _LEADS):
             self._move(cut)
@@ -349,15 +433,19 @@ class Shard:
                 if cut.seen.broker >= 0:
                     evidence.note_coordinator(self.header, cut.seen)
             for name in routing.groups_meant(what, self.slots, self._lives):
-                self._run_group(name, [cut], cut.order_ms)
+                self._run_safely(name, [cut], cut.order_ms)
 
-    def _obey(self, what: on.Settings | on.Adopted | on.RetentionTold, at_ms: int) -> None:
+    def _obey(self, what: on.Settings | on.Adopted | on.RetentionTold | on.ShardRefilled, at_ms: int) -> None:
         if isinstance(what, on.Settings):
             self._configure(what, at_ms)
         elif isinstance(what, on.Adopted):
             self._adopt(what, at_ms)
-        else:
+        elif isinstance(what, on.RetentionTold):
             self._retain(what, at_ms)
+        else:
+            self.header.rebuilt_since_ms = -1
+            quarantine.refilled(self.header.quarantined)
+            self._timeline.quarantined.add(quarantine.WHOLE_SHARD)
 
     def _move(self, cut: Held) -> None:
         header, what = self.header, cut.seen.what
@@ -375,18 +463,18 @@ class Shard:
             header.info_live = True
 
     def _begin_sessions_anew(self, at_ms: int) -> None:
-        for name in sorted(self.slots):
-            live = self._wake(name)
+        def begin(live: Live) -> None:
             begin_sessions_anew(live.group, at_ms)
             self._timeline.reschedule(live, at_ms)
+
+        self._each(at_ms, begin)
 
     def _retain(self, what: on.RetentionTold, at_ms: int) -> None:
         """Take in how long offsets are kept; one that is not as assumed concerns all groups at once."""
         before = retention_of(self.header.retention_ms, self.header.coordinator)
         self.header.retention_ms |= what.retention_ms
         if retention_of(self.header.retention_ms, self.header.coordinator) != before:
-            for name in sorted(self.slots):
-                self._judge_anew(self._wake(name), at_ms)
+            self._each(at_ms, lambda live: self._judge_anew(live, at_ms))
 
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
         known = what.group in self.slots
@@ -402,8 +490,7 @@ class Shard:
     def _configure(self, what: on.Settings, at_ms: int) -> None:
         if self._take_settings(what):
             self._drop_unwatched(at_ms)
-            for name in sorted(self.slots):
-                self._judge_anew(self._wake(name), at_ms)
+            self._each(at_ms, lambda live: self._judge_anew(live, at_ms))
 
     def _take_settings(self, what: on.Settings) -> bool:
         """Put settings into force; False if they are already."""
@@ -432,16 +519,47 @@ class Shard:
         outputs.alerts = [one for _, one in sorted(self._timeline.alerts, key=_at)]
         order = self.header.order
         for name in sorted(self._to_report(now_ms)):
+            self._report(name, outputs, now_ms)
+        for name in sorted(self._timeline.removed.difference(self.slots)):
+            outputs.reports.append(report_of(classic.new_group(name), at_ms=now_ms, removed=True))
+        for live in self._lives.values():
+            self._rest(live, now_ms)
+        self._lives.clear()
+        self._tell_quarantined(outputs, now_ms)
+        outputs.rebuilding = self.header.rebuilt_since_ms
+        outputs.reported, order.asked = order.asked, False
+
+    def _report(self, name: str, outputs: Outputs, now_ms: int) -> None:
+        try:
             live = self._wake(name)
+            if live.absent:  # it was lost just now
+                return
             live.slot.report_ms = NEVER
             context = self._timeline.context(live, now_ms, backlog=False)
             outputs.reports.append(report_of(live.group, at_ms=now_ms, context=context))
-        for name in sorted(self._timeline.removed.difference(self.slots)):
-            outputs.reports.append(report_of(classic.new_group(name), at_ms=now_ms, removed=True))
-        outputs.reported, order.asked = order.asked, False
-        for live in self._lives.values():
+        except Exception as error:
+            self._timeline.contain(name, None, now_ms, error)
+
+    def _rest(self, live: Live, now_ms: int) -> None:
+        """Encode a group; one that cannot be written goes on as it was before this step."""
+        try:
             live.rest()
-        self._lives.clear()
+        except Exception as error:
+            self._timeline.contain(live.slot.name, None, now_ms, error)
+            if not bytes(live.slot.raw):  # nor was it there before
+                self.slots.pop(live.slot.name, None)
+
+    def _tell_quarantined(self, outputs: Outputs, now_ms: int) -> None:
+        """Tell the cluster's shard of groups that something failed on, and of those that work again."""
+        header = self.header
+        if not (header.quarantined or self._timeline.quarantined):
+            return
+        sound = {*self.slots, *(() if header.rebuilt_since_ms >= 0 else (quarantine.WHOLE_SHARD,))}
+        over = quarantine.release(header.quarantined, now_ms, sound)
+        names = {*self._timeline.quarantined, *over, *(header.quarantined if header.order.asked else ())}
+        outputs.quarantined = [
+            quarantine.told(header.quarantined, header.shard, one) for one in sorted(names)
+        ]
 
     def _to_report(self, now_ms: int) -> set[str]:
         if self.header.order.asked:
@@ -451,6 +569,9 @@ class Shard:
         names = {name for name, live in self._lives.items() if live.visible}
         names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
         return names
+
+
+_LOST = "The saved state of group {} could not be read: it is begun anew, and what still holds is told again."
 
 
 def _group_of(seen: Seen) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
 
@@ -9,6 +10,10 @@ OWN_PREFIX = "groupwatch-"
 """Consumer groups of groupwatch itself: never mirrored, or every start would be news."""
 FORGET_AFTER_MS = 8 * 24 * 3600 * 1000
 """Longer than Kafka's own retention: a group is known until the end of its offsets is told."""
+
+
+class SettingsError(ValueError):
+    """Settings that no shard can use."""
 
 
 class GroupFilter(msgspec.Struct, frozen=True):
@@ -22,7 +27,7 @@ class ShardSettings(msgspec.Struct, frozen=True):
     """What the control record ``settings`` says to the shard; keys for the rules are skipped."""
 
     groups: GroupFilter = GroupFilter()
-    forget_after_ms: int = FORGET_AFTER_MS
+    forget_after_ms: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = FORGET_AFTER_MS
     offsets_enabled: bool = True
     events_enabled: bool = True
 
@@ -42,9 +47,28 @@ def read_settings(settings: bytes | None) -> ShardSettings:
     stop the query.
     """
     try:
-        return _DECODER.decode(settings or b"{}")
-    except msgspec.MsgspecError:
+        return _read(settings or b"{}")
+    except SettingsError:
         return ShardSettings()
+
+
+def check_shard_settings(settings: bytes) -> None:
+    """Check that a shard can use these settings.
+
+    Raises:
+        SettingsError: they cannot be read, or a pattern in them is none.
+    """
+    _read(settings)
+
+
+def _read(settings: bytes) -> ShardSettings:
+    try:
+        found = _DECODER.decode(settings)
+        for pattern in (*found.groups.allow, *found.groups.deny):
+            re.compile(pattern)
+    except (msgspec.MsgspecError, UnicodeDecodeError, re.error, OverflowError, RecursionError) as error:
+        raise SettingsError(f"settings that no shard can use: {error}") from error
+    return found
 
 
 @lru_cache(maxsize=16_384)

@@ -1,4 +1,4 @@
-"""A shard as bytes: ``[version, header, slots]`` in msgpack, readable after an upgrade.
+"""A shard as bytes: ``[version, header, slots, checksum]`` in msgpack, readable after an upgrade.
 
 Each slot keeps its group undecoded (``msgspec.Raw``) beside what is asked without looking into it, so
 that a step pays only for the groups it touches.  Rules for whoever changes a struct that is saved here
@@ -8,12 +8,15 @@ reader for the older one to ``_READERS``.  ``make state`` notes new fields in ``
 """
 
 from collections.abc import Callable
+from zlib import crc32
 
 import msgspec
 
+from coordinator_model import quarantine
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Doubt, Group
 from coordinator_model.ordering import NEVER, Order
+from coordinator_model.quarantine import Quarantined
 
 VERSION = 1
 WRITE_TIMEOUT_MS = 5_000
@@ -22,6 +25,10 @@ WRITE_TIMEOUT_MS = 5_000
 
 class SnapshotError(Exception):
     """A blob that this version cannot read; the message says what the operator can do."""
+
+
+class DamagedError(SnapshotError):
+    """A blob that no version wrote so: bytes of it were changed or lost."""
 
 
 class Slot(msgspec.Struct, array_like=True, kw_only=True):
@@ -104,6 +111,10 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     retention_ms: dict[int, int] = {}
     """Broker -> how long it keeps the offsets of groups that do not use them."""
     moved: Moved | None = None
+    quarantined: dict[str, Quarantined] = {}
+    """Groups that our own code failed on lately; "" stands for the shard itself."""
+    rebuilt_since_ms: int = -1
+    """Since when the shard fills itself anew, as its saved bytes could not be read; -1: they could."""
 
 
 class _Snapshot(msgspec.Struct, array_like=True):
@@ -116,6 +127,10 @@ class _Version(msgspec.Struct, array_like=True):
     version: int
 
 
+_WITH_CHECKSUM = b"\x94"
+"""msgpack: an array of four."""
+_CHECKSUM = b"\xce"
+"""msgpack: an unsigned number of 32 bits."""
 _ENCODER = msgspec.msgpack.Encoder()
 _VERSION_DECODER = msgspec.msgpack.Decoder(_Version)
 _DECODER = msgspec.msgpack.Decoder(_Snapshot)
@@ -123,27 +138,71 @@ _GROUP_DECODER = msgspec.msgpack.Decoder(Group)
 
 
 def encode(header: Header, slots: list[Slot]) -> bytes:
-    """Return a shard as bytes."""
-    return _ENCODER.encode(_Snapshot(VERSION, header, slots))
+    """Return a shard as bytes, with a checksum of all that stands before it."""
+    # An array of four whose first three were written as an array of three: nothing is encoded twice.
+    body = memoryview(_ENCODER.encode(_Snapshot(VERSION, header, slots)))[1:]
+    return b"".join((_WITH_CHECKSUM, body, _CHECKSUM, crc32(body).to_bytes(4, "big")))
 
 
 def decode(blob: bytes) -> tuple[Header, list[Slot]]:
     """Return the shard in ``blob``, its groups undecoded.
 
     Raises:
-        SnapshotError: a newer groupwatch wrote it, or it is damaged.
+        DamagedError: its bytes are not as they were written.
+        SnapshotError: a newer groupwatch wrote it.
     """
+    _check_sum(blob)
     try:
         version = _VERSION_DECODER.decode(blob).version
         reader = _READERS.get(version)
         if reader is not None:
             return reader(blob)
-    except msgspec.MsgspecError as error:
-        raise SnapshotError(f"the saved shard is damaged ({error}); restore the checkpoint") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(f"the saved shard is damaged ({error}); restore the checkpoint") from error
     raise SnapshotError(
         f"the saved shard has version {version}, this groupwatch reads up to {VERSION}: "
         "start the newer groupwatch that wrote this checkpoint, or begin a new checkpoint"
     )
+
+
+def encode_apart(header: Header, slots: list[Slot]) -> bytes:
+    """Return a shard as bytes without what cannot be written: such groups and parts of the header begin anew.
+
+    Nothing of the kind is known; it would be a number that no source is allowed to tell.
+    """
+    good = [slot for slot in slots if _failure_of(slot) is None]
+    for name in {slot.name for slot in slots} - {slot.name for slot in good}:
+        quarantine.note(header.quarantined, name, header.done_ms, "its state cannot be saved", lost=True)
+    fresh = Header(shard=header.shard, shard_count=header.shard_count, order=Order())
+    for field in header.__struct_fields__:
+        failure = _failure_of(getattr(header, field))
+        if failure is not None:
+            setattr(header, field, getattr(fresh, field))
+            why = f"{field} cannot be saved: {failure}"
+            quarantine.note(header.quarantined, quarantine.WHOLE_SHARD, header.done_ms, why, lost=True)
+    return encode(header, good)
+
+
+def _failure_of(part: object) -> Exception | None:
+    try:
+        _ENCODER.encode(part)
+    except Exception as error:
+        return error
+    return None
+
+
+def _check_sum(blob: bytes) -> None:
+    """Hold a blob against its checksum; one from before there was any has none.
+
+    Raises:
+        DamagedError: they differ.
+    """
+    if not blob.startswith(_WITH_CHECKSUM):
+        return
+    end = len(blob) - 5
+    told = int.from_bytes(blob[-4:], "big")
+    if end < 1 or blob[end : end + 1] != _CHECKSUM or crc32(memoryview(blob)[1:end]) != told:
+        raise DamagedError("the saved shard is damaged (its checksum differs); restore the checkpoint")
 
 
 def encode_group(group: Group) -> msgspec.Raw:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import answers, classic, evidence, moves, progress
+from coordinator_model import answers, classic, evidence, moves, progress, quarantine
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.folding import (
@@ -27,7 +27,7 @@ from coordinator_model.group import Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import NEVER, RUN_TYPES, Held, Run, part
+from coordinator_model.ordering import NEVER, RUN_TYPES, Held, Run, part, rest_of
 from coordinator_model.refusals import pause_before
 from coordinator_model.retention import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.silence import gap_max_ms
@@ -39,6 +39,7 @@ DEAD_KEPT_MS = 60_000
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
 POISONED_MAX = 5
+PACKED_MAX = 2_048
 
 _ENDS = (
     on.GroupTombstone,
@@ -126,26 +127,42 @@ class Timeline:
         self._diverged: dict[tuple[str, str, int], Divergence] = {}
         self.removed: set[str] = set()
         """Groups that were dropped in this step."""
+        self.quarantined: set[str] = set()
+        """Groups that something failed on in this step."""
 
     def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
         for held in gather(singles):
             if runs:
-                runs = self._pass(live, runs, held.order_ms)
-            if live.slot.due_ms < held.order_ms:
-                self._fire_before(live, held.order_ms)
-            taker = _TAKERS.get(type(held.seen.what))
-            if taker is not None:
-                taker(self, live, held)
-            elif not live.absent or _is_sign_of_life(held.seen):
-                self._apply(live, held.seen, held.order_ms)
+                runs = self._pass_safely(live, runs, held.order_ms)
+            try:
+                self._take(live, held)
+            except Exception as error:
+                self.contain(live.group.group, held.seen, held.order_ms, error)
         if runs:
-            runs = self._pass(live, runs, until_ms)
+            runs = self._pass_safely(live, runs, until_ms)
         if live.slot.due_ms < until_ms:
             self._fire_before(live, until_ms)
         return runs
 
+    def _take(self, live: Live, held: Held) -> None:
+        if live.slot.due_ms < held.order_ms:
+            self._fire_before(live, held.order_ms)
+        taker = _TAKERS.get(type(held.seen.what))
+        if taker is not None:
+            taker(self, live, held)
+        elif not live.absent or _is_sign_of_life(held.seen):
+            self._apply(live, held.seen, held.order_ms)
+
     # --- folded runs -------------------------------------------------------------------------------
+
+    def _pass_safely(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+        """Do the same as ``_pass``; of runs that our own code fails on, what comes before is lost."""
+        try:
+            return self._pass(live, runs, limit_ms)
+        except Exception as error:
+            self.contain(live.group.group, runs[0].seen, limit_ms, error)
+            return rest_of(runs, limit_ms)
 
     def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
         """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
@@ -245,14 +262,40 @@ class Timeline:
             self.poison(live.group.group, seen, order_ms, error)
             return Step()
 
-    def poison(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
-        """Count a failure of our own code and set its observation aside; the query goes on."""
-        text = f"{type(error).__name__}: {error}"[:500]
-        packed = b"" if seen is None else on.pack([seen])[:2048]
-        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=packed)]
+    def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
+        """Count a failure of our own code, or raise it, if we are in a test."""
+        if self.strict:
+            raise error
+        self.poison(group, seen, order_ms, error)
+
+    def poison(
+        self,
+        group: str,
+        seen: Seen | None,
+        order_ms: int,
+        error: Exception,
+        *,
+        what: str = "",
+        lost: bool = False,
+    ) -> None:
+        """Count a failure of our own code, set its observation aside, and name its group; the query goes on.
+
+        Args:
+            group: which it concerns, "" for the shard itself.
+            seen: the observation; None for a deadline, a rule, a report.
+            order_ms: when.
+            error: what was raised.
+            what: what failed, where that is no observation.
+            lost: the group's state could not be read.
+        """
+        words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
+        text = (f"{what}: {words}" if what else words)[:500]
+        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]
         self.header.poisoned = kept[-POISONED_MAX:]
         broker = -1 if seen is None else seen.broker
         self.diverge("internal_error", group, broker, order_ms, text)
+        if quarantine.note(self.header.quarantined, group, order_ms, text, lost=lost):
+            self.quarantined.add(group)
 
     def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
         """Count one divergence; many of one kind are one entry, since they may be thousands."""
@@ -286,6 +329,13 @@ class Timeline:
 
     def _fire_before(self, live: Live, limit_ms: int) -> None:
         """Fire every deadline of the group before ``limit_ms``, in order."""
+        try:
+            self._fire_each(live, limit_ms)
+        except Exception as error:
+            self.contain(live.group.group, None, limit_ms, error)
+            live.slot.due_ms = live.slot.judge_due_ms = NEVER
+
+    def _fire_each(self, live: Live, limit_ms: int) -> None:
         last_ms, stuck = -1, 0
         while live.slot.due_ms < limit_ms:
             due_ms = live.slot.due_ms
@@ -337,10 +387,10 @@ class Timeline:
             if at_ms - since_ms < evidence.PROOF_MS_MAX:
                 member.session_base_ms = max(member.session_base_ms, since_ms)
 
-    def drop(self, live: Live, at_ms: int) -> None:
-        """Resolve what is open about the group and forget it."""
+    def drop(self, live: Live, at_ms: int, why: str = "") -> None:
+        """Resolve what is open about the group and forget it; ``why`` is a sentence for the unusual case."""
         if self.header.live_since_ms >= 0:
-            self.ask_judge(live, Step(), at_ms, removed=True)
+            self.ask_judge(live, Step(why_dropped=why), at_ms, removed=True)
         live.absent = True
         name = live.group.group
         self.removed.add(name)
@@ -411,9 +461,13 @@ class Timeline:
         except Exception as error:
             if self.strict:
                 raise
-            self.poison(live.group.group, None, at_ms, error)
+            self.poison(live.group.group, None, at_ms, error, what="the rules")
             slot.judge_due_ms = NEVER
             return
+        for rule, failure in judgement.failures:
+            if self.strict:
+                raise failure
+            self.poison(live.group.group, None, at_ms, failure, what=rule)
         slot.memory = judgement.memory
         slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
         if judgement.alerts:
@@ -447,6 +501,14 @@ class Timeline:
             moved=moves.last_move(live.group, header.moved),
             brokers_heard=evidence.brokers_heard(header, at_ms),
         )
+
+
+def _packed(seen: Seen | None) -> bytes:
+    """Return what was set aside, as far as it can be kept."""
+    try:
+        return b"" if seen is None else on.pack([seen])[:PACKED_MAX]
+    except Exception:  # what made our code fail may well be what cannot be packed
+        return repr(seen).encode("utf-8", "backslashreplace")[:PACKED_MAX]
 
 
 def _is_over(group: Group) -> bool:

@@ -44,6 +44,8 @@ class Fault(StrEnum):
     """No bytes at all, which is not the same as a null value."""
     NULL_KEY = "null_key"
     """A record without a key, which no coordinator writes."""
+    OUT_OF_RANGE = "out_of_range"
+    """A number that fits its bytes and cannot be what it stands for: a negative offset, a time of no year."""
 
 
 class DecodeError(Exception):

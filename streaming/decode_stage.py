@@ -6,21 +6,25 @@ query.
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable, pack
+from coordinator_model.bounds import is_time_ms
+from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable
 from streaming.collector import collector_paused
 from streaming.decoded import Decoded
 from streaming.decoding_control import decode_control
 from streaming.decoding_events import decode_lines
 from streaming.decoding_offsets import decode_offsets
 from streaming.held_lines import LineReader, Lines, Piece
+from streaming.packing import pack_cells, plain
 from streaming.worker_memory import keep_memory
 
 SCHEMA = "shard int, payload binary"
@@ -34,6 +38,8 @@ _SOURCES = {OFFSETS: Source.OFFSETS, EVENTS: Source.COORDINATOR_LOG, CONTROL: So
 _SAMPLE_BYTES = 512
 _ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
+_YIELDED_BYTES_MAX = 2**30
+"""Cells in one Arrow batch: a column of them cannot have 2 GiB."""
 _BYTES_AT_ONCE = 128 * 2**20
 """What is folded together: each member's heartbeats become one observation for each such heap of rows."""
 
@@ -107,6 +113,7 @@ class _Heap(ABC, Generic[_RowsT]):
         self._decode = decode
         self._last = (-1, -1)
         self._newest_ms = -1
+        self._not_held: list[Undecodable] = []
 
     @property
     @abstractmethod
@@ -117,18 +124,35 @@ class _Heap(ABC, Generic[_RowsT]):
         """Hold some more rows."""
         last = rows.num_rows - 1
         self._last = rows.column("partition")[last].as_py(), rows.column("offset")[last].as_py()
-        self._newest_ms = max(self._newest_ms, pc.max(rows.column("timestamp_ms")).as_py())
+        newest_ms = pc.max(rows.column("timestamp_ms")).as_py()
+        # A topic that takes its writers' times may have any; counts are not dated by one of the year 40000.
+        if newest_ms is not None and is_time_ms(newest_ms):
+            self._newest_ms = max(self._newest_ms, newest_ms)
         with collector_paused():
-            self._hold(rows)
+            self._hold_safely(rows)
 
     def into(self, cells: dict[int, list[Seen]]) -> None:
         """Decode what is held."""
-        if not self.size:
-            return
-        decoded = self._decode_safely(self._held())
+        decoded = self._decode_safely(self._held()) if self.size else Decoded()
+        decoded.bad.extend(self._not_held)
         for shard, seen in decoded.cells.items():
             cells.setdefault(shard, []).extend(seen)
-        cells.setdefault(CLUSTER_SHARD, []).extend(self._account(decoded))
+        accounts = list(self._account(decoded))
+        if accounts:
+            cells.setdefault(CLUSTER_SHARD, []).extend(accounts)
+
+    def _hold_safely(self, rows: pa.Table) -> None:
+        """Hold rows; where that fails, halve until the row that makes it fail stands alone."""
+        try:
+            self._hold(rows)
+        except Exception as error:
+            if rows.num_rows == 1:
+                value = rows.column("value")[0].as_py() or b""
+                self._not_held.append(self._internal_error(value, error))
+                return
+            middle = rows.num_rows // 2
+            self._hold_safely(rows.slice(0, middle))
+            self._hold_safely(rows.slice(middle))
 
     @abstractmethod
     def _hold(self, rows: pa.Table) -> None:
@@ -149,25 +173,25 @@ class _Heap(ABC, Generic[_RowsT]):
             return self._decode(rows)
         except Exception as error:
             if count == 1:
-                return Decoded(cells={}, counts={}, bad=[self._internal_error(rows, error)])
+                return Decoded(cells={}, counts={}, bad=[self._internal_error(self._sample(rows), error)])
         result = Decoded(cells={}, counts={}, bad=[])
         middle = count // 2
         for half in (rows.slice(0, middle), rows.slice(middle, count - middle)):
             _merge(result, self._decode_safely(half))
         return result
 
-    def _internal_error(self, row: _RowsT, error: Exception) -> Undecodable:
+    def _internal_error(self, value: bytes, error: Exception) -> Undecodable:
         return Undecodable(
             origin=self.name,
             reason="internal_error",
             count=1,
-            sample=self._sample(row)[:_SAMPLE_BYTES],
-            detail=f"{type(error).__name__}: {error}"[:200],
+            sample=value[:_SAMPLE_BYTES],
+            detail=plain(f"{type(error).__name__}: {error}"[:200]),
         )
 
     def _account(self, decoded: Decoded) -> Iterator[Seen]:
         """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
-        notes: list[Counted | Undecodable] = list(decoded.bad)
+        notes: list[Counted | Undecodable] = merged(decoded.bad)
         if decoded.counts:
             counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
             committed = tuple(sorted(decoded.committed_ms.items()))
@@ -254,17 +278,34 @@ def _merge(into: Decoded, other: Decoded) -> None:
         into.committed_ms[partition] = max(into.committed_ms.get(partition, at_ms), at_ms)
 
 
+def merged(bad: Iterable[Undecodable]) -> list[Counted | Undecodable]:
+    """Return one of each reason, with all their rows and the first one's sample: they may be a million."""
+    found: dict[tuple[str, str], Undecodable] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for one in bad:
+        key = (one.origin, one.reason)
+        found.setdefault(key, one)
+        counts[key] = counts.get(key, 0) + one.count
+    return [msgspec.structs.replace(one, count=counts[key]) for key, one in found.items()]
+
+
 def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
     # As far as the cells: what is left when the collector runs again, it looks through.
     with collector_paused():
         packed = _packed_cells(heaps)
-    if packed:
-        shards, payloads = pa.array(list(packed), pa.int32()), pa.array(list(packed.values()), pa.binary())
+    while packed:
+        some: list[tuple[int, bytes]] = []
+        size = 0
+        while packed and (not some or size + len(packed[0][1]) <= _YIELDED_BYTES_MAX):
+            some.append(packed.popleft())
+            size += len(some[-1][1])
+        shards = pa.array([shard for shard, _ in some], pa.int32())
+        payloads = pa.array([payload for _, payload in some], pa.binary())
         yield pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)
 
 
-def _packed_cells(heaps: Mapping[int, _Heap[Any]]) -> dict[int, bytes]:
+def _packed_cells(heaps: Mapping[int, _Heap[Any]]) -> deque[tuple[int, bytes]]:
     cells: dict[int, list[Seen]] = {}
     for heap in heaps.values():
         heap.into(cells)
-    return {shard: pack(seen) for shard, seen in cells.items()}
+    return deque(pack_cells(cells))

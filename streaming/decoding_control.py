@@ -7,11 +7,15 @@ topic: each marks its records with its ``run`` and skips the others'.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
 
+from alerts.alert import Alert
+from alerts.thresholds import ThresholdsError, check_settings
+from coordinator_model.bounds import INT32_MAX, INT64_MAX, TIME_MS_MAX, int32_of, is_time_ms
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import (
     CLUSTER_SHARD,
@@ -35,32 +39,55 @@ from coordinator_model.observations import (
     Undecodable,
 )
 from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.shard_settings import SettingsError, check_shard_settings
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
 from streaming.marks import Mark
+from streaming.packing import plain
 
 _SAMPLE_BYTES = 512
+SETTINGS_BYTES_MAX = 2**20
+"""As much as Kafka takes in one record by default; every shard gets them all."""
+_SETTINGS_AT_ONCE = 8
+"""A start writes them once; of more in one batch only so many are handed to every shard."""
+_SETTINGS = ("control", "settings")
+NAME_MAX = 32_767
+"""Kafka's longest string."""
+
+Int32 = Annotated[int, msgspec.Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
+Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
+TimeMs = Annotated[int, msgspec.Meta(ge=-1, le=TIME_MS_MAX)]
+Offset = Annotated[int, msgspec.Meta(ge=-2, le=INT64_MAX)]
+"""Of a record; -1 and -2 are not known."""
+Name = Annotated[str, msgspec.Meta(max_length=NAME_MAX)]
+SkewMs = Annotated[
+    dict[Int32, Annotated[int, msgspec.Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]],
+    msgspec.Meta(max_length=10_000),
+]
+"""Broker -> its clock minus the driver's; every shard gets them all, so their number is bounded."""
+Partitions = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+"""How many a topic has that is read partition by partition."""
 
 
 class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
     """What every control record says: when, on the driver's clock, and which monitor wrote it."""
 
-    at_ms: int
+    at_ms: TimeMs
     run: str = ""
 
 
 class ClockRecord(_Record, tag="clock", kw_only=True):
     """The driver's time and what was true of the inputs then; ``ask`` True asks every shard, a list some."""
 
-    sequence: int
-    ends: list[int] = []
-    positions: list[int] = []
-    events_partitions: int = 0
-    skew_ms: dict[int, int] = {}
-    ask: bool | list[int] = False
-    lead_ms: int = 0
+    sequence: Int64
+    ends: list[Offset] = []
+    positions: list[Offset] = []
+    events_partitions: Partitions = 0
+    skew_ms: SkewMs = {}
+    ask: bool | list[Int32] = False
+    lead_ms: Int64 = 0
     """How far the broker that appends this record is known to be ahead of the driver."""
-    wrong_ms: dict[int, int] = {}
+    wrong_ms: SkewMs = {}
     """Offsets partition -> how far its leader's clock is ahead, where it is wrong."""
 
 
@@ -79,40 +106,40 @@ class AdoptRecord(_Record, tag="adopt", kw_only=True):
 class ContradictedRecord(_Record, tag="contradicted", kw_only=True):
     """A shard saw that a broker's log is losing lines."""
 
-    broker: int
+    broker: Int32
     lost: str
-    group: str
+    group: Name
 
 
 class MemberAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One member as a broker described it."""
 
-    member_id: str
-    client_id: str = ""
-    client_host: str = ""
-    instance_id: str | None = None
-    topics: tuple[str, ...] | None = None
-    assigned: dict[str, tuple[int, ...]] | None = None
+    member_id: Name
+    client_id: Name = ""
+    client_host: Name = ""
+    instance_id: Name | None = None
+    topics: tuple[Name, ...] | None = None
+    assigned: dict[Name, tuple[Int32, ...]] | None = None
 
 
 class GroupAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One group as its coordinator described it; state Dead: it does not know the group."""
 
-    group: str
-    group_type: str
-    state: str
-    protocol_type: str = ""
-    protocol: str = ""
-    epoch: int = -1
+    group: Name
+    group_type: Name
+    state: Name
+    protocol_type: Name = ""
+    protocol: Name = ""
+    epoch: Int32 = -1
     members: tuple[MemberAnswer, ...] | None = None
 
 
 class GroupsRecord(_Record, tag="groups", kw_only=True):
     """A broker's answers about groups of one shard or several; true at some moment up to ``at_ms``."""
 
-    broker: int
-    asked_at_ms: int
-    skew_ms: int = 0
+    broker: Int32
+    asked_at_ms: TimeMs
+    skew_ms: Int64 = 0
     """The broker's clock minus the driver's."""
     groups: list[GroupAnswer]
 
@@ -120,41 +147,41 @@ class GroupsRecord(_Record, tag="groups", kw_only=True):
 class LeadersRecord(_Record, tag="leaders", kw_only=True):
     """Offsets partition -> (leader, leader epoch), as far as changed."""
 
-    leaders: dict[int, tuple[int, int]]
-    shrunk: list[int] = []
+    leaders: dict[Int32, tuple[Int32, Int32]]
+    shrunk: list[Int32] = []
     """Partitions of which a replica is in sync no more, as its broker has gone."""
 
 
 class BrokersRecord(_Record, tag="brokers", kw_only=True):
     """Broker -> its settings, as far as changed."""
 
-    brokers: dict[int, dict[str, str]]
+    brokers: dict[Int32, dict[Name, Name]]
 
 
 class TopicsRecord(_Record, tag="topics", kw_only=True):
     """Topic -> partitions, as far as changed; 0: there is no such topic."""
 
-    partitions: dict[str, int]
+    partitions: dict[Name, Int32]
 
 
 class UpsetRecord(_Record, tag="upset", kw_only=True):
     """A shard saw a group rebalance because its coordinator had moved."""
 
-    group: str
-    rebalanced_ms: int
-    partition: int
-    moved_ms: int
-    came_from: int = -1
-    went_to: int = -1
+    group: Name
+    rebalanced_ms: TimeMs
+    partition: Int32
+    moved_ms: TimeMs
+    came_from: Int32 = -1
+    went_to: Int32 = -1
     stood: bool = False
 
 
 class GroupEnds(msgspec.Struct, kw_only=True):
     """Where partitions that a group commits to ended: topic -> partition -> end offset."""
 
-    group: str
-    ends: dict[str, dict[int, int]]
-    stable: dict[str, dict[int, int]] = {}
+    group: Name
+    ends: dict[Name, dict[Int32, Offset]]
+    stable: dict[Name, dict[Int32, Offset]] = {}
     """The same of last stable offsets, where the group may wait for one to move."""
 
 
@@ -162,9 +189,9 @@ class EndsRecord(_Record, tag="ends", kw_only=True):
     """End offsets as the brokers told them at ``at_ms``, for the groups that they are news to."""
 
     groups: list[GroupEnds]
-    since_ms: int = -1
+    since_ms: TimeMs = -1
     """Since when the brokers have answered without a pause."""
-    transaction_ms: int = -1
+    transaction_ms: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] = -1
     """The brokers' largest ``transaction.max.timeout.ms``; -1: not known."""
 
 
@@ -191,14 +218,11 @@ ControlRecord = (
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
 
 
-class _AlertGroup(msgspec.Struct):
-    group: str
-
-
 MISSED_MS = 20_000
 """A broker that died is waited for 9 s (``broker.session.timeout.ms``), by a busy leader for longer, and
 which replicas are in sync is asked each 5 s."""
-_ALERT_GROUP = msgspec.json.Decoder(_AlertGroup)
+_ALERT = msgspec.json.Decoder(Alert)
+_REVISION_MAX = 2**53
 
 
 def encode_record(record: ControlRecord) -> bytes:
@@ -231,18 +255,14 @@ def decode_control(
     decoded = Decoded(cells={}, counts={}, bad=[])
     columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "timestamp_ms", "value"))
     for partition, offset, timestamp_ms, value in zip(*columns, strict=True):
-        try:
-            record = _DECODER.decode(value or b"")
-            if run not in ("", record.run):
-                continue
-            refused = _refused(record, value, timestamp_ms, secret)
-            parts = [] if refused else list(_observations(record, shard_count))
-        except (msgspec.MsgspecError, ValueError, KeyError) as error:
-            decoded.bad.append(_undecodable(value, error))
+        record = _read(value, decoded)
+        if record is None or run not in ("", record.run):
             continue
-        if refused:
+        refused = _refused(record, value, timestamp_ms, secret)
+        if refused is not None:
             decoded.bad.append(refused)
             continue
+        parts = _parts(record, shard_count, value, decoded)
         for index, (shard, what) in enumerate(parts):
             seen = Seen(
                 at_ms=record.at_ms + _skew_ms(record),
@@ -261,6 +281,33 @@ def decode_control(
     return decoded
 
 
+def _read(value: bytes | None, decoded: Decoded) -> ControlRecord | None:
+    """Return the record in a value, or count why it is none."""
+    try:
+        return _DECODER.decode(value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        decoded.bad.append(_undecodable(value, reason_of(error, "not_a_control_record"), error))
+        return None
+
+
+def _parts(
+    record: ControlRecord, shard_count: int, value: bytes | None, decoded: Decoded
+) -> list[tuple[int, AnyObservation]]:
+    """Return what each shard must hear of a record of ours, and count what in it makes no sense."""
+    if isinstance(record, AdoptRecord):
+        decoded.bad.extend(_refused_alerts(record))
+    if isinstance(record, SettingsRecord) and decoded.counts.get(_SETTINGS, 0) >= _SETTINGS_AT_ONCE:
+        decoded.bad.append(_undecodable(value, "too_many_settings", None))
+        return []
+    try:
+        return list(_observations(record, shard_count))
+    except (ThresholdsError, SettingsError) as error:
+        decoded.bad.append(_undecodable(value, "settings_invalid", error))
+    except (ValueError, KeyError, RecursionError) as error:
+        decoded.bad.append(_undecodable(value, reason_of(error, "not_a_control_record"), error))
+    return []
+
+
 def _count(decoded: Decoded, record: ControlRecord) -> None:
     key = ("control", str(record.__struct_config__.tag))
     decoded.counts[key] = decoded.counts.get(key, 0) + 1
@@ -271,10 +318,10 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
     if isinstance(record, ClockRecord):
         yield from _clocks(record, shard_count)
     elif isinstance(record, SettingsRecord):
-        settings = Settings(settings=canonical(record.settings))
+        settings = Settings(settings=_checked(canonical(record.settings)))
         yield from ((shard, settings) for shard in _everyone(shard_count))
     elif isinstance(record, AdoptRecord):
-        yield from _adopted(record, shard_count)
+        yield from ((_shard_of(one.group, shard_count), one) for one in _adopted(record))
     elif isinstance(record, ContradictedRecord | UpsetRecord):
         yield CLUSTER_SHARD, _of_shard(record)
     elif isinstance(record, GroupsRecord | EndsRecord):
@@ -283,11 +330,49 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
         yield from _of_cluster(record, shard_count)
 
 
-def _adopted(record: AdoptRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+def _adopted(record: AdoptRecord) -> Iterator[Adopted]:
+    """Yield the alerts that the rules can take over; see ``_refused_alerts`` for the others."""
     for alert in record.alerts:
-        group = _ALERT_GROUP.decode(alert).group
-        shard = shard_of(group, shard_count) if group else CLUSTER_SHARD
-        yield shard, Adopted(group=group, alert=bytes(alert))
+        found = _adoptable(alert)
+        if isinstance(found, Alert):
+            yield Adopted(group=found.group, alert=bytes(alert))
+
+
+def _refused_alerts(record: AdoptRecord) -> Iterator[Undecodable]:
+    for alert in record.alerts:
+        error = _adoptable(alert)
+        if isinstance(error, Exception):
+            yield _undecodable(bytes(alert), reason_of(error, "alert_invalid"), error)
+
+
+def _adoptable(alert: msgspec.Raw) -> Alert | Exception:
+    """Return an alert as the rules take it over, or why it is none that a job ever wrote."""
+    try:
+        found = _ALERT.decode(alert)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return error
+    times = (found.starts_at_ms, found.detected_at_ms, -1 if found.ends_at_ms is None else found.ends_at_ms)
+    if not (all(is_time_ms(at_ms) for at_ms in times) and 0 <= found.revision <= _REVISION_MAX):
+        return ValueError("a number is out of range")
+    return found
+
+
+def _shard_of(group: str, shard_count: int) -> int:
+    return shard_of(group, shard_count) if group else CLUSTER_SHARD
+
+
+@lru_cache(maxsize=8)
+def _checked(settings: bytes) -> bytes:
+    """Return canonical settings that shards and rules can use.
+
+    Raises:
+        ThresholdsError, SettingsError: they cannot; the last ones stay in force.
+    """
+    if len(settings) > SETTINGS_BYTES_MAX:
+        raise SettingsError(f"the settings have {len(settings)} bytes, more than {SETTINGS_BYTES_MAX}")
+    check_shard_settings(settings)
+    check_settings(settings)
+    return settings
 
 
 def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
@@ -365,8 +450,13 @@ def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObse
 
 def retention_ms(brokers: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
     """Return how long each broker keeps the offsets of unused groups, where its settings tell."""
-    told = {broker: settings.get("offsets.retention.minutes", "") for broker, settings in brokers.items()}
-    return {broker: 60_000 * int(minutes) for broker, minutes in told.items() if minutes.isdecimal()}
+    told = {
+        broker: int32_of(settings.get("offsets.retention.minutes", ""))
+        for broker, settings in brokers.items()
+    }
+    return {
+        broker: 60_000 * minutes for broker, minutes in told.items() if minutes is not None and minutes >= 0
+    }
 
 
 def _everyone(shard_count: int) -> Iterable[int]:
@@ -414,11 +504,18 @@ def _refused(
     return Undecodable(origin="control", reason=reason, count=1, sample=sample, detail=why)
 
 
-def _undecodable(value: bytes | None, error: Exception) -> Undecodable:
+def reason_of(error: Exception, otherwise: str) -> str:
+    """Return why a record was refused: a number or a length beyond its bounds has a name of its own."""
+    told = str(error)
+    is_out = "out of range" in told or "of length" in told or "`int` <" in told or "`int` >" in told
+    return "out_of_range" if is_out else otherwise
+
+
+def _undecodable(value: bytes | None, reason: str, error: Exception | None) -> Undecodable:
     return Undecodable(
         origin="control",
-        reason="not_a_control_record",
+        reason=reason,
         count=1,
         sample=(value or b"")[:_SAMPLE_BYTES],
-        detail=str(error)[:200],
+        detail="" if error is None else plain(str(error)[:200]),
     )

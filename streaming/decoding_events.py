@@ -23,9 +23,11 @@ from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
+from streaming.decoding_control import Int64, SkewMs, TimeMs, reason_of
 from streaming.heartbeat_columns import Beats
 from streaming.held_lines import LineReader, Lines, Piece
 from streaming.line_parts import LineParts
+from streaming.packing import plain
 from streaming.stretches import Place, Stretch, heard_in
 
 CLOCK_KEY = b"groupwatch-clock"
@@ -115,11 +117,11 @@ _BY_PLACE = attrgetter("partition", "offset", "index")
 
 
 class _ClockCopy(msgspec.Struct):
-    at_ms: int
-    sequence: int
-    skew_ms: dict[int, int] = {}
+    at_ms: TimeMs
+    sequence: Int64
+    skew_ms: SkewMs = {}
     run: str = ""
-    lead_ms: int = 0
+    lead_ms: Int64 = 0
 
 
 class _Decoding:
@@ -238,8 +240,8 @@ class _Decoding:
         """Return a copy of our own clock that can be believed."""
         try:
             copy = _CLOCK.decode(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._reject("clock_invalid", value, str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._reject(reason_of(error, "clock_invalid"), value, str(error))
             return None
         if self._run and copy.run != self._run:
             # Another monitor's: its time is not ours, and nothing of ours waits for it.
@@ -328,7 +330,7 @@ class _Decoding:
         return len(observations)
 
     def _reject(self, reason: str, value: bytes | None, detail: str, rows: int = 1) -> None:
-        unknown = (0, (value or b"")[:SAMPLE_BYTES_MAX], detail[:200])
+        unknown = (0, (value or b"")[:SAMPLE_BYTES_MAX], plain(detail[:200]))
         count, sample, first_detail = self._bad.get(reason, unknown)
         self._bad[reason] = (count + rows, sample, first_detail)
 

@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from coordinator_model.bounds import TIME_MS_MAX
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import Commit, OffsetsCommitted, Seen, Source, Undecodable
 from coordinator_model.records import (
@@ -228,6 +229,7 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
     row, code, keys = _read_keys(rows, row, faults)
     tombstone = ~rows.value.present[row]
     time_at, good = find_plain_values(rows.value, row, legacy=keys.legacy[code])
+    good &= _are_sane(rows, row, time_at)
     good |= tombstone
     odd = {}
     for index in np.flatnonzero(~good).tolist():
@@ -259,6 +261,12 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
             faults.add(rows, int(first[number]), error, int(count[number]))
     keep = legible[code]
     return row[keep], code[keep], _parts(key, layout, legible)
+
+
+def _are_sane(rows: _Rows, row: Ints, time_at: Ints) -> Bools:
+    """Say of plain values whether their offset and time can be such; the others are refused one by one."""
+    offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
+    return np.asarray((offset >= 0) & (committed_at_ms >= -1) & (committed_at_ms <= TIME_MS_MAX))
 
 
 def _first_of_each(number: Ints, value: Ints, size: int) -> Ints:

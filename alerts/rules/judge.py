@@ -6,6 +6,7 @@ has no memory at all.
 """
 
 import logging
+from collections.abc import Callable
 from struct import Struct as Layout
 from typing import Final
 
@@ -43,7 +44,7 @@ from alerts.rules.order import RULES
 from alerts.rules.pages import NEVER, Pages
 from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
 from alerts.rules.source_silent import ClusterMemory
-from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds, ThresholdsError
+from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement
@@ -97,6 +98,10 @@ _CLUSTER_RULES = {
 }
 """Rules about the cluster as a whole."""
 
+Failure = tuple[str, Exception]
+"""What failed, a rule mostly, and how."""
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError)
+
 _GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
 _CLUSTER_DECODER = msgspec.msgpack.Decoder(ClusterMemory)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -120,8 +125,8 @@ class RuleJudge:
         self._given = settings
         try:
             self._settings = Settings(settings)
-        except ThresholdsError:
-            # The driver checks before it writes; a record from elsewhere must not stop the stream.
+        except Exception:
+            # What decodes them refuses those that cannot be used; a bug there must not stop the stream.
             _LOG.exception("settings refused, the rules keep their thresholds")
 
     def judge(
@@ -142,23 +147,26 @@ class RuleJudge:
             answer = _quick(group, thresholds, memory, now_ms)
             if answer is not None:
                 return answer
+        failures: list[Failure] = []
         situation = Situation(
             group=group,
             step=step,
             now_ms=now_ms,
             evidence=evidence,
             thresholds=thresholds,
-            memory=_load_group(memory),
+            memory=_group_memory(memory, failures),
         )
         pages = Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
         if removed:
-            return Judgement(memory=None, alerts=pages.close_all(_removal(group)), due_ms=None)
+            alerts = pages.close_all(step.why_dropped or _removal(group))
+            return Judgement(memory=None, alerts=alerts, due_ms=None, failures=failures)
         pages.resolve_surplus()
-        due_ms, memory_due_ms = _run(situation, pages)
+        due_ms, memory_due_ms = _run(situation, pages, failures)
         held_ms = pages.end_held()
         due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
         saved = _save_group(situation.memory, memory_due_ms)
-        return Judgement(memory=saved, alerts=pages.alerts, due_ms=None if due_ms == NEVER else due_ms)
+        due = None if due_ms == NEVER else due_ms
+        return Judgement(memory=saved, alerts=pages.alerts, due_ms=due, failures=failures)
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert that an earlier job left open.
@@ -182,7 +190,8 @@ class RuleJudge:
         self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
     ) -> Judgement:
         """Return what the rules about the whole cluster say at ``now_ms``."""
-        thresholds, known = self._settings.defaults, _load_cluster(memory)
+        failures: list[Failure] = []
+        thresholds, known = self._settings.defaults, _cluster_memory(memory, failures)
         pages = Pages(cluster, "", known, now_ms, self._settings.runbook_base)
         pages.resolve_surplus()
         due_ms = NEVER
@@ -191,18 +200,24 @@ class RuleJudge:
             if not configured.enabled:
                 pages.disabled(name)
                 continue
-            verdict = evaluate(state, known, thresholds, now_ms)
-            pages.turn(name, verdict)
+            try:
+                verdict = evaluate(state, known, thresholds, now_ms)
+                pages.turn(name, verdict)
+            except Exception as error:
+                failures.append((name, error))
+                continue
             due_ms = min(due_ms, NEVER if verdict.due_ms is None else verdict.due_ms)
         due_ms = min(due_ms, pages.end_held())
         due = None if due_ms == NEVER else due_ms
-        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due)
+        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due, failures=failures)
 
 
 def _quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> Judgement | None:
     """Return the answer if nothing needs judging now, None if something does."""
     due_ms, bound_ms = NEVER, 0
     if memory is not None:
+        if len(memory) < _HEADER.size:
+            return None
         version, flags, due_ms, bound_ms = _HEADER.unpack_from(memory)
         if version != MEMORY_VERSION or flags & _WATCH or due_ms <= now_ms:
             return None
@@ -248,20 +263,22 @@ def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | No
     return min((due for due in dues if due is not None), default=None)
 
 
-def _run(situation: Situation, pages: Pages) -> tuple[int, int]:
-    """Run all rules; return when to judge again, and when because of what is in the memory."""
+def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[int, int]:
+    """Run all rules; return when to judge again, and when because of what is in the memory.
+
+    A rule that fails has no say this time, and nobody else notices.
+    """
     due_ms = memory_due_ms = NEVER
-    rebalance_costs.note(situation)
+    try:
+        rebalance_costs.note(situation)
+    except Exception as error:
+        failures.append(("costs", error))
     for name, evaluate in RULES:
-        configured: Rule = getattr(situation.thresholds, RULE_KEYS[name])
-        if not configured.enabled:
-            _switch_off(name, situation, pages)
+        try:
+            verdict = _verdict(name, evaluate, situation, pages)
+        except Exception as error:
+            failures.append((name, error))
             continue
-        verdict = evaluate(situation)
-        if verdict is NOTHING:
-            continue  # as most rules say of most groups
-        if verdict.finding is not None or verdict.closing is not None:
-            verdict = _turned(name, verdict, situation, pages)
         if verdict.due_ms is None:
             continue
         due_ms = min(due_ms, verdict.due_ms)
@@ -269,6 +286,20 @@ def _run(situation: Situation, pages: Pages) -> tuple[int, int]:
             memory_due_ms = min(memory_due_ms, verdict.due_ms)
     gone_ms = _bury(situation, pages)
     return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
+
+
+def _verdict(
+    name: str, evaluate: Callable[[Situation], Verdict], situation: Situation, pages: Pages
+) -> Verdict:
+    """Return what one rule says, after its alert has fired or ended."""
+    configured: Rule = getattr(situation.thresholds, RULE_KEYS[name])
+    if not configured.enabled:
+        _switch_off(name, situation, pages)
+        return NOTHING
+    verdict = evaluate(situation)
+    if verdict.finding is not None or verdict.closing is not None:
+        return _turned(name, verdict, situation, pages)
+    return verdict
 
 
 def _bury(situation: Situation, pages: Pages) -> int:
@@ -339,6 +370,23 @@ def _load_group(memory: bytes | None) -> GroupMemory:
     if memory is None or memory[0] != MEMORY_VERSION:
         return GroupMemory()
     return _GROUP_DECODER.decode(memoryview(memory)[_HEADER.size :])
+
+
+def _group_memory(memory: bytes | None, failures: list[Failure]) -> GroupMemory:
+    """Return a group's memory; one that cannot be read is empty, and said to be lost."""
+    try:
+        return _load_group(memory)
+    except _UNREADABLE as error:
+        failures.append(("memory", error))
+        return GroupMemory()
+
+
+def _cluster_memory(memory: bytes | None, failures: list[Failure]) -> ClusterMemory:
+    try:
+        return _load_cluster(memory)
+    except _UNREADABLE as error:
+        failures.append(("memory", error))
+        return ClusterMemory()
 
 
 def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:

@@ -1,12 +1,12 @@
 """Control records: what the driver writes is what every shard gets."""
 
-import json
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from alerts.alert import Alert
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import (
     CLUSTER_SHARD,
@@ -47,6 +47,7 @@ from streaming.decoding_control import (
     encode_record,
 )
 from streaming.marks import mark_of
+from tests.unit.made_alerts import an_alert
 
 SHARDS = 4
 
@@ -112,14 +113,14 @@ def test_equal_settings_are_equal_bytes() -> None:
 
 def test_an_open_alert_goes_to_the_shard_of_its_group() -> None:
     """Each adopted alert arrives once: at its group's shard, or at the cluster's without a group."""
-    alerts = [{"id": "a", "group": "g", "name": "X"}, {"id": "b", "group": ""}]
+    alerts = [an_alert(id="a", group="g"), an_alert(id="b", group="")]
     decoded = _decode_record(
-        AdoptRecord(at_ms=1, alerts=[msgspec.Raw(json.dumps(one).encode()) for one in alerts])
+        AdoptRecord(at_ms=1, alerts=[msgspec.Raw(msgspec.json.encode(one)) for one in alerts])
     )
     (mine,) = _whats(decoded, shard_of("g", SHARDS))
     assert isinstance(mine, Adopted)
     assert mine.group == "g"
-    assert json.loads(mine.alert) == alerts[0]
+    assert msgspec.json.decode(mine.alert, type=Alert) == alerts[0]
     assert [one.group for one in _whats(decoded, CLUSTER_SHARD)] == [""]
     assert sum(len(cell) for cell in decoded.cells.values()) == 2
 

@@ -1,0 +1,104 @@
+"""Groups that our own code failed on: kept apart in what is said of them, until they work again.
+
+A failure costs what it happened to and nothing else: one observation, one rule, one report, or, where its
+saved bytes cannot be read, one group, which then begins anew.  Whatever it was, the group's name stands
+here until nothing has failed for a while, and the shard of the whole cluster is told, which raises the
+alert (``GroupsQuarantined``).
+"""
+
+from collections.abc import Container
+from typing import Final
+
+import msgspec
+
+from coordinator_model.observations import GroupQuarantined
+
+QUIET_MS: Final = 10 * 60_000
+"""So long after the last failure a group is taken for sound again."""
+LOST_MAX_MS: Final = 3_600_000
+"""A group that began anew, and of which nobody has told anything for so long, may well be gone."""
+GROUPS_MAX: Final = 1_000
+"""Names that one shard keeps; of more only the failures are counted."""
+ERROR_MAX: Final = 200
+WHOLE_SHARD: Final = ""
+"""In place of a group's name: what failed concerns the shard itself."""
+
+
+class Quarantined(msgspec.Struct, array_like=True, kw_only=True):
+    """One group that something failed on; saved with the shard."""
+
+    since_ms: int
+    last_ms: int
+    count: int = 0
+    error: str = ""
+    """What kind of failure it was, and its words."""
+    lost: bool = False
+    """Its saved state could not be read, so that it began anew."""
+
+
+Entries = dict[str, Quarantined]
+
+
+def note(entries: Entries, group: str, at_ms: int, error: str, *, lost: bool = False) -> bool:
+    """Take in that something failed on a group; True: its name is kept (and news)."""
+    known = entries.get(group)
+    if known is None:
+        if len(entries) >= GROUPS_MAX:
+            return False
+        known = entries[group] = Quarantined(since_ms=at_ms, last_ms=at_ms)
+    known.last_ms = max(known.last_ms, at_ms)
+    known.count += 1
+    known.error = error[:ERROR_MAX]
+    known.lost |= lost
+    return True
+
+
+def due_ms(entries: Entries, now_ms: int, never_ms: int) -> int:
+    """Return when, after ``now_ms``, the first of them may be over without news."""
+    return min((_over_ms(one, now_ms) for one in entries.values()), default=never_ms)
+
+
+def _over_ms(one: Quarantined, now_ms: int) -> int:
+    quiet_ms = one.last_ms + QUIET_MS
+    return quiet_ms if now_ms < quiet_ms else one.last_ms + LOST_MAX_MS
+
+
+def release(entries: Entries, now_ms: int, known: Container[str]) -> list[str]:
+    """Take out and return the groups that are sound again, or that nobody tells anything of any more.
+
+    Args:
+        entries: of one shard.
+        now_ms: the shard's time.
+        known: the groups that the shard has.
+    """
+    over = [name for name, one in entries.items() if _is_over(one, now_ms, is_back=name in known)]
+    for name in over:
+        del entries[name]
+    return over
+
+
+def _is_over(one: Quarantined, now_ms: int, *, is_back: bool) -> bool:
+    if now_ms < one.last_ms + QUIET_MS:
+        return False
+    return is_back or not one.lost or now_ms >= one.last_ms + LOST_MAX_MS
+
+
+def told(entries: Entries, shard: int, group: str) -> GroupQuarantined:
+    """Return what the shard of the whole cluster hears of a group; one that is not kept is over."""
+    one = entries.get(group)
+    if one is None:
+        return GroupQuarantined(group=group, partition=shard, since_ms=-1, over=True)
+    return GroupQuarantined(
+        group=group,
+        partition=shard,
+        since_ms=one.since_ms,
+        last_ms=one.last_ms,
+        count=one.count,
+        error=one.error,
+        lost=one.lost,
+    )
+
+
+def refilled(entries: Entries) -> None:
+    """Take in that a shard that began anew is whole again."""
+    entries.pop(WHOLE_SHARD, None)

@@ -1,0 +1,185 @@
+"""The whole path once: consumers, a broker and its logs, Spark, rules, the notifier, a receiver.
+
+``make test`` plays this; everything else on real clusters is in ``make test-live``.  One life is lived, and
+each test asks one thing of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import admin_client
+from tests.live import comparing
+from tests.live.members import Member
+from tests.live.stage import (
+    Job,
+    Page,
+    Pager,
+    alerts_of,
+    await_that,
+    need_jars,
+    records_of,
+    states_of,
+    told_in_two_ways,
+)
+
+pytestmark = [pytest.mark.path, pytest.mark.spark, pytest.mark.kafka]
+
+GROUP, CALM, LATE = "orders (eu)", "calm", "late"
+VICTIM = "doomed"
+TIMEOUT = ("SessionTimeout", GROUP, "firing")
+
+
+def _told(page: Page) -> tuple[str, str, str]:
+    return page.labels["alertname"], page.labels["group"], page.status
+
+
+@dataclass
+class Life:
+    """What was seen of it."""
+
+    pages: list[Page] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
+    transitions: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    twofold: list[tuple[str, int]] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    brokers_states: dict[str, str] = field(default_factory=dict)
+    firing_after_restart: set[tuple[str, str]] = field(default_factory=set)
+    metrics: str = ""
+    page: str = ""
+    exit_code: int = -1
+
+
+class Play:
+    """The cluster with its job and its consumers."""
+
+    def __init__(self, kafka: EmbeddedKafka, folder: Path, pager: Pager) -> None:
+        self.kafka = kafka
+        self.pager = pager
+        self.admin = admin_client(kafka.address)
+        self.job = Job(kafka.bootstrap_servers, folder, pager)
+        self._members: list[Member] = []
+
+    def joins(self, group: str, client_id: str, members: int) -> Member:
+        """One more consumer, and the broker says that all of them are in."""
+        one = Member(self.kafka.bootstrap_servers, group, client_id)
+        self._members.append(one)
+        one.start()
+        self.await_members(group, members)
+        return one
+
+    def await_members(self, group: str, count: int) -> None:
+        """Return when the broker says that a group is Stable with so many members."""
+
+        def there() -> bool:
+            said = self.admin.describe_groups([group])[group]
+            return (said["group_state"], len(said["members"])) == ("Stable", count)
+
+        await_that(there, f"{group} is Stable with {count}")
+
+    def live(self) -> Life:
+        """Play it: a member dies and is paged for, the job dies and goes on, everybody leaves but one."""
+        life, job = Life(), self.job
+        job.start()
+        job.await_ready()
+        self.joins(CALM, "calm-0", 1)
+        leaving = self.joins(GROUP, "steady", 1)
+        victim = self.joins(GROUP, VICTIM, 2)
+        await_that(lambda: job.states().get(GROUP) == "Stable", "the group is seen")
+        victim.crash()
+        await_that(lambda: TIMEOUT in [_told(page) for page in list(self.pager.pages)], "somebody is paged")
+        self.await_members(GROUP, 1)
+        job.kill()
+        leaving.close()
+        await_that(lambda: states_of(self.admin, [GROUP]).get(GROUP) == "Empty", "the group is Empty")
+        job.start()
+        job.await_ready()
+        life.firing_after_restart = self._firing()
+        self.joins(LATE, "late-0", 1)
+        await_that(lambda: job.states().get(LATE) == "Stable", "what happens now is seen")
+        self._look(life)
+        life.exit_code = job.stop()
+        life.transitions = [one for _, one in records_of(self.kafka.address, "groupwatch-transitions")]
+        life.alerts = alerts_of(self.kafka.address)
+        life.twofold = told_in_two_ways(self.kafka.address)
+        return life
+
+    def _firing(self) -> set[tuple[str, str]]:
+        answer = self.job.get("/api/v1/alerts")
+        assert answer is not None
+        return {(one["group"], one["name"]) for one in answer.json()["alerts"]}
+
+    def _look(self, life: Life) -> None:
+        groups = (GROUP, CALM, LATE)
+        life.brokers_states = states_of(self.admin, groups)
+        await_that(lambda: self.job.states() == life.brokers_states, "states agree")
+        life.states, life.metrics = self.job.states(), self.job.metrics()
+        answer = self.job.get("/")
+        life.page = "" if answer is None else answer.text
+        life.pages = list(self.pager.pages)
+        life.lines = self.kafka.log_files(1)[0].read_text(errors="replace").splitlines()
+
+    def end(self) -> None:
+        """End every process."""
+        for member in self._members:
+            member.crash()
+        self.job.stop()
+        self.admin.close()
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    need_jars()
+    folder = tmp_path_factory.mktemp("path")
+    kafka = EmbeddedKafka(folder / "kafka", offsets_partitions=4, rebalance_delay_ms=300, heap="384m")
+    with kafka, Pager() as pager:
+        kafka.create_topic("orders", partitions=4)
+        play = Play(kafka, folder, pager)
+        try:
+            yield play.live()
+        finally:
+            play.end()
+
+
+def test_every_move_of_the_coordinator_is_told_once(life: Life) -> None:
+    """What its log says over the life of the groups is what was written, though the job was killed."""
+    assert {one["group"] for one in life.transitions} == {GROUP, CALM, LATE}
+    assert comparing.missing_and_extra(life.transitions, comparing.logged(life.lines)) == ([], [])
+    assert comparing.wrong_causes(life.transitions, comparing.logged(life.lines))[1] == []
+
+
+def test_who_died_is_paged_for_and_nobody_else(life: Life) -> None:
+    """The receiver is told of the member that went without a word, by its name, once, and of nothing else."""
+    told = {_told(page): page.key for page in life.pages}
+    # A kill between a page and the note that it was sent repeats that page, under the same key.
+    assert {page.key for page in life.pages if _told(page) == TIMEOUT} == {told[TIMEOUT]}
+    # While the request log still counts the silence, that is told first, and ends with the session.
+    imminent = {("SessionTimeoutImminent", GROUP, "firing"), ("SessionTimeoutImminent", GROUP, "resolved")}
+    assert told.keys() <= {TIMEOUT, *imminent}
+    assert {who["client_id"] for one in life.alerts for who in one["culprits"]} == {VICTIM}
+
+
+def test_a_killed_job_goes_on_where_it_was(life: Life) -> None:
+    """Started again it knows what is firing and how each group stands, and repeats nothing in other words."""
+    assert life.firing_after_restart == {(GROUP, "SessionTimeout")}
+    assert life.states == life.brokers_states == {GROUP: "Empty", CALM: "Stable", LATE: "Stable"}
+    assert life.twofold == []
+
+
+def test_page_and_metrics_show_it(life: Life) -> None:
+    """What people look at is there, and asked to stop, the job ends well."""
+    firing = {
+        (sample.labels["group"], sample.labels["alertname"])
+        for family in text_string_to_metric_families(life.metrics)
+        for sample in family.samples
+        if sample.name == "groupwatch_alerts_firing" and sample.value > 0
+    }
+    assert firing == {(GROUP, "SessionTimeout")}
+    assert "<title>groupwatch" in life.page
+    assert life.exit_code == 0

@@ -53,6 +53,8 @@ class ClusterSample(NamedTuple):
     """Share that agreed lately; None: nothing could be compared."""
     probe_requests: Mapping[str, int] = {}
     """Kafka request -> how many were sent."""
+    quarantined: int = 0
+    """Groups that our own code failed on."""
 
 
 class Picture(Protocol):
@@ -133,6 +135,7 @@ def _add_cluster(families: _Families, sample: ClusterSample, now_ms: int) -> Non
         families[metrics.UNDECODABLE].add_metric((cluster, source, reason), count)
     for kind, count in sample.divergences.items():
         families[metrics.DIVERGENCE].add_metric((cluster, kind), count)
+    families[metrics.QUARANTINED].add_metric((cluster,), sample.quarantined)
     _add_answers(families, sample)
     for source, at_ms in sample.newest_ms.items():
         if at_ms >= 0:

@@ -82,6 +82,12 @@ DIVERGENCE = Metric(
     ("cluster", "kind"),
     "Disagreements between the mirror and what the brokers said.",
 )
+QUARANTINED = Metric(
+    "groupwatch_quarantined_groups",
+    "gauge",
+    ("cluster",),
+    "Groups that groupwatch's own code failed on lately, or whose saved state was lost and is learned anew.",
+)
 SOURCE_DELAY = Metric(
     "groupwatch_source_delay_seconds",
     "gauge",
@@ -121,6 +127,7 @@ PICTURE = (
     EVENTS,
     UNDECODABLE,
     DIVERGENCE,
+    QUARANTINED,
     SOURCE_DELAY,
     AGREEMENT_RATIO,
     ANSWERS,

@@ -156,6 +156,10 @@ class SourceSilent(Rule, frozen=True, kw_only=True):
     after_ms: DurationMs = MINUTE_MS
 
 
+class GroupsQuarantined(Rule, frozen=True, kw_only=True):
+    """Our own failures; it has no threshold."""
+
+
 class ClusterUnreachable(Rule, frozen=True, kw_only=True):
     """How long a cluster may give no answer at all."""
 
@@ -195,6 +199,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     coordinator_moved: CoordinatorMoved = CoordinatorMoved()
     group_deleted: GroupDeleted = GroupDeleted()
     offsets_expiring: OffsetsExpiring = OffsetsExpiring()
+    groups_quarantined: GroupsQuarantined = GroupsQuarantined()
 
 
 RULE_KEYS: Mapping[str, str] = {
@@ -220,6 +225,7 @@ RULE_KEYS: Mapping[str, str] = {
     "CoordinatorMoved": "coordinator_moved",
     "GroupDeleted": "group_deleted",
     "OffsetsExpiring": "offsets_expiring",
+    "GroupsQuarantined": "groups_quarantined",
 }
 """Alert name -> key of its rule."""
 

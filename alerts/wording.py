@@ -129,6 +129,7 @@ NOBODY: dict[str, str] = {
     "MonitorStalled": "no member: groupwatch itself",
     "SourceSilent": "no member: the brokers named in the summary, or what ships their logs",
     "CoordinatorMoved": "no member: the broker that the coordinator moved from",
+    "GroupsQuarantined": "no member: groupwatch itself",
     "GroupDeleted": "no member: whoever deleted the group, or its retention",
     "OffsetsExpiring": "no member: the group has none",
     "AssignmentChurn": "no single member: the assignor that they all use",

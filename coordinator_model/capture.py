@@ -189,6 +189,7 @@ class Mirror:
                 self.reports.update((one.group, one) for one in outputs.reports)
                 lost += self._contradictions(outputs, at_ms)
                 lost += [self._control(at_ms, 0, upset) for upset in outputs.upset]
+                lost += [self._control(at_ms, 0, one) for one in outputs.quarantined]
                 happened += [(one.at_ms, one) for one in outputs.transitions]
                 happened += [(_alert_ms(one), one) for one in outputs.alerts]
         happened.sort(key=lambda one: one[0])

@@ -81,11 +81,14 @@ class ClusterShard:
         header = self.header
         if header.rebuilt_since_ms == 0 < now_ms:
             header.rebuilt_since_ms = now_ms
+            quarantine.date(header.quarantined, now_ms)
         outputs.rebuilding = header.rebuilt_since_ms
         sound = () if header.rebuilt_since_ms >= 0 else (quarantine.WHOLE_SHARD,)
         names = {*header.quarantined, *quarantine.release(header.quarantined, now_ms, sound)}
         for name in sorted(names):
             self.state.note_quarantined(quarantine.told(header.quarantined, header.shard, name), now_ms)
+        if names and header.live_since_ms >= 0:
+            header.cluster_due_ms = min(header.cluster_due_ms, (now_ms // TICK_MS + 1) * TICK_MS)
 
     def _go_live(self, now_ms: int) -> None:
         header = self.header

@@ -99,6 +99,13 @@ def told(entries: Entries, shard: int, group: str) -> GroupQuarantined:
     )
 
 
+def date(entries: Entries, now_ms: int) -> None:
+    """Date the loss of a shard's bytes by its own time, once there is one."""
+    entry = entries.get(WHOLE_SHARD)
+    if entry is not None:
+        entry.since_ms = entry.last_ms = now_ms
+
+
 def refilled(entries: Entries) -> None:
     """Take in that a shard that began anew is whole again."""
     entries.pop(WHOLE_SHARD, None)

@@ -176,9 +176,7 @@ class Shard:
         """Date the loss of the shard's bytes by its own time, once there is one."""
         if self.header.rebuilt_since_ms == 0 < now_ms:
             self.header.rebuilt_since_ms = now_ms
-            entry = self.header.quarantined.get(quarantine.WHOLE_SHARD)
-            if entry is not None:
-                entry.since_ms = entry.last_ms = now_ms
+            quarantine.date(self.header.quarantined, now_ms)
             self._timeline.quarantined.add(quarantine.WHOLE_SHARD)
 
     def _set_aside(self, seen: Seen, error: Exception) -> None:

@@ -9,7 +9,9 @@ from streaming.config_rules import RULES, alert_name
 from streaming.config_types import DurationMs, Options, one_or_many
 
 FOR_MIN_MS, FOR_MAX_MS = 5_000, 3_600_000
-_ABOUT_A_CLUSTER = frozenset({"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved"})
+_ABOUT_A_CLUSTER = frozenset(
+    {"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved", "GroupsQuarantined"}
+)
 """Alerts that name no group, so nobody coordinates it."""
 
 

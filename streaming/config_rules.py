@@ -54,6 +54,7 @@ RULES: dict[str, RuleSpec] = {
     "session_timeout": RuleSpec(_WARNING, {}),
     "poll_interval_exceeded": RuleSpec(_WARNING, {}),
     "source_silent": RuleSpec(_WARNING, {"after": _duration(60_000, "silence where there should be none")}),
+    "groups_quarantined": RuleSpec(_WARNING, {}),
     "cluster_unreachable": RuleSpec(
         _CRITICAL, {"after": _duration(60_000, "time without any answer from the cluster")}
     ),

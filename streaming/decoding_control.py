@@ -27,6 +27,7 @@ from coordinator_model.observations import (
     DescribedMember,
     EndsTold,
     GroupDescribed,
+    GroupQuarantined,
     GroupUpset,
     LeadersDescribed,
     ReplicaMissed,
@@ -34,6 +35,7 @@ from coordinator_model.observations import (
     Seen,
     Settings,
     ShardLed,
+    ShardRefilled,
     Source,
     TopicsDescribed,
     Undecodable,
@@ -176,6 +178,26 @@ class UpsetRecord(_Record, tag="upset", kw_only=True):
     stood: bool = False
 
 
+class QuarantinedRecord(_Record, tag="quarantined", kw_only=True):
+    """A shard's own code failed on a group ("": on the shard itself), or the group works again."""
+
+    group: Name
+    partition: Int32
+    since_ms: TimeMs
+    last_ms: TimeMs = -1
+    count: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] = 0
+    error: Name = ""
+    lost: bool = False
+    over: bool = False
+
+
+class RefilledRecord(_Record, tag="refilled", kw_only=True):
+    """Shards whose saved bytes were lost know their groups again, or have waited for long enough."""
+
+    shards: list[Int32]
+    complete: bool
+
+
 class GroupEnds(msgspec.Struct, kw_only=True):
     """Where partitions that a group commits to ended: topic -> partition -> end offset."""
 
@@ -211,6 +233,8 @@ ControlRecord = (
     | BrokersRecord
     | TopicsRecord
     | UpsetRecord
+    | QuarantinedRecord
+    | RefilledRecord
     | EndsRecord
     | MarkRecord
 )
@@ -322,7 +346,10 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
         yield from ((shard, settings) for shard in _everyone(shard_count))
     elif isinstance(record, AdoptRecord):
         yield from ((_shard_of(one.group, shard_count), one) for one in _adopted(record))
-    elif isinstance(record, ContradictedRecord | UpsetRecord):
+    elif isinstance(record, RefilledRecord):
+        known = {shard for shard in record.shards if CLUSTER_SHARD <= shard < shard_count}
+        yield from ((shard, ShardRefilled(complete=record.complete)) for shard in sorted(known))
+    elif isinstance(record, ContradictedRecord | UpsetRecord | QuarantinedRecord):
         yield CLUSTER_SHARD, _of_shard(record)
     elif isinstance(record, GroupsRecord | EndsRecord):
         yield from _of_groups(record, shard_count)
@@ -391,11 +418,13 @@ def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[
         yield shard_of(one.group, shard_count), ends
 
 
-def _of_shard(record: ContradictedRecord | UpsetRecord) -> AnyObservation:
+def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> AnyObservation:
     """Return what a shard tells the cluster."""
     if isinstance(record, ContradictedRecord):
         return Contradicted(broker=record.broker, lost=Source[record.lost.upper()], group=record.group)
     told = msgspec.structs.asdict(record)
+    if isinstance(record, QuarantinedRecord):
+        return GroupQuarantined(**{name: told[name] for name in GroupQuarantined.__struct_fields__})
     return GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
 
 

@@ -108,6 +108,7 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     leaders: dict[int, tuple[int, int]] = {}
     brokers: dict[int, dict[str, str]] = {}
     partitions: dict[str, int] = {}
+    quarantined: list[dict[str, Any]] = []
 
 
 class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +220,7 @@ def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
         },
         agreement=agreement.ratio(now_ms),
         probe_requests=known.probe_requests,
+        quarantined=len(report.quarantined),
     )
 
 

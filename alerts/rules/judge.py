@@ -23,6 +23,7 @@ from alerts.rules import (
     coordinator_moved,
     group_deleted,
     group_id_collision,
+    groups_quarantined,
     idle_members,
     offset_rewind,
     offsets_expiring,
@@ -95,6 +96,7 @@ _TIMELESS = frozenset(
 _CLUSTER_RULES = {
     source_silent.NAME: source_silent.evaluate,
     coordinator_moved.NAME: coordinator_moved.evaluate,
+    groups_quarantined.NAME: groups_quarantined.evaluate,
 }
 """Rules about the cluster as a whole."""
 

@@ -95,6 +95,7 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             'groupwatch_events_total{cluster="eu",kind="commit",source="offsets"} 5.0',
             'groupwatch_undecodable_total{cluster="eu",reason="truncated",source="events"} 2.0',
             'groupwatch_divergence_total{cluster="eu",kind="log_line_missing"} 1.0',
+            'groupwatch_quarantined_groups{cluster="eu"} 0.0',
             'groupwatch_answers_total{cluster="eu",outcome="agreeing"} 7.0',
             'groupwatch_answers_total{cluster="eu",outcome="differing"} 1.0',
             'groupwatch_agreement_ratio{cluster="eu"} 0.875',

@@ -15,6 +15,7 @@ from coordinator_model.observations import CLUSTER_SHARD
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
 from streaming.decoding_control import ClockRecord, SettingsRecord, encode_record
 from streaming.shard_state import ShardStage
+from streaming.sinks import quarantined_record
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     blob,
@@ -96,7 +97,8 @@ class Job:
         self.states = {shard: SavedShard() for shard in range(CLUSTER_SHARD, SHARDS)}
         self.rows: list[tuple[str, str, bytes]] = []
         self._next = {OFFSETS: 0, EVENTS: 0, CONTROL: 0}
-        self.clock_ms = NOW_MS
+        self._relayed: list[bytes] = []
+        """Control records that the driver makes of what the shards tell it."""
 
     def batch(self, rows: Sequence[Row]) -> list[tuple[str, str, bytes]]:
         """Put rows through both stages, and with them a clock of now; return what came out."""
@@ -119,6 +121,7 @@ class Job:
         for shard, payloads in sorted(cells.items()):
             found += self._step(shard, payloads)
         self.rows += found
+        self._relayed += [value for kind, _, value in found if kind == "quarantined"]
         return found
 
     def clocked(
@@ -135,6 +138,11 @@ class Job:
             events_partitions=1,
             ask=ask,
         )
+        relayed, self._relayed = self._relayed, []
+        rows = [
+            *rows,
+            *(Row(CONTROL, quarantined_record(one, RUN, at_ms), None, behind_ms) for one in relayed),
+        ]
         copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": RUN, "skew_ms": {}}
         return self.batch(
             [

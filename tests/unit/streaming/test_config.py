@@ -36,6 +36,7 @@ ALERT_NAMES = [
     "GroupDeleted",
     "OffsetsExpiring",
     "SourceSilent",
+    "GroupsQuarantined",
     "ClusterUnreachable",
     "MonitorStalled",
 ]

@@ -53,7 +53,13 @@ def test_it_is_a_judge() -> None:
 
 def test_every_built_rule_has_its_place() -> None:
     """The order lists each rule about groups once; the others are about clusters."""
-    of_clusters = {"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved"}
+    of_clusters = {
+        "SourceSilent",
+        "ClusterUnreachable",
+        "MonitorStalled",
+        "CoordinatorMoved",
+        "GroupsQuarantined",
+    }
 
     assert {rule.name for rule in RULES} == RULE_KEYS.keys() - of_clusters
     assert len(RULES) == len({rule.name for rule in RULES})

@@ -90,47 +90,64 @@ class ReasonShape(NamedTuple):
 
     templates: tuple[Template, ...]
     kind: _Kind
+    known: str
+    """From which broker or whose classes (``coordinator_shapes.Shape.known``)."""
 
 
-def _shape(sentence: str, kind: _Kind, *, client: bool = False) -> ReasonShape:
+def _shape(sentence: str, kind: _Kind, known: str, *, client: bool = False) -> ReasonShape:
     """Return a sentence; with ``client`` the client's reason may stand behind it."""
     plain = Template(sentence)
-    return ReasonShape(
-        (Template(f"{sentence}; client reason: {{client}}"), plain) if client else (plain,), kind
-    )
+    with_client = (Template(f"{sentence}; client reason: {{client}}"),) if client else ()
+    return ReasonShape((*with_client, plain), kind, known)
 
 
 REASONS = (
-    _shape("Adding new member {m} with group instance id {i}", _always(CauseKind.MEMBER_JOINED), client=True),
-    _shape("Member {m} is joining group during {s}", _always(CauseKind.MEMBER_JOINED), client=True),
-    _shape("Member {m} joining group during {s}", _always(CauseKind.MEMBER_JOINED), client=True),
+    _shape(
+        "Adding new member {m} with group instance id {i}",
+        _always(CauseKind.MEMBER_JOINED),
+        "4+ 3+",
+        client=True,
+    ),
+    _shape("Member {m} is joining group during {s}", _always(CauseKind.MEMBER_JOINED), "4-", client=True),
+    _shape("Member {m} joining group during {s}", _always(CauseKind.MEMBER_JOINED), "3-", client=True),
     _shape(
         "Updating metadata for static member {m} with instance id {i}",
         _always(CauseKind.STATIC_MEMBER_REPLACED),
+        "4+ 3+",
         client=True,
     ),
     _shape(
-        "Updating metadata for member {m} during {s}", _or_client(CauseKind.SUBSCRIPTION_CHANGED), client=True
+        "Updating metadata for member {m} during {s}",
+        _or_client(CauseKind.SUBSCRIPTION_CHANGED),
+        "4+ 3+",
+        client=True,
     ),
-    _shape("Leader {m} re-joining group during {s}", _or_client(CauseKind.LEADER_REJOINED), client=True),
+    _shape(
+        "Leader {m} re-joining group during {s}", _or_client(CauseKind.LEADER_REJOINED), "4+ 3+", client=True
+    ),
     _shape(
         "Group's selectedProtocol will change because static member {m} with instance id {i} "
         "joined with change of protocol",
         _always(CauseKind.PROTOCOL_CHANGED),
+        "4+ 3+",
         client=True,
     ),
-    _shape("removing member {m} on heartbeat expiration.", _always(CauseKind.SESSION_TIMEOUT)),
-    _shape("Removing {ids} on pending sync request expiration", _always(CauseKind.SYNC_TIMEOUT)),
-    _shape("Removing member {m} on LeaveGroup", _leaving, client=True),
-    _shape("explicit `LeaveGroup` request for ({ids}) members.", _always(CauseKind.MEMBER_LEFT)),
-    _shape("Freshly-loaded group {x}over capacity{y}", _always(CauseKind.COORDINATOR_MOVED)),
-    _shape("Downgrade group {x} from consumer to classic{y}", _always(CauseKind.PROTOCOL_CHANGED)),
+    _shape("removing member {m} on heartbeat expiration.", _always(CauseKind.SESSION_TIMEOUT), "4+ 3+"),
+    _shape("Removing {ids} on pending sync request expiration", _always(CauseKind.SYNC_TIMEOUT), "4+ 3+"),
+    _shape("Removing member {m} on LeaveGroup", _leaving, "3+", client=True),
+    _shape("explicit `LeaveGroup` request for ({ids}) members.", _always(CauseKind.MEMBER_LEFT), "4+"),
+    _shape("Freshly-loaded group {x}over capacity{y}", _always(CauseKind.COORDINATOR_MOVED), "4- 3-"),
+    _shape("Downgrade group {x} from consumer to classic{y}", _always(CauseKind.PROTOCOL_CHANGED), "4+"),
     # The missing space is Kafka's.
     _shape(
-        "Error {x} when storing group assignmentduring SyncGroup (member: {m}).", _always(CauseKind.UNKNOWN)
+        "Error {x} when storing group assignmentduring SyncGroup (member: {m}).",
+        _always(CauseKind.UNKNOWN),
+        "4-",
     ),
     _shape(
-        "Error {x} when storing group assignment during SyncGroup (member: {m}).", _always(CauseKind.UNKNOWN)
+        "Error {x} when storing group assignment during SyncGroup (member: {m}).",
+        _always(CauseKind.UNKNOWN),
+        "3-",
     ),
 )
 _STARTS = tuple({shape.templates[0].start for shape in REASONS})
@@ -145,7 +162,7 @@ def reason_of(text: str) -> Reason:
     """Return the reason of a rebalance from the words between ``(reason: `` and the final ``)``."""
     shapes = [shape for shape in REASONS if text.startswith(shape.templates[0].start)]
     for strict in (True, False):
-        for templates, kind in shapes:
+        for templates, kind, _ in shapes:
             for template in templates:
                 reading = template.read(text, strict=strict)
                 if reading:

@@ -2,7 +2,7 @@
 
 ``{g}`` is the group; it and most other fields are free text (``templates.py`` reads them).
 
-Wording checked against the constants of Kafka 4.3.1's classes and the Scala sources of 3.9.
+Each says which running brokers were seen to log it, or in which versions' classes it was read.
 Not here: "Preparing to rebalance" (``coordinator_log.py``), where two free texts need more care.
 """
 
@@ -53,10 +53,14 @@ class Shape(NamedTuple):
 
     template: Template
     build: Build
+    known: str
+    """From where: "4+" was logged by a running broker 4.3.1, "3+" by 3.9.2 and by 3.4.1 (a line of each is
+    in ``tests/golden/logs``); "4-" and "3-" were read, with the types of their arguments, in the classes
+    of these versions; "" is for whatever else begins so."""
 
 
-def _shape(sentence: str, build: Build) -> Shape:
-    return Shape(Template(sentence), build)
+def _shape(sentence: str, build: Build, known: str) -> Shape:
+    return Shape(Template(sentence), build, known)
 
 
 def _noted(kind: str) -> Build:
@@ -147,120 +151,148 @@ _SCALA_LEADER = (
 )
 
 _MEMBERS = (
-    _shape(f"Dynamic member {_UNKNOWN_ID}and requesting the member to rejoin with this id.", _handed_out),
-    _shape(f"Dynamic member {_UNKNOWN_ID}and request the member to rejoin with this id.", _handed_out),
+    _shape(
+        f"Dynamic member {_UNKNOWN_ID}and requesting the member to rejoin with this id.", _handed_out, "4+"
+    ),
+    _shape(f"Dynamic member {_UNKNOWN_ID}and request the member to rejoin with this id.", _handed_out, "3+"),
     _shape(
         "Dynamic member with unknown member id joins group {g} in state {s}. Created a new member id {m} "
         "and added the member to the group.",
         _joined,
+        "4+",
     ),
-    _shape(f"Dynamic Member {_UNKNOWN_ID}for this member and add to the group.", _joined),
+    _shape(f"Dynamic Member {_UNKNOWN_ID}for this member and add to the group.", _joined, "3+"),
     _shape(
-        "Pending dynamic member with id {m} joins group {g} in {s} state. Adding to the group now.", _joined
+        "Pending dynamic member with id {m} joins group {g} in {s} state. Adding to the group now.",
+        _joined,
+        "4+",
     ),
-    _shape(f"{_STATIC}Created a new member id {{m}} for this member and added to the group.", _joined),
-    _shape(f"{_STATIC}Created a new member id {{m}} for this member and add to the group.", _joined),
-    _shape(f"{_STATIC}Replacing previously mapped member {{m}} with this groupInstanceId.", _static_replaced),
+    _shape(f"{_STATIC}Created a new member id {{m}} for this member and added to the group.", _joined, "4+"),
+    _shape(f"{_STATIC}Created a new member id {{m}} for this member and add to the group.", _joined, "3+"),
+    _shape(
+        f"{_STATIC}Replacing previously mapped member {{m}} with this groupInstanceId.",
+        _static_replaced,
+        "4+ 3+",
+    ),
     _shape(
         "Member {m} in group {g} has failed, removing it from the group.",
         lambda v: on.MemberFailed(group=v["g"], member_id=v["m"]),
+        "4+ 3+",
     ),
     _shape(
         "Pending member {m} in group {g} has been removed after session timeout expiration.",
         lambda v: on.PendingMemberExpired(group=v["g"], member_id=v["m"]),
+        "4+ 3+",
     ),
-    _shape(f"[Group {{g}}] Pending member {{m}} {_BY_LEAVE}", _pending_left),
-    _shape(f"[Group {{g}}] Member {{m}} {_BY_LEAVE}", _left),
+    _shape(f"[Group {{g}}] Pending member {{m}} {_BY_LEAVE}", _pending_left, "4+"),
+    _shape(f"[Group {{g}}] Member {{m}} {_BY_LEAVE}", _left, "4+"),
     _shape(
         "Member MemberMetadata(memberId={m}, groupInstanceId={i}, clientId={client}, clientHost={host}, "
         "sessionTimeoutMs={n}, rebalanceTimeoutMs={k}, supportedProtocols={protocols}) "
         "has left group {g} through explicit `LeaveGroup`; client reason: {x}",
         _left,
+        "3+",
     ),
     _shape(
         "Pending member with memberId={m} has left group {g} through explicit `LeaveGroup` request",
         _pending_left,
+        "3+",
     ),
 )
 _GENERATIONS = (
-    _shape("Stabilized group {g} generation {n} with {k} members.", _stabilized),
+    _shape("Stabilized group {g} generation {n} with {k} members.", _stabilized, "4+"),
     _shape(
-        "Stabilized group {g} generation {n} (__consumer_offsets-{partition}) with {k} members.", _stabilized
+        "Stabilized group {g} generation {n} (__consumer_offsets-{partition}) with {k} members.",
+        _stabilized,
+        "3+",
     ),
     _shape(
         "Assignment received from leader {m} for group {g} for generation {n}. "
         "The group has {k} members, {static} of which are static.",
         _assignment,
+        "4+ 3+",
     ),
-    _shape("Group {g} with generation {n} is now empty.", _emptied),
-    _shape("Group {g} with generation {n} is now empty (__consumer_offsets-{partition})", _emptied),
-    _shape("Group {g} removed dynamic members who haven't joined: {x}", _kicked),
+    _shape("Group {g} with generation {n} is now empty.", _emptied, "4+"),
+    _shape("Group {g} with generation {n} is now empty (__consumer_offsets-{partition})", _emptied, "3+"),
+    _shape("Group {g} removed dynamic members who haven't joined: {x}", _kicked, "4+ 3+"),
     _shape(
         "Group {g} could not complete rebalance because no members rejoined.",
         lambda v: on.NobodyRejoined(group=v["g"]),
+        "4+ 3+",
     ),
+    # Both versions print the new leader whole: ClassicGroupMember.toString, and MemberMetadata.toString.
     _shape(
         f"Group leader [memberId: {{m}}, groupInstanceId: {{i}}] {_NOT_IN_TIME}. "
-        "Member {m2} was elected as the new leader.",
+        "Member ClassicGroupMember(memberId='{m2}', groupInstanceId='{rest}) was elected as the new leader.",
         _leader,
+        "4+",
     ),
     _shape(
         f"Group leader [memberId: {{m}}, groupInstanceId: {{i}}] {_NOT_IN_TIME} "
         "and the group couldn't proceed to the next generation because no member joined.",
         _leader,
+        "4+",
     ),
     _shape(
         f"{_SCALA_LEADER}while new leader MemberMetadata(memberId={{m2}}, groupInstanceId={{rest}}) "
         "was elected.",
         _leader,
+        "3+",
     ),
-    _shape(f"{_SCALA_LEADER}while new leader {{m2}} was elected.", _leader),
     _shape(
-        f"{_SCALA_LEADER}and the group couldn't proceed to next generationbecause no member joined.", _leader
+        f"{_SCALA_LEADER}and the group couldn't proceed to next generationbecause no member joined.",
+        _leader,
+        "3+",
     ),
 )
 _FENCED = "Request memberId={m} for static member with groupInstanceId={i} is fenced by "
 _GROUPS = (
-    _shape(f"{_FENCED}existing memberId={{m2}} during operation {{op}}", _fenced),
-    _shape(f"{_FENCED}current memberId={{m2}} during operation {{op}}", _fenced),
-    _shape("The following groups were deleted: {x}. A total of {n} offsets were removed.", _deleted),
-    _shape("[GroupId {g}] Creating a simple consumer group via manual offset commit.", _simple),
-    _shape("Creating simple consumer group {g} via manual offset commit.", _simple),
-    _shape("Loaded {s} group {g} with {k} members.", _group_loaded),
-    _shape("Loading group metadata for {g} with generation {n}", _group_loaded),
-    _shape("[GroupId={g}] Unloading group metadata for generation {n}.", _group_unloaded),
-    _shape("[GroupId={g}] Unloaded group metadata for group epoch {n}.", _group_unloaded),
-    _shape("Unloading group metadata for {g} with generation {n}", _group_unloaded),
+    _shape(f"{_FENCED}existing memberId={{m2}} during operation {{op}}", _fenced, "4+"),
+    _shape(f"{_FENCED}current memberId={{m2}} during operation {{op}}", _fenced, "3+"),
+    _shape("The following groups were deleted: {x}. A total of {n} offsets were removed.", _deleted, "4+ 3+"),
+    _shape("[GroupId {g}] Creating a simple consumer group via manual offset commit.", _simple, "4+"),
+    _shape("Loaded {s} group {g} with {k} members.", _group_loaded, "4+"),
+    _shape("Loading group metadata for {g} with generation {n}", _group_loaded, "3+"),
+    _shape("[GroupId={g}] Unloading group metadata for generation {n}.", _group_unloaded, "4+"),
+    _shape("[GroupId={g}] Unloaded group metadata for group epoch {n}.", _group_unloaded, "4+"),
+    _shape("Unloading group metadata for {g} with generation {n}", _group_unloaded, "3+"),
     _shape(
         "Group {g} transitioned to Dead in generation {n}",
         lambda v: on.GroupDied(group=v["g"], generation=int32(v["n"])),
+        "3+",
     ),
 )
 _SHARDS = (
     _shape(
         "Scheduling loading of metadata from {topic}-{partition} with epoch {epoch}",
         lambda v: on.ShardLoading(epoch=_epoch(v)),
+        "4+",
     ),
     _shape(
         "Finished loading of metadata from {topic}-{partition} with epoch {epoch} in {x}",
         lambda v: on.ShardLoaded(epoch=_epoch(v)),
+        "4+",
     ),
     _shape(
         "Finished unloading metadata for {topic}-{partition} with epoch {epoch}.",
         lambda v: on.ShardUnloaded(),
+        "4+",
     ),
     _shape(
         "Scheduling loading of offsets and group metadata from {topic}-{partition} for epoch {epoch}",
         lambda v: on.ShardLoading(epoch=_epoch(v)),
+        "3+",
     ),
     _shape(
         "Finished loading offsets and group metadata from {topic}-{partition} in {k} milliseconds "
         "for epoch {epoch}, of which {x}",
         lambda v: on.ShardLoaded(epoch=_epoch(v)),
+        "3+",
     ),
     _shape(
         "Finished unloading {topic}-{partition} for coordinator epoch {epoch}. Removed {x}",
         lambda v: on.ShardUnloaded(),
+        "3+",
     ),
 )
 
@@ -299,101 +331,150 @@ _MODERN = (
     _shape(
         "[GroupId {g}] Static member {m} with instance id {i} temporarily left the consumer group.",
         _noted("modern_member_away"),
+        "4+",
     ),
-    _shape("[GroupId {g}] Static member {m} with instance id {i} left the consumer group.", _modern_gone),
-    _shape(f"[GroupId {{g}}] Static member {{m}} with instance id {{i}} {_EXPLICITLY}", _modern_gone),
-    _shape(f"[GroupId {{g}}] Dynamic member {{m}} {_EXPLICITLY}", _modern_gone),
-    _shape("[GroupId {g}][MemberId {i}] Member {m} left the streams group.", _modern_gone),
-    _shape("[GroupId {g}] Member {m} left the consumer group.", _modern_gone),
+    _shape(
+        "[GroupId {g}] Static member {m} with instance id {i} left the consumer group.", _modern_gone, "4+"
+    ),
+    _shape(f"[GroupId {{g}}] Static member {{m}} with instance id {{i}} {_EXPLICITLY}", _modern_gone, "4-"),
+    _shape(f"[GroupId {{g}}] Dynamic member {{m}} {_EXPLICITLY}", _modern_gone, "4-"),
+    _shape("[GroupId {g}][MemberId {i}] Member {m} left the streams group.", _modern_gone, "4+"),
+    _shape("[GroupId {g}] Member {m} left the consumer group.", _modern_gone, "4+"),
     _shape(
         "[GroupId {g}] Converted the {x} group to a {t} group.",
         lambda v: on.GroupConverted(group=v["g"], to_classic=v["t"] == "classic"),
+        "4+",
     ),
-    _shape("[GroupId {g}] Member {m} left the share group.", _modern_gone),
+    _shape("[GroupId {g}] Member {m} left the share group.", _modern_gone, "4+"),
     _shape(
         "[GroupId {g}] Static member {m} with instance id {i} cannot join the group because the "
         "instance id is owned by member {m2}.",
         lambda v: _instance_refused(v, fenced=False),
+        "4-",
     ),
     _shape(
         "[GroupId {g}] Static member {m} with instance id {i} is fenced by existing member {m2}.",
         lambda v: _instance_refused(v, fenced=True),
+        "4-",
     ),
-    _shape("[GroupId {g}] Streams member {m} fenced from the group because {x}.", _modern_fenced),
-    _shape("[GroupId {g}] Member {m} fenced from the group because {x}.", _modern_fenced),
+    _shape("[GroupId {g}] Streams member {m} fenced from the group because {x}.", _modern_fenced, "4+"),
+    _shape("[GroupId {g}] Member {m} fenced from the group because {x}.", _modern_fenced, "4+"),
 )
 # Known, and nothing moves in a classic group; counted by kind.
 _NOTED = (
-    ("Static member which joins during Stable stage and doesn't affect {x}", "static_join_without_rebalance"),
-    ("Attempt to add rejoining member {m} of group {g} in unexpected group state {s}", "unexpected_rejoin"),
-    ("Group {g} is dead, skipping rebalance stage.", "dead_group"),
+    (
+        "Static member which joins during Stable stage and doesn't affect {x}",
+        "static_join_without_rebalance",
+        "4+ 3+",
+    ),
+    (
+        "Attempt to add rejoining member {m} of group {g} in unexpected group state {s}",
+        "unexpected_rejoin",
+        "4- 3-",
+    ),
+    ("Group {g} is dead, skipping rebalance stage.", "dead_group", "4- 3-"),
     (
         "Received notification of heartbeat expiration for member {m} after group {g} had already been {x}",
         "late_timer",
+        "4- 3+",
     ),
-    ("Received unexpected notification of sync expiration {x}", "late_timer"),
-    ("Sending empty assignment to member {m} of {g} for generation {n} with no errors", "empty_assignment"),
-    ("Setting empty assignments for members {m} of {g} for generation {n}.", "empty_assignment"),
-    ("Failed to persist metadata for group {g} static member {x}", "write_failed"),
-    ("Failed to persist metadata for group {g}: {x}", "write_failed"),
-    ("Failed to write empty metadata for group {g}: {x}", "write_failed"),
-    ("Appending metadata message for group {g} generation {n} failed {x}", "write_failed"),
-    ("Failed to write {x}", "write_failed"),
+    ("Received unexpected notification of sync expiration {x}", "late_timer", "4- 3-"),
+    (
+        "Sending empty assignment to member {m} of {g} for generation {n} with no errors",
+        "empty_assignment",
+        "4+ 3+",
+    ),
+    ("Setting empty assignments for members {m} of {g} for generation {n}.", "empty_assignment", "4+ 3+"),
+    ("Failed to persist metadata for group {g} static member {x}", "write_failed", "4-"),
+    ("Failed to persist metadata for group {g}: {x}", "write_failed", "3-"),
+    ("Failed to write empty metadata for group {g}: {x}", "write_failed", "4- 3-"),
+    ("Appending metadata message for group {g} generation {n} failed {x}", "write_failed", "3-"),
+    ("Failed to write {x}", "write_failed", "4-"),
     (
         "Generated {n} tombstone records while cleaning up group metadata in {k} milliseconds.",
         "groups_expired",
+        "4+",
     ),
-    ("Generated {n} tombstone records in {k} milliseconds while deleting offsets for {x}", "topics_deleted"),
-    ("Generated {n} records in {k} milliseconds while cleaning share group state {x}", "topics_deleted"),
-    ("The following offsets of the group {g} were deleted: {x}", "offsets_deleted"),
-    ("Removed {n} offsets associated with deleted partitions: {x}", "topics_deleted"),
-    ("Removed {n} expired offsets in {k} milliseconds.", "offsets_expired"),
-    ("Loaded member {m} in group {g} with generation {n}.", "member_loaded"),
-    ("Scheduling unloading of {x}", "shard_unloading"),
-    ("Started unloading metadata for {topic}-{partition} with epoch {epoch}.", "shard_unloading"),
-    ("Ignored {x}", "load_ignored"),
-    ("Not loading offsets and group metadata for {x}", "load_ignored"),
-    ("Not removing offsets and group metadata for {x}", "load_ignored"),
-    ("Already loading offsets and group metadata from {x}", "load_ignored"),
-    ("The coordinator {topic}-{partition} is already {x}", "load_ignored"),
-    ("Elected as the group coordinator for partition {partition} in epoch {epoch}", "elected"),
-    ("Resigned as the group coordinator for partition {partition} in epoch {epoch}", "resigned"),
-    ("Failed to load metadata from {topic}-{partition} with epoch {epoch} due to {x}", "load_failed"),
-    ("Error loading offsets from {x}", "load_failed"),
-    ("Failed to unload {x}", "unload_failed"),
-    ("Cannot load coordinator {x}", "load_failed"),
-    ("The state machine of the coordinator {x}", "out_of_sync"),
-    ("Replaying record {x}", "out_of_sync"),
-    ("Skipped the materialization of transactional offset commit {x}", "transactional_commit_skipped"),
-    ("Cannot upgrade classic group {g} to consumer group{x}", "conversion_refused"),
-    ("Cannot downgrade consumer group {g} to classic group{x}", "conversion_refused"),
-    ("Cannot join the consumer group {g} with the classic protocol {x}", "conversion_refused"),
-    ("Starting up.", "coordinator_started"),
-    ("Startup complete.", "coordinator_started"),
-    ("Shutting down.", "coordinator_stopped"),
-    ("Shutdown complete.", "coordinator_stopped"),
-    ("Shutting down event processor.", "coordinator_stopped"),
-    ("Event processor closed.", "coordinator_stopped"),
-    ("Closing coordinator runtime.", "coordinator_stopped"),
-    ("Coordinator runtime closed.", "coordinator_stopped"),
-    ("Coordinator runtime is already shutting down.", "coordinator_stopped"),
+    (
+        "Generated {n} tombstone records in {k} milliseconds while deleting offsets for {x}",
+        "topics_deleted",
+        "4-",
+    ),
+    (
+        "Generated {n} records in {k} milliseconds while cleaning share group state {x}",
+        "topics_deleted",
+        "4-",
+    ),
+    ("The following offsets of the group {g} were deleted: {x}", "offsets_deleted", "3+"),
+    ("Removed {n} offsets associated with deleted partitions: {x}", "topics_deleted", "3-"),
+    ("Removed {n} expired offsets in {k} milliseconds.", "offsets_expired", "3-"),
+    ("Loaded member {m} in group {g} with generation {n}.", "member_loaded", "3+"),
+    ("Scheduling unloading of {x}", "shard_unloading", "4+ 3+"),
+    ("Started unloading metadata for {topic}-{partition} with epoch {epoch}.", "shard_unloading", "4+"),
+    ("Ignored {x}", "load_ignored", "4+"),
+    ("Not loading offsets and group metadata for {x}", "load_ignored", "3-"),
+    ("Not removing offsets and group metadata for {x}", "load_ignored", "3-"),
+    ("Already loading offsets and group metadata from {x}", "load_ignored", "3-"),
+    ("The coordinator {topic}-{partition} is already {x}", "load_ignored", "4-"),
+    ("Elected as the group coordinator for partition {partition} in epoch {epoch}", "elected", "3+"),
+    ("Resigned as the group coordinator for partition {partition} in epoch {epoch}", "resigned", "3+"),
+    ("Failed to load metadata from {topic}-{partition} with epoch {epoch} due to {x}", "load_failed", "4-"),
+    ("Error loading offsets from {x}", "load_failed", "3-"),
+    ("Failed to unload {x}", "unload_failed", "4-"),
+    ("Cannot load coordinator {x}", "load_failed", "4-"),
+    ("The state machine of the coordinator {x}", "out_of_sync", "4-"),
+    ("Replaying record {x}", "out_of_sync", "4-"),
+    ("Skipped the materialization of transactional offset commit {x}", "transactional_commit_skipped", "4-"),
+    ("Cannot upgrade classic group {g} to consumer group{x}", "conversion_refused", "4-"),
+    ("Cannot downgrade consumer group {g} to classic group{x}", "conversion_refused", "4-"),
+    ("Cannot join the consumer group {g} with the classic protocol {x}", "conversion_refused", "4-"),
+    ("The write event {x}", "timer_failed", "4-"),
+    ("Existing deleting entries found in share group {x}", "share_group_state", "4-"),
+    ("Some topics for share group id {x}", "share_group_state", "4-"),
+    ("Initializing topic {x}", "share_group_state", "4-"),
+    (
+        "Cannot downgrade the consumer group {g}: fail to parse the Consumer Protocol {x}",
+        "conversion_refused",
+        "4-",
+    ),
+    ("Failed to parse Consumer Protocol {x}", "subscription_not_parsed", "4- 3-"),
+    ("Loaded metadata from {x}", "load_buffer_grown", "4-"),
+    ("Loaded offsets and group metadata from {x}", "load_buffer_grown", "3-"),
+    ("Attempted to load offsets and group metadata from {x}", "load_ignored", "3-"),
+    ("Attempt to load group {x}", "load_ignored", "3-"),
+    ("Unknown record type {x}", "record_type_unknown", "4-"),
+    ("Unknown message key with version {x}", "record_type_unknown", "3-"),
+    ("Failed to invoke {x}", "answer_failed", "3-"),
+    ("Starting up.", "coordinator_started", "4+ 3+"),
+    ("Startup complete.", "coordinator_started", "4+ 3+"),
+    ("Shutting down.", "coordinator_stopped", "4+ 3+"),
+    ("Shutdown complete.", "coordinator_stopped", "4+ 3+"),
+    ("Shutting down event processor.", "coordinator_stopped", "4+"),
+    ("Event processor closed.", "coordinator_stopped", "4+"),
+    ("Closing coordinator runtime.", "coordinator_stopped", "4+"),
+    ("Coordinator runtime closed.", "coordinator_stopped", "4+"),
+    ("Coordinator runtime is already shutting down.", "coordinator_stopped", "4-"),
     # Streams groups; before the others, or the member would be taken for a part of the group's name.
-    ("[GroupId {g}][MemberId {m}] Member joins the streams group{x}", "modern_member_joined"),
-    ("[GroupId {g}][MemberId {m}] {x}", "modern_group"),
-    ("[GroupId {g}] {x} fenced from the group because {y}", "modern_member_fenced"),
-    ("[GroupId {g}] {x} is fenced by existing member {y}", "modern_member_fenced"),
-    ("[GroupId {g}] {x} left the {s} group.", "modern_member_left"),
+    ("[GroupId {g}][MemberId {m}] Member joins the streams group{x}", "modern_member_joined", "4+"),
+    ("[GroupId {g}][MemberId {m}] {x}", "modern_group", "4+"),
+    ("[GroupId {g}] {x} fenced from the group because {y}", "modern_member_fenced", ""),
+    ("[GroupId {g}] {x} is fenced by existing member {y}", "modern_member_fenced", ""),
+    ("[GroupId {g}] {x} left the {s} group.", "modern_member_left", ""),
     (
         "[GroupId {g}] {x} has left group through explicit `LeaveGroup` request; client reason: {y}",
         "modern_member_left",
+        "",
     ),
-    ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined"),
-    ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined"),
+    ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined", "4+"),
+    ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined", "4+"),
     # What follows the group is free text with brackets of its own, so the group is not told.
-    ("[GroupId {x}", "modern_group"),
+    ("[GroupId {x}", "modern_group", "4+"),
 )
 _SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
-SHAPES: tuple[Shape, ...] = (*_SPECIFIC, *(_shape(sentence, _noted(kind)) for sentence, kind in _NOTED))
+SHAPES: tuple[Shape, ...] = (
+    *_SPECIFIC,
+    *(_shape(sentence, _noted(kind), known) for sentence, kind, known in _NOTED),
+)
 """Every sentence; the first that fits says what the line means."""
 _KEY_SIZE = min(len(shape.template.start) for shape in SHAPES)
 _BY_START: dict[str, tuple[Shape, ...]] = {}

@@ -1,6 +1,7 @@
 """The coordinator's own words, of Kafka 4.x and 3.x, and texts that imitate them."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from coordinator_model import observations as on
 from coordinator_model.coordinator_log import LENGTH_MAX, LogLineError, Parsed, parse
-from coordinator_model.coordinator_reasons import reason_of, split_ids
+from coordinator_model.coordinator_reasons import REASONS, ReasonShape, reason_of, split_ids
 from coordinator_model.coordinator_shapes import SHAPES, Shape
 from coordinator_model.hashing import shard_of
+from coordinator_model.log_envelope import open_line
+from coordinator_model.templates import Template
 
 SHARDS = 50
 JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=7] "
@@ -109,7 +112,9 @@ JAVA_LINES = [
     ),
     pytest.param(
         f"Group leader [memberId: {A}, groupInstanceId: None] failed to join before the rebalance timeout. "
-        f"Member {B} was elected as the new leader.",
+        f"Member ClassicGroupMember(memberId='{B}', groupInstanceId='', clientId='cB, (x)', "
+        "clientHost='/10.0.0.7', rebalanceTimeoutMs=300000, sessionTimeoutMs=45000, "
+        "protocolType='consumer', supportedProtocols=[range, sticky]) was elected as the new leader.",
         on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
         id="a-new-leader",
     ),
@@ -386,6 +391,70 @@ def test_reasons(text: str, kind: str, fields: dict[str, object]) -> None:
 
     assert reason_of(text) == on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
     assert parse(line).observation == started("g", 4, kind, text, **fields)
+
+
+LOGS = Path(__file__).parents[2] / "golden" / "logs"
+
+
+def _logged(version: str) -> list[str]:
+    lines = (LOGS / f"sentences-{version}.log").read_text(encoding="utf-8").splitlines()
+    return [open_line(line).message for line in lines]
+
+
+def _read_by(message: str) -> tuple[str, str]:
+    """Return the template that reads a line, or its reason, and from where it is known."""
+    text = re.sub(r"^\[Group\w+ [^\]]*\]:? ", "", message)
+    if text.startswith("Preparing"):
+        what = parse(message).observation
+        assert isinstance(what, on.RebalanceStarted)
+        said = what.reason.text
+        return next(
+            (template.sentence, shape.known)
+            for strict in (True, False)
+            for shape in REASONS
+            for template in shape.templates
+            if template.read(said, strict=strict)
+        )
+    shape = next(shape for shape in SHAPES if shape.template.read(text))
+    return shape.template.sentence, shape.known
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.2", "3.4.1"])
+def test_sentences_of_running_brokers(version: str) -> None:
+    """Every line that a real broker of this version logged is of a known sentence."""
+    kinds = {getattr(parse(message).observation, "kind", "") for message in _logged(version)}
+
+    assert "unrecognized" not in kinds
+    assert {known for _, known in map(_read_by, _logged(version))} >= {f"{version[0]}+", "4+ 3+"}
+
+
+@pytest.mark.parametrize(("mark", "versions"), [("4+", ["4.3.1"]), ("3+", ["3.9.2", "3.4.1"])])
+def test_sentences_that_are_said_to_be_seen_were_seen(mark: str, versions: list[str]) -> None:
+    """The table says of each sentence on which running brokers it was seen: exactly those that are kept."""
+    shapes: list[Shape | ReasonShape] = [*SHAPES, *REASONS]
+    claimed = {shape for shape in shapes if mark in shape.known.split()}
+    for version in versions:
+        read = {sentence for sentence, _ in map(_read_by, _logged(version))}
+        seen = {shape for shape in shapes if read & {one.sentence for one in _templates(shape)}}
+
+        assert seen == claimed
+
+
+def _templates(shape: Shape | ReasonShape) -> tuple[Template, ...]:
+    return (shape.template,) if isinstance(shape, Shape) else shape.templates
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.2", "3.4.1"])
+def test_elected_leaders_of_running_brokers(version: str) -> None:
+    """The new leader is printed whole, with its client and timeouts; only its id is taken."""
+    told = [parse(message).observation for message in _logged(version)]
+    elected = [what for what in told if isinstance(what, on.LeaderReplaced) and what.new_leader_id]
+
+    assert elected
+    for what in elected:
+        assert re.fullmatch(
+            r"duel-[\w-]+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", what.new_leader_id or ""
+        )
 
 
 @pytest.mark.parametrize("group", [IMITATION, "a b", "x (reason: y).", "[Group z] Member q", "`é\n`", '"'])

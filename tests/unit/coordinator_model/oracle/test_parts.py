@@ -10,7 +10,8 @@ import pytest
 
 from coordinator_model import observations as on
 from coordinator_model.coordinator_log import parse
-from coordinator_model.oracle import Logged
+from coordinator_model.oracle import Logged, log_lines
+from coordinator_model.oracle.group import Group, Member
 from coordinator_model.oracle.java_order import JavaMap, copied_order, put_in_order
 from coordinator_model.oracle.lines import play
 from coordinator_model.oracle.timers import Timers
@@ -84,6 +85,28 @@ def test_timers_come_in_order_and_a_key_has_one() -> None:
         timers.pop()()
 
     assert rung == ["b", "c", "a"]
+
+
+def test_the_mirror_takes_the_id_of_an_elected_leader() -> None:
+    """Kafka prints the whole member, and so does the oracle; the leader is its id."""
+    old, new = (
+        Member(
+            member_id=one,
+            group_instance_id=None,
+            client_id="c",
+            client_host="/10.0.0.7",
+            rebalance_timeout_ms=1,
+            session_timeout_ms=1,
+            protocol_type="consumer",
+            protocols=offers("range", "sticky"),
+        )
+        for one in PAYMENTS[:2]
+    )
+    line = log_lines.leader_replaced(Group(group_id="g"), old, new)
+
+    assert parse(f"[GroupCoordinator id=1] {line.message}").observation == on.LeaderReplaced(
+        old_leader_id=old.member_id, new_leader_id=new.member_id
+    )
 
 
 LINES = (

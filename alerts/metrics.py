@@ -135,6 +135,36 @@ PICTURE = (
 )
 """The metrics that are read off the picture."""
 
+_RECEIVER = ("receiver",)
+
+OLDEST_UNDELIVERED = Metric(
+    "groupwatch_oldest_undelivered_seconds",
+    "gauge",
+    _RECEIVER,
+    "For how long the alert has waited that waits longest for this receiver and may be told; 0: none does.",
+)
+UNDELIVERED = Metric(
+    "groupwatch_undelivered_alerts",
+    "gauge",
+    _RECEIVER,
+    "Alerts that wait for this receiver, or for a silence.",
+)
+RECEIVER_UP = Metric(
+    "groupwatch_receiver_up",
+    "gauge",
+    _RECEIVER,
+    "1 unless the last delivery to this receiver failed.",
+)
+SENDER_ERRORS = Metric(
+    "groupwatch_sender_errors",
+    "counter",
+    _RECEIVER,
+    "Errors of groupwatch itself that the sender of this receiver met, and outlived.",
+)
+
+DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS)
+"""The metrics that are read off the outboxes."""
+
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 _DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
 
@@ -143,18 +173,32 @@ EVIDENCE_OUTCOMES = ("raised", "put_back", "left", "already_on", "refused", "fai
 """How an attempt to raise a broker's request log, or to put it back, can end."""
 
 
-class OwnMetrics:
-    """What this process counts itself."""
+class NotifierMetrics:
+    """What a process counts that delivers alerts."""
 
-    def __init__(
-        self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry, receivers: Iterable[str] = ()) -> None:
         self._notifications = Counter(
             "groupwatch_notifications",
             "Attempts to deliver a notification, by how they ended.",
             ["receiver", "outcome"],
             registry=registry,
         )
+        for receiver in receivers:
+            for outcome in (*Outcome, EXPIRED):
+                self._notifications.labels(receiver, str(outcome))
+
+    def notified(self, receiver: str, outcome: str) -> None:
+        """Count one attempt."""
+        self._notifications.labels(receiver, outcome).inc()
+
+
+class OwnMetrics(NotifierMetrics):
+    """What the job's process counts itself."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
+    ) -> None:
+        super().__init__(registry, receivers)
         self._rebalances = Histogram(
             "groupwatch_rebalance_duration_seconds",
             "From the start of a rebalance to the group being Stable or Empty again.",
@@ -192,13 +236,6 @@ class OwnMetrics:
             self._evidence_brokers.labels(cluster)
             for outcome in EVIDENCE_OUTCOMES:
                 self._evidence.labels(cluster, outcome)
-        for receiver in receivers:
-            for outcome in (*Outcome, EXPIRED):
-                self._notifications.labels(receiver, str(outcome))
-
-    def notified(self, receiver: str, outcome: str) -> None:
-        """Count one attempt."""
-        self._notifications.labels(receiver, outcome).inc()
 
     def rebalanced(self, cluster: str, seconds: float) -> None:
         """Note how long a rebalance took."""

@@ -18,6 +18,7 @@ from alerts.outbox import Outbox
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Outcome, Receiver
 from alerts.routing import Route, receivers_for, routes_or_everything
+from alerts.told import Told
 from alerts.waiting import Place, Work
 
 _LOGGER = logging.getLogger("groupwatch.notifier")
@@ -257,6 +258,21 @@ class DeliveryState(NamedTuple):
     trouble: str
     """How the last attempt failed, "" if it did not."""
 
+    @property
+    def problem(self) -> str:
+        """A sentence if this process, and not the receiver, is why nothing is delivered; else ""."""
+        return f"the sender of receiver {self.receiver} fails: {self.failure}" if self.failure else ""
+
+    def describe(self) -> dict[str, object]:
+        """Return the facts for ``/healthz``."""
+        return {
+            "receiver": self.receiver,
+            "waiting": self.waiting,
+            "oldest_undelivered_seconds": round(self.oldest_s, 1),
+            "trouble": self.trouble,
+            "errors_of_ours": self.failures,
+        }
+
 
 class Notifier:
     """All receivers with their outboxes and threads."""
@@ -319,6 +335,17 @@ class Notifier:
         for outbox in self.outboxes.values():
             # Also to those it is not for (any more): the outbox knows who was told its beginning.
             outbox.direct(alert, now_ms=now_ms)
+
+    def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+        """Go on with an alert that a process before this one sent straight to its receivers."""
+        now_ms = self._clock_ms()
+        for name, outbox in self.outboxes.items():
+            outbox.restore(alert, told.get(name), now_ms=now_ms)
+
+    def told_of(self, alert_id: str) -> dict[str, Told]:
+        """Return which receivers hold an alert for firing."""
+        found = ((name, outbox.told_of(alert_id)) for name, outbox in self.outboxes.items())
+        return {name: told for name, told in found if told is not None}
 
     def is_for_somebody(self, alert: Alert) -> bool:
         """Say whether any route takes ``alert``."""

@@ -150,6 +150,30 @@ class Outbox:
                 self._accept(alert, None)
                 self._queue(alert, None, now_ms=now_ms, late=False)
 
+    def restore(self, alert: Alert, told: Told | None, *, now_ms: int) -> None:
+        """Take an alert that is in no log and that a process before this one has told, or was about to.
+
+        Args:
+            alert: its newest revision.
+            told: what this receiver was told of it; None: nothing, as far as is known.
+            now_ms: the time now.
+        """
+        with self.changed:
+            if alert.revision <= self._newest.get(alert.id, -1):
+                return
+            self._accept(alert, None)
+            if told is not None:
+                self._told[alert.id] = told
+            if told is None or told.severity is not self._should_know(alert):
+                self._queue(alert, None, now_ms=now_ms, late=False)
+            else:
+                self._plan_repeat(alert, told.at_ms)
+
+    def told_of(self, alert_id: str) -> Told | None:
+        """Return under which severity the receiver holds an alert for firing, and since when; None: not."""
+        with self.changed:
+            return self._told.get(alert_id)
+
     def advance(self, log: str, positions: Mapping[int, int]) -> None:
         """Note how far ``log`` has been read (everything before was handed in)."""
         with self.changed:

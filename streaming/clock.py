@@ -238,6 +238,7 @@ class Clock:
             ask=self._ask(),
             lead_ms=leads_ms.get(_CONTROL, 0),
             wrong_ms=self._wrong_ms(skew_ms),
+            job=self._progress.state(),
         )
         sent_ms = self._told.peek_ms()
         self._last_ms = at_ms

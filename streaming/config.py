@@ -189,6 +189,13 @@ class RouteConfig(Options):
     goes_on: bool = Field(default=False, alias="continue")
 
 
+class NotifyHttpConfig(Options):
+    """The small HTTP server of ``groupwatch notify``: metrics and health; port 0 takes any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=9465, ge=0, le=65535)
+
+
 class Config(Options):
     """The whole file."""
 
@@ -200,6 +207,9 @@ class Config(Options):
     spark: dict[str, Property] = Field(default_factory=dict)
     output: OutputConfig = Field(default_factory=OutputConfig)
     http: HttpConfig = Field(default_factory=HttpConfig)
+    notify_http: NotifyHttpConfig = Field(default_factory=NotifyHttpConfig)
+    state_dir: str = ""
+    """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
     rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
     runbook_base: str = ""
     """Where the runbooks are published; an alert's name in lower case is added."""

@@ -44,6 +44,7 @@ from coordinator_model.ordering import SKEW_MAX_MS
 from coordinator_model.shard_settings import SettingsError, check_shard_settings
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded
+from streaming.job_state import JobState
 from streaming.marks import Mark
 from streaming.packing import plain
 
@@ -91,6 +92,8 @@ class ClockRecord(_Record, tag="clock", kw_only=True):
     """How far the broker that appends this record is known to be ahead of the driver."""
     wrong_ms: SkewMs = {}
     """Offsets partition -> how far its leader's clock is ahead, where it is wrong."""
+    job: JobState | None = None
+    """How the job is doing, for a notifier in another process (``watching.py``)."""
 
 
 class SettingsRecord(_Record, tag="settings", kw_only=True):

@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 import anyio
@@ -80,6 +80,15 @@ class Health(Protocol):
         ...
 
 
+@runtime_checkable
+class DeliveryHealth(Protocol):
+    """What the server asks as well, where alerts are delivered by this process."""
+
+    def deliveries(self) -> Sequence[Mapping[str, Any]]:
+        """Return how it stands with each receiver."""
+        ...
+
+
 class BadRequestError(ValueError):
     """A query that makes no sense; the text is for the caller."""
 
@@ -141,19 +150,6 @@ def application(
 
     stories = _Stories(view, read_history)
     answering = _InThreads(_THREADS)
-    health_only = _InThreads(_HEALTH_THREADS)
-
-    def metrics(request: Request) -> Response:
-        return _compressed(request, generate_latest(registry), CONTENT_TYPE_LATEST)
-
-    def ready(_: Request) -> Response:
-        clusters = list(health.clusters())
-        is_ready = bool(clusters) and all(cluster["ready"] for cluster in clusters)
-        return _json({"ready": is_ready, "clusters": clusters}, 200 if is_ready else 503)
-
-    def healthz(_: Request) -> Response:
-        problems = list(health.problems())
-        return _json({"healthy": not problems, "problems": problems}, 503 if problems else 200)
 
     def groups(request: Request) -> Response:
         query = request.query_params
@@ -187,9 +183,7 @@ def application(
         )
 
     routes = [
-        Route("/metrics", answering(metrics)),
-        Route("/healthz", health_only(healthz)),
-        Route("/ready", health_only(ready)),
+        *_own_routes(health, registry, answering),
         Route("/api/v1/groups", answering(groups)),
         Route("/api/v1/groups/{names:names}", answering(group)),
         Route("/api/v1/alerts", answering(alerts)),
@@ -199,6 +193,37 @@ def application(
         Route("/", answering(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
     ]
     return Starlette(routes=routes)
+
+
+def health_application(health: Health, registry: CollectorRegistry) -> Starlette:
+    """Return the ASGI application of a process that shows no groups: metrics and health."""
+    return Starlette(routes=_own_routes(health, registry, _InThreads(_THREADS)))
+
+
+def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThreads") -> list[Route]:
+    """Return the routes about the process itself."""
+    health_only = _InThreads(_HEALTH_THREADS)
+
+    def metrics(request: Request) -> Response:
+        return _compressed(request, generate_latest(registry), CONTENT_TYPE_LATEST)
+
+    def ready(_: Request) -> Response:
+        clusters = list(health.clusters())
+        is_ready = bool(clusters) and all(cluster["ready"] for cluster in clusters)
+        return _json({"ready": is_ready, "clusters": clusters}, 200 if is_ready else 503)
+
+    def healthz(_: Request) -> Response:
+        problems = list(health.problems())
+        told: dict[str, Any] = {"healthy": not problems, "problems": problems}
+        if isinstance(health, DeliveryHealth):
+            told["deliveries"] = list(health.deliveries())
+        return _json(told, 503 if problems else 200)
+
+    return [
+        Route("/metrics", answering(metrics)),
+        Route("/healthz", health_only(healthz)),
+        Route("/ready", health_only(ready)),
+    ]
 
 
 def _group(view: View, stories: _Stories, request: Request) -> Response:
@@ -276,21 +301,14 @@ def _names_in(request: Request) -> tuple[str, str]:
     return unquote(cluster), unquote(group)
 
 
-class HttpServer:
-    """The server in its thread."""
+class Server:
+    """An application with its server in a thread."""
 
-    def __init__(
-        self,
-        config: HttpConfig,
-        view: View,
-        health: Health,
-        registry: CollectorRegistry,
-        read_history: ReadHistory | None = None,
-    ) -> None:
-        self._config = config
+    def __init__(self, host: str, port: int, application: Starlette) -> None:
+        self._host, self._port = host, port
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application(view, health, registry, read_history),
+                application,
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -310,14 +328,14 @@ class HttpServer:
         Raises:
             OSError: the address cannot be had, for instance because another process has it.
         """
-        family = socket.AF_INET6 if ":" in self._config.host else socket.AF_INET
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((self._config.host, self._config.port))
+            listening.bind((self._host, self._port))
         except OSError as error:
             listening.close()
-            where = f"{self._config.host} port {self._config.port}"
+            where = f"{self._host} port {self._port}"
             raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
         listening.listen(128)
         self._socket = listening
@@ -326,7 +344,7 @@ class HttpServer:
         )
         self._thread.start()
         port = int(listening.getsockname()[1])
-        _LOGGER.info("http on %s port %d", self._config.host, port)
+        _LOGGER.info("http on %s port %d", self._host, port)
         return port
 
     @property
@@ -341,3 +359,17 @@ class HttpServer:
             self._thread.join(_START_TIMEOUT_S)
         if self._socket is not None:
             self._socket.close()
+
+
+class HttpServer(Server):
+    """The server of the job: everything."""
+
+    def __init__(
+        self,
+        config: HttpConfig,
+        view: View,
+        health: Health,
+        registry: CollectorRegistry,
+        read_history: ReadHistory | None = None,
+    ) -> None:
+        super().__init__(config.host, config.port, application(view, health, registry, read_history))

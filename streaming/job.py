@@ -11,20 +11,22 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.alert import Alert
+from alerts.delivery_metrics import DeliveryCollector
 from alerts.exporter import PictureCollector
 from alerts.metrics import OwnMetrics
-from alerts.notifier import Notifier, wall_clock_ms
+from alerts.notifier import DeliveryState, Notifier, wall_clock_ms
 from streaming import session
 from streaming.cluster_job import ClusterJob
 from streaming.config import ClusterConfig, Config
 from streaming.config_quiet import quiet_of
+from streaming.direct_alerts import DirectAlerts, state_file
 from streaming.explaining import TopicReader
 from streaming.http import HttpServer
 from streaming.notifying import make_notifier
 from streaming.plan import ClusterPlan, plan_of
 from streaming.probing.pictured import ClusterPicture
 from streaming.session import JvmLostError
-from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_of
+from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_from
 from streaming.view import View
 
 _log = logging.getLogger("groupwatch.job")
@@ -50,7 +52,9 @@ class Health:
         jobs: Mapping[str, ClusterJob],
         dead: Callable[[], Sequence[str]],
         limits: Limits,
+        deliveries: Callable[[], Sequence[DeliveryState]] = tuple,
     ) -> None:
+        self._deliveries = deliveries
         self._jobs = jobs
         self._dead = dead
         self._limits = limits
@@ -59,9 +63,14 @@ class Health:
         """Return how each cluster's job is doing."""
         return [job.progress.describe() for job in self._jobs.values()]
 
+    def deliveries(self) -> list[Mapping[str, Any]]:
+        """Return how it stands with each receiver."""
+        return [one.describe() for one in self._deliveries()]
+
     def problems(self) -> list[str]:
-        """Return what is broken in this process; an outage of Kafka is not."""
+        """Return what is broken in this process; an outage of Kafka, or of a receiver, is not."""
         found = [f"thread {name} is dead" for name in self._dead()]
+        found += [one.problem for one in self._deliveries() if one.problem]
         for job in self._jobs.values():
             found += [f"thread {name} is dead" for name in job.dead_threads()]
             progress = job.progress
@@ -100,16 +109,26 @@ class Monitor:
         self._spark = session.start(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
-        limits = _limits(config)
+        limits = limits_from(config)
+        self._direct = DirectAlerts(state_file(config, "run"))
+        opened = self._direct.open_alerts()
         self._supervisor = Supervisor(
-            [Watched(job.progress, limits, self._deliver) for job in self.jobs.values()]
+            [Watched(job.progress, limits, self._deliver, opened) for job in self.jobs.values()],
+            after=self._remember_open,
         )
         for name, job in self.jobs.items():
             own.watermark(name, job.progress.watermark_behind_s)
+        for alert in opened:
+            self._view.remember(alert)
+        for job in self.jobs.values():
+            job.progress.speaks = self._notifier is not None and bool(config.receivers)
+        if self._notifier is not None:
+            self._direct.speak_through(self._notifier)
+            registry.register(DeliveryCollector(self._notifier.deliveries))
         self._server = HttpServer(
             config.http,
             self._view,
-            Health(self.jobs, self._dead_threads, limits),
+            Health(self.jobs, self._dead_threads, limits, self._deliveries),
             registry,
             TopicReader(config),
         )
@@ -132,12 +151,19 @@ class Monitor:
 
     def _deliver(self, alert: Alert) -> None:
         self._view.remember(alert)
-        if self._notifier is not None:
-            self._notifier.direct(alert)
+        self._direct.deliver(alert)
 
     def _caught_up(self, cluster: str) -> bool | None:
         job = self.jobs.get(cluster)
         return None if job is None else job.progress.has_caught_up
+
+    def _remember_open(self) -> None:
+        self._direct.save()
+        for job in self.jobs.values():
+            job.progress.notice("state_file", self._direct.error)
+
+    def _deliveries(self) -> list[DeliveryState]:
+        return [] if self._notifier is None else self._notifier.deliveries()
 
     def _dead_threads(self) -> list[str]:
         dead = [] if self._notifier is None else self._notifier.dead_threads()
@@ -182,17 +208,13 @@ class Monitor:
             job.stop()
         if self._notifier is not None:
             self._notifier.stop()
+            self._direct.save()
         self._server.stop()
         try:
             self._spark.stop()
         except (Py4JError, OSError) as error:
             # A service manager's SIGTERM goes to the whole process group: the JVM may be gone before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
-
-
-def _limits(config: Config) -> Limits:
-    rules = {name: config.rule(name) for name in ("cluster_unreachable", "monitor_stalled")}
-    return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
 
 
 def run(config: Config, *, notify: bool = True) -> int:

@@ -3,26 +3,44 @@
 import logging
 import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from alerts.alert_log import GROUP_PREFIX, AlertLog, KafkaAlertLog
-from alerts.metrics import OwnMetrics
-from alerts.notifier import Notifier, OpenLog
+from alerts.delivery_metrics import DeliveryCollector
+from alerts.metrics import NotifierMetrics
+from alerts.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
 from alerts.receivers import Receiver
 from alerts.receivers.log import LogReceiver
 from alerts.receivers.webhook import WebhookReceiver
 from alerts.routing import Route
 from streaming.config import Config, ReceiverConfig, RouteConfig
 from streaming.config_quiet import quiet_of
+from streaming.direct_alerts import DirectAlerts, state_file
+from streaming.http import Server, health_application
+from streaming.job_metrics import JobCollector
 from streaming.kafka_io import KafkaAddress, consumer
+from streaming.plan import ClusterPlan, plan_of
+from streaming.probes import Probe
+from streaming.supervisor import Watched, limits_from
+from streaming.watching import FRESH_S, FarProgress, JobReader
+
+_LOOK_S = 1.0
+_LISTEN_S = 5.0
+"""So long a start listens for a job that speaks itself."""
+_NOT_NEEDED = (
+    "the job delivers alerts itself, so this process waits and would go on if the job died; "
+    "start the job with --no-notify to let this process deliver"
+)
 
 _log = logging.getLogger("groupwatch.notifier")
 
 
 def make_notifier(
-    config: Config, metrics: OwnMetrics, caught_up: Callable[[str], bool | None] = lambda _cluster: None
+    config: Config, metrics: NotifierMetrics, caught_up: Callable[[str], bool | None] = lambda _cluster: None
 ) -> Notifier:
     """Return the notifier with every receiver, route and alerts topic of ``config``."""
     return Notifier(
@@ -85,17 +103,145 @@ def _opener(address: KafkaAddress, topic: str) -> OpenLog:
     return open_log
 
 
+class Station:
+    """``groupwatch notify``: the notifier, and what tells of a blind monitor, in one process.
+
+    It speaks unless a job that speaks itself is alive, so that nobody is told twice.
+    """
+
+    def __init__(self, config: Config, registry: CollectorRegistry) -> None:
+        """Put the parts together; ``start`` opens connections."""
+        self._config = config
+        self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers])
+        self.jobs = {cluster.name: FarProgress(cluster.name) for cluster in config.clusters}
+        plans = [plan_of(config, cluster) for cluster in config.clusters]
+        self._probes = [
+            Probe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
+            for plan in plans
+        ]
+        self._readers = [
+            JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
+        ]
+        self._direct = DirectAlerts(state_file(config, "notify"))
+        self._watched: list[Watched] = []
+        self._notifier: Notifier | None = None
+        self._began_s = time.monotonic()
+        registry.register(DeliveryCollector(self._states))
+        registry.register(JobCollector(self.jobs))
+
+    def _by_output(
+        self, plans: Sequence[ClusterPlan]
+    ) -> Iterable[tuple[KafkaAddress, dict[str, FarProgress]]]:
+        """Return each cluster that is written to, with those whose jobs write there."""
+        found: dict[tuple[str, ...], tuple[KafkaAddress, dict[str, FarProgress]]] = {}
+        for plan in plans:
+            _, jobs = found.setdefault(plan.output.identity, (plan.output, {}))
+            jobs[plan.cluster] = self.jobs[plan.cluster]
+        return found.values()
+
+    def start(self) -> None:
+        """Begin to look; who speaks is known some seconds later."""
+        for probe in self._probes:
+            probe.start()
+        for reader in self._readers:
+            reader.start()
+
+    def look(self) -> None:
+        """Speak or be silent, and judge every job once; to be called each second."""
+        if any(job.job_speaks for job in self.jobs.values()):
+            self._be_silent()
+        elif self._notifier is None and self._is_settled:
+            self._speak()
+        for one in self._watched:
+            try:
+                one.look(wall_clock_ms())
+            except Exception:
+                _log.exception("the job could not be judged")  # and must be looked at again in any case
+        self._direct.save()
+        for job in self.jobs.values():
+            job.notice("state_file", self._direct.error)
+            job.notice("speaker", _NOT_NEEDED if job.job_speaks else "")
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether a job speaks is known, or will not be soon."""
+        heard = all(job.seconds_since_heard() < FRESH_S / 2 for job in self.jobs.values())
+        waited_s = time.monotonic() - self._began_s
+        return waited_s > _LISTEN_S or (heard and waited_s > 1.0)
+
+    def _speak(self) -> None:
+        self._notifier = make_notifier(self._config, self._metrics)
+        self._notifier.start()
+        self._direct.speak_through(self._notifier)
+        limits, opened = limits_from(self._config), self._direct.open_alerts()
+        self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
+        _log.info("delivering alerts to %s", ", ".join(self._notifier.outboxes))
+
+    def _be_silent(self) -> None:
+        notifier, self._notifier, self._watched = self._notifier, None, []
+        if notifier is not None:
+            notifier.stop()
+            self._direct.save()
+            self._direct.notifier = None
+
+    def stop(self) -> None:
+        """End: attempts under way are finished, and who was told what is written down."""
+        if self._notifier is not None:
+            self._notifier.stop()
+        self._direct.save()
+        for reader in self._readers:
+            reader.stop()
+        for probe in self._probes:
+            probe.stop()
+
+    # -- what the server asks -------------------------------------------------------------------
+
+    def clusters(self) -> list[Mapping[str, Any]]:
+        """Return what is known of each cluster's job; ready: its alerts are read, and somebody tells them."""
+        notifier = self._notifier
+        has_read = notifier is not None and notifier.is_caught_up
+        return [{**job.describe(), "ready": has_read or job.job_speaks} for job in self.jobs.values()]
+
+    def problems(self) -> list[str]:
+        """Return what is broken in this process; an outage of Kafka, the job or a receiver is not."""
+        dead = [] if self._notifier is None else self._notifier.dead_threads()
+        dead += [reader.name for reader in self._readers if not reader.is_alive]
+        dead += [f"probe-{name}" for name, p in zip(self.jobs, self._probes, strict=True) if not p.is_alive]
+        found = [f"thread {name} is dead" for name in dead]
+        return found + [state.problem for state in self._states() if state.problem]
+
+    def deliveries(self) -> list[Mapping[str, Any]]:
+        """Return how it stands with each receiver."""
+        return [state.describe() for state in self._states()]
+
+    def _states(self) -> list[DeliveryState]:
+        return [] if self._notifier is None else self._notifier.deliveries()
+
+
 def run(config: Config) -> int:
-    """Deliver alerts until SIGTERM or SIGINT, apart from the job; returns the exit code."""
+    """Deliver alerts until SIGTERM or SIGINT, apart from the job; returns the exit code.
+
+    Raises:
+        OSError: the server's address cannot be had.
+    """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    metrics = OwnMetrics(CollectorRegistry(), receivers=[one.name for one in config.receivers])
-    notifier = make_notifier(config, metrics)
-    notifier.start()
-    while not stopping.wait(1.0):
-        for name in notifier.dead_threads():
-            _log.error("thread %s is dead", name)
-            return 1
-    notifier.stop()
+    registry = CollectorRegistry()
+    station = Station(config, registry)
+    server = Server(config.notify_http.host, config.notify_http.port, health_application(station, registry))
+    try:
+        server.start()
+    except OSError as error:
+        if "notify_http" in config.model_fields_set:
+            raise
+        # Nobody asked for that port: better alerts without health than none.
+        _log.warning("no metrics and no health: %s; configure notify_http", error.strerror)
+    station.start()
+    try:
+        while not stopping.wait(_LOOK_S):
+            station.look()
+    finally:
+        station.stop()
+        server.stop()
     return 0

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coordinator_model.observations import CLUSTER_SHARD
+from streaming.job_state import JobState
 from streaming.watermark import Watermark
 
 _log = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ DEATHS_MAX = 3
 """A query that died so often without finishing a batch dies of that batch, not of an accident."""
 WAITING, KNOWN = "waiting", "known"
 _DEATHS_KEPT = 1_000
+_SENTENCE_MAX = 500
 
 
 class Progress:
@@ -40,6 +42,8 @@ class Progress:
     refused = ""
     """A sentence for a person, when the job cannot run at all as things are."""
     restarts = 0
+    speaks = False
+    """This process tells the receivers itself; else another one has to."""
     reconciliation = WAITING
     """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
     broker_settings = WAITING
@@ -238,6 +242,11 @@ class Progress:
         return f"what is judged lies {behind_s:.0f} s behind the wall clock; {slowest} is furthest behind"
 
     @property
+    def has_answered(self) -> bool:
+        """Kafka has answered since this process began."""
+        return self.kafka_answered_at is not None
+
+    @property
     def has_batch_since_answer(self) -> bool:
         """True once a batch has ended since Kafka came (back)."""
         return self.batch_done_at is not None and self.batch_done_at >= self._answering_since
@@ -251,6 +260,20 @@ class Progress:
     def seconds_since_kafka(self) -> float:
         """How long ago Kafka last answered; if it never did, since the start."""
         return self._now() - (self.kafka_answered_at or self.started_at)
+
+    def state(self) -> JobState:
+        """Return the facts for a notifier in another process."""
+        losing_s = self.seconds_losing()
+        return JobState(
+            cluster=self.cluster,
+            batches=self.batches,
+            stuck_ms=round(self.seconds_stuck() * 1000),
+            losing_ms=round(losing_s * 1000),
+            lagging=self.lagging[:_SENTENCE_MAX] if losing_s > 0 else "",
+            trouble=(self.dying or self.trouble)[:_SENTENCE_MAX],
+            is_dying=self.is_dying,
+            speaks=self.speaks,
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the facts for ``/ready`` and ``/healthz``."""

@@ -7,13 +7,16 @@ driver, from facts that no batch has to carry.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
+from alerts.rules.cluster_unreachable import NAME as UNREACHABLE
 from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
+from alerts.rules.monitor_stalled import NAME as STALLED
 from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
+from streaming.config import Config
 from streaming.progress import Progress
 
 UNREACHABLE_S = 30.0
@@ -22,6 +25,8 @@ STALLED_TRIGGERS = 10
 ANSWERING_S = 15.0
 """Kafka that answered this recently is taken to be there: then a batch that does not end is our fault."""
 _LOOK_S = 1.0
+
+_KINDS = {UNREACHABLE: "unreachable", STALLED: "stalled"}
 
 Deliver = Callable[[Alert], None]
 _log = logging.getLogger(__name__)
@@ -53,6 +58,12 @@ def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_b
     )
 
 
+def limits_from(config: Config) -> Limits:
+    """Return the limits as ``config`` has them."""
+    rules = {name: config.rule(name) for name in ("cluster_unreachable", "monitor_stalled")}
+    return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
+
+
 def _severity(rule: Mapping[str, Any]) -> Severity | None:
     return Severity(rule.get("severity", Severity.CRITICAL)) if rule.get("enabled", True) else None
 
@@ -60,21 +71,30 @@ def _severity(rule: Mapping[str, Any]) -> Severity | None:
 class Watched:
     """One cluster's job under watch: decides, and remembers what it has said."""
 
-    def __init__(self, progress: Progress, limits: Limits, deliver: Deliver) -> None:
+    def __init__(
+        self, progress: Progress, limits: Limits, deliver: Deliver, opened: Iterable[Alert] = ()
+    ) -> None:
+        """Begin to watch; ``opened`` are the alerts that a process before this one left open."""
         self._progress = progress
         self._limits = limits
         self._deliver = deliver
-        self._open: dict[str, Alert] = {}
+        self._open = {
+            _KINDS[alert.name]: alert
+            for alert in opened
+            if alert.cluster == progress.cluster and alert.name in _KINDS
+        }
 
     def look(self, now_ms: int) -> None:
         """Fire or resolve what the facts of now ask for; ``now_ms`` is the wall clock."""
         limits, progress = self._limits, self._progress
         away_s = progress.seconds_since_kafka()
-        if limits.unreachable_severity is not None:
+        if limits.unreachable_severity is None:
+            self._judge_disabled("unreachable", lambda alert: cluster_reachable(alert, now_ms))
+        else:
             self._judge(
                 "unreachable",
                 away_s > limits.unreachable_s,
-                away_s <= limits.unreachable_s,
+                away_s <= limits.unreachable_s and progress.has_answered,
                 lambda: cluster_unreachable(
                     progress.cluster,
                     now_ms - round(away_s * 1000),
@@ -85,7 +105,9 @@ class Watched:
                 ),
                 lambda alert: cluster_reachable(alert, now_ms),
             )
-        if limits.stalled_severity is not None:
+        if limits.stalled_severity is None:
+            self._judge_disabled("stalled", lambda alert: monitor_running(alert, now_ms))
+        else:
             self._judge_stalled(now_ms, limits.stalled_severity, away_s)
 
     def _judge_stalled(self, now_ms: int, severity: Severity, away_s: float) -> None:
@@ -114,6 +136,10 @@ class Watched:
             lambda alert: monitor_running(alert, now_ms),
         )
 
+    def _judge_disabled(self, name: str, resolve: Callable[[Alert], Alert]) -> None:
+        if name in self._open:
+            self._say(resolve(self._open.pop(name)))
+
     def _judge(
         self,
         name: str,
@@ -137,8 +163,10 @@ class Watched:
 class Supervisor:
     """Looks at every job once a second."""
 
-    def __init__(self, watched: Sequence[Watched]) -> None:
+    def __init__(self, watched: Sequence[Watched], after: Callable[[], None] = lambda: None) -> None:
+        """Prepare; ``after`` is called after each look."""
         self._watched = watched
+        self._after = after
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="supervisor", daemon=True)
 
@@ -159,8 +187,16 @@ class Supervisor:
 
     def _look_on(self) -> None:
         while not self._stopped.wait(_LOOK_S):
-            for one in self._watched:
-                try:
-                    one.look(time.time_ns() // 1_000_000)
-                except Exception:
-                    _log.exception("the supervisor could not judge")  # and must look again in any case
+            self.look()
+
+    def look(self) -> None:
+        """Judge every job once."""
+        for one in self._watched:
+            try:
+                one.look(time.time_ns() // 1_000_000)
+            except Exception:
+                _log.exception("the supervisor could not judge")  # and must look again in any case
+        try:
+            self._after()
+        except Exception:
+            _log.exception("the supervisor could not remember what is open")

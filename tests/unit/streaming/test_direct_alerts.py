@@ -1,0 +1,195 @@
+"""Alerts that are in no topic: sent straight, and remembered over a restart."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.notifier import Notifier
+from alerts.receivers import Delivery, Notification, Outcome
+from alerts.told import Told
+from streaming.config import Config, parse_config
+from streaming.direct_alerts import DirectAlerts, state_file
+from streaming.progress import Progress
+from streaming.supervisor import Limits, Watched
+from tests.unit.made_alerts import an_alert
+
+MINIMAL = "clusters: [{name: a, bootstrap_servers: ['127.0.0.1:1']}]\n"
+
+
+class Desk:
+    """A receiver in memory."""
+
+    max_age_ms = 86_400_000
+
+    def __init__(self, name: str = "oncall") -> None:
+        self.name = name
+        self.outcome = Outcome.DELIVERED
+        self.got: list[str] = []
+
+    def deliver(self, notification: Notification) -> Delivery:
+        """Keep it."""
+        self.got.append(notification.idempotency_key)
+        return Delivery(outcome=self.outcome)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Now:
+    """A clock that goes when told."""
+
+    def __init__(self) -> None:
+        self.s = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time it was set to."""
+        return self.s
+
+
+class Process:
+    """One life of a process that watches one cluster."""
+
+    def __init__(self, path: Path, *desks: Desk) -> None:
+        self.now = Now()
+        self.progress = Progress("prod", clock=self.now)
+        self.notifier = Notifier(desks, (), {}, clock_ms=lambda: round(self.now.s * 1000))
+        self.direct = DirectAlerts(path, clock_ms=lambda: round(self.now.s * 1000))
+        self.watched = Watched(self.progress, Limits(), self.direct.deliver, self.direct.open_alerts())
+        self.direct.speak_through(self.notifier)
+
+    def live(self, seconds: int, *, kafka: bool) -> None:
+        """Let time pass, with a cluster that answers or not."""
+        for _ in range(seconds):
+            self.now.s += 1
+            if kafka:
+                self.progress.kafka_answered()
+                self.progress.batch_done(())
+            self.watched.look(round(self.now.s * 1000))
+            for sender in self.notifier._senders:
+                while sender.send_one():
+                    pass
+            self.direct.save()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "open-alerts-notify.json"
+
+
+def test_an_outage_that_outlives_the_process_ends_under_its_id(path: Path) -> None:
+    """A restart tells nothing twice, and its end to whoever knows the beginning."""
+    first, desk = Process(path, old := Desk()), Desk()
+    first.live(10, kafka=True)
+    first.live(60, kafka=False)
+    (told,) = old.got
+    second = Process(path, desk)
+    second.now.s = first.now.s
+    second.live(100, kafka=False)
+    assert desk.got == []
+    second.live(5, kafka=True)
+    assert desk.got == [told.replace("/0", "/1")]
+    third = Process(path, desk)
+    third.now.s = second.now.s
+    third.live(5, kafka=True)
+    assert len(desk.got) == 1
+
+
+def test_a_restart_does_not_take_its_own_start_for_an_answer(path: Path) -> None:
+    """An open outage ends when Kafka answers, and not before."""
+    first = Process(path, Desk())
+    first.live(60, kafka=False)
+    second = Process(path, desk := Desk())
+    second.live(25, kafka=False)
+    assert (desk.got, len(second.direct.open_alerts())) == ([], 1)
+
+
+def test_a_receiver_that_could_not_be_told_is_told_after_the_restart(path: Path) -> None:
+    """Who was told is remembered for each receiver."""
+    away, fine = Desk("away"), Desk("fine")
+    away.outcome = Outcome.RETRY
+    first = Process(path, away, fine)
+    first.live(60, kafka=False)
+    away, fine = Desk("away"), Desk("fine")
+    second = Process(path, away, fine)
+    second.live(3, kafka=False)
+    assert (len(away.got), fine.got) == (1, [])
+
+
+def test_an_end_that_could_not_be_told_is_told_after_the_restart(path: Path) -> None:
+    """The file keeps an alert until everybody has its end."""
+    desk = Desk()
+    first = Process(path, desk)
+    first.live(60, kafka=False)
+    desk.outcome = Outcome.RETRY
+    first.live(3, kafka=True)
+    second = Process(path, desk := Desk())
+    second.live(3, kafka=True)
+    assert [key.split("/")[1] for key in desk.got] == ["1"]
+
+
+def test_a_job_whose_receivers_are_told_by_another_process_keeps_its_ids(path: Path) -> None:
+    """Without a notifier the alert is only shown, and goes on over a restart."""
+    direct = DirectAlerts(path)
+    alert = an_alert(name="ClusterUnreachable", group="")
+    direct.deliver(alert)
+    assert [one.id for one in DirectAlerts(path).open_alerts()] == [alert.id]
+    direct.deliver(an_alert(name="ClusterUnreachable", group="", revision=1, status=AlertStatus.RESOLVED))
+    assert DirectAlerts(path).open_alerts() == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"format": 1, "alerts": [{"alert": 7}]}', b"\xff" * 100])
+def test_a_damaged_file_is_said_and_costs_only_itself(
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process starts, and writes a new one."""
+    path.parent.mkdir()
+    path.write_bytes(content)
+    direct = DirectAlerts(path)
+    assert "cannot be read" in caplog.text
+    direct.deliver(an_alert(group=""))
+    assert len(DirectAlerts(path).open_alerts()) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """The alert is sent all the same."""
+
+    class Speaker:
+        def __init__(self) -> None:
+            self.sent: list[Alert] = []
+
+        def direct(self, alert: Alert) -> None:
+            self.sent.append(alert)
+
+        def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+            """Nothing is restored."""
+
+        def told_of(self, _alert_id: str) -> dict[str, Told]:
+            return {"oncall": Told(Severity.CRITICAL, 1)}
+
+    (tmp_path / "file").write_text("in the way")
+    direct = DirectAlerts(tmp_path / "file" / "x.json")
+    direct.speak_through(speaker := Speaker())
+    direct.deliver(an_alert(group=""))
+    assert len(speaker.sent) == 1
+    assert "cannot be written" in direct.error
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("checkpoint: /var/lib/gw", "/var/lib/gw/open-alerts-run.json"),
+        ("checkpoint: file:///var/lib/gw", "/var/lib/gw/open-alerts-run.json"),
+        ("checkpoint: s3a://bucket/gw", "/home/me/.state/groupwatch/open-alerts-run.json"),
+        ("{checkpoint: s3a://bucket/gw, state_dir: /data}", "/data/open-alerts-run.json"),
+    ],
+)
+def test_the_file_lies_beside_a_local_checkpoint(
+    more: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else where it is configured, or in the user's folder for such things."""
+    monkeypatch.setenv("XDG_STATE_HOME", "/home/me/.state")
+    config: Config = parse_config(MINIMAL + more.strip("{}").replace(", ", "\n"))
+    assert os.fspath(state_file(config, "run")) == expected

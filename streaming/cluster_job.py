@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -30,6 +30,7 @@ from streaming.probes import Ends, Probe
 from streaming.probing.asking import GroupProbe, Picture
 from streaming.probing.ends import EndsTeller, Readers
 from streaming.progress import Progress, positions_in
+from streaming.refilling import Refilling
 from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
 from streaming.watermark import Clocked
@@ -142,6 +143,7 @@ class ClusterJob:
         self._mark: MarkKeeper | None = None
         self._picture = picture if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
+        self._refilling: Refilling | None = None
         if self._picture is None:
             self.progress.reconciliation = self.progress.broker_settings = "off"
 
@@ -296,6 +298,15 @@ class ClusterJob:
             ask=Asking(began.shard_count, self.progress),
             progress=self.progress,
         )
+        self._refilling = Refilling(
+            self.plan,
+            began,
+            out,
+            self.progress,
+            listing=self._listing,
+            known=self._groups_known,
+            tell_again=self._tell_brokers_again,
+        )
         progress = self.progress
         sink = BatchSink(
             self.plan,
@@ -345,6 +356,8 @@ class ClusterJob:
                 self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
         self._apply(cluster, kept)
         self._evidence.take(kept)
+        if self._refilling is not None:
+            self._refilling.take(kept)
 
     def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
         if self._picture is None:
@@ -366,6 +379,18 @@ class ClusterJob:
         teller = self._ends
         if teller is not None:
             teller.tell(ends)
+
+    def _listing(self) -> tuple[float, Collection[str]] | None:
+        asking = self._asking
+        return None if asking is None else asking.listing()
+
+    def _groups_known(self) -> Collection[str]:
+        return () if self._picture is None else self._picture.groups().keys()
+
+    def _tell_brokers_again(self) -> None:
+        asking = self._asking
+        if asking is not None:
+            asking.tell_all_again()
 
     def _transaction_ms(self) -> int:
         asking = self._asking

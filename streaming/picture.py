@@ -122,6 +122,14 @@ class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class RebuildingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard lost its saved state and begins anew."""
+
+    shard: int
+    shard_count: int
+    since_ms: int
+
+
 class AgreementRow(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the brokers' answers could be compared with the mirror, and how many agreed."""
 
@@ -171,6 +179,16 @@ class KeptCluster:
         self.ends = ClusterEnds()
         self.transitions: dict[str, deque[Transition]] = {}
         self.rebalancing_since_ms: dict[str, int] = {}
+        self.rebuilding: dict[int, int] = {}
+        """Shard that lost its saved state → since when it begins anew, as it said last."""
+
+    def forget(self, group: str) -> None:
+        """Drop a group that is gone, or not known any more."""
+        before = self.groups.pop(group, None)
+        if before is not None:
+            self.count_topics(gone=before.topics, come=())
+        self.transitions.pop(group, None)
+        self.rebalancing_since_ms.pop(group, None)
 
     def count_topics(self, *, gone: tuple[str, ...], come: tuple[str, ...]) -> None:
         """Note which topics a group commits to, and forget the ends of those nobody does any more."""

@@ -192,15 +192,16 @@ def rows_of(outputs: Outputs, shard: int, shard_count: int = 0) -> Iterator[_Row
 
 
 def _outputs_of(outputs: Outputs, shard: int, shard_count: int) -> Iterator[tuple[str, str, Any]]:
+    if outputs.rebuilding >= 0:
+        # Before the reports: what was reported of this shard earlier is out of date.
+        told = {"shard": shard, "shard_count": shard_count, "since_ms": outputs.rebuilding}
+        yield "rebuilding", str(shard), told
     yield from (("transition", one.group, one) for one in outputs.transitions)
     yield from (("alert", one.id, one) for one in outputs.alerts)
     yield from _for_the_cluster(outputs)
     yield from (("divergence", one.group, one) for one in outputs.divergences)
     yield from (("report", one.group, one) for one in outputs.reports)
     yield from _totals_of(outputs)
-    if outputs.rebuilding >= 0:
-        told = {"shard": shard, "shard_count": shard_count, "since_ms": outputs.rebuilding}
-        yield "rebuilding", str(shard), told
     if outputs.reported:
         yield "reported", str(shard), b"{}"
 

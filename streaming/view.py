@@ -17,6 +17,7 @@ from alerts.alert import Alert, AlertStatus
 from alerts.exporter import ClusterSample, GroupSample
 from alerts.quiet import NO_QUIET, Quiet
 from coordinator_model.group import Transition
+from coordinator_model.hashing import shard_of
 from coordinator_model.reconciling import KINDS
 from coordinator_model.report import GroupReport
 from coordinator_model.states import SETTLED, GroupState
@@ -41,6 +42,7 @@ from streaming.picture import (
     DivergenceRow,
     KeptCluster,
     KeptGroup,
+    RebuildingRow,
     cluster_detail,
     cluster_sample,
     commits_of,
@@ -98,6 +100,7 @@ class View:
             "cluster": self._take_cluster,
             "divergence": self._take_divergence,
             "agreement": self._take_agreement,
+            "rebuilding": self._take_rebuilding,
         }
 
     # -- what comes in -------------------------------------------------------------------------
@@ -147,14 +150,12 @@ class View:
 
     def _take_report(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         brief = msgspec.json.decode(value, type=Brief)
-        before = known.groups.pop(brief.group, None)
-        topics = () if brief.removed else tuple(brief.commits)
+        if brief.removed:
+            known.forget(brief.group)
+            return
+        before, topics = known.groups.pop(brief.group, None), tuple(brief.commits)
         if before is None or before.topics != topics:
             known.count_topics(gone=before.topics if before else (), come=topics)
-        if brief.removed:
-            known.transitions.pop(brief.group, None)
-            known.rebalancing_since_ms.pop(brief.group, None)
-            return
         known.groups[brief.group] = KeptGroup(
             group=brief.group,
             group_type=brief.group_type,
@@ -227,6 +228,16 @@ class View:
 
     def _take_agreement(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         known.agreement.add(msgspec.json.decode(value, type=AgreementRow), self._clock_ms())
+
+    def _take_rebuilding(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
+        """Forget the groups of a shard that begins anew: what was reported of them is out of date."""
+        told = msgspec.json.decode(value, type=RebuildingRow)
+        before = known.rebuilding.get(told.shard, -1)
+        known.rebuilding[told.shard] = told.since_ms
+        if before in (0, told.since_ms):  # 0: it had no time yet
+            return
+        for name in [one for one in known.groups if shard_of(one, told.shard_count) == told.shard]:
+            known.forget(name)
 
     def probed(self, cluster: str, requests: Mapping[str, int]) -> None:
         """Take how many requests of each kind the probe has sent to the brokers since its start."""

@@ -117,6 +117,7 @@ class GroupProbe:
         self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
         self._is_complete = False
+        self._listing: tuple[float, frozenset[str]] | None = None
         self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
         self._refused: dict[str, str] = {}
@@ -137,6 +138,15 @@ class GroupProbe:
         if self._thread.ident is not None:
             self._thread.join(timeout=2 * _ANSWER_S)
         self._drop_admin()
+
+    def tell_all_again(self) -> None:
+        """Tell leaders, settings and topics as at the start: a shard has lost them.  From any thread."""
+        self._told = {"leaders": {}, "brokers": {}, "topics": {}}
+        self._due_at |= dict.fromkeys(("look", "settings", "topics"), float("-inf"))
+
+    def listing(self) -> tuple[float, frozenset[str]] | None:
+        """Return when all brokers listed their groups last, and those watched of them; None: not all did."""
+        return self._listing
 
     def ask_for_settings(self) -> None:
         """Ask for the brokers' settings at once: one has just been changed.  From any thread."""
@@ -208,7 +218,7 @@ class GroupProbe:
 
     def _list_groups(self, brokers: Brokers) -> None:
         listed: dict[str, Listed] = {}
-        answered = 0
+        answered, began = 0, self._now()
         for broker in self._there():
             try:
                 listed |= brokers.list_groups(broker)
@@ -221,6 +231,7 @@ class GroupProbe:
                 _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
         self._is_complete = 0 < answered == len(self._layout.brokers)
         self._listed = {group: one for group, one in listed.items() if self._settings.watches(group)}
+        self._listing = (began, frozenset(self._listed)) if self._is_complete else None
 
     def _ask_settings(self, brokers: Brokers) -> None:
         found: dict[int, dict[str, str]] = {}

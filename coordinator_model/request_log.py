@@ -97,8 +97,12 @@ def _known_client(client_id: str, connection: str, principal: str, software: str
     )
 
 
+def _before(at_ms: int, took_ms: float) -> int:
+    return max(at_ms - round(took_ms), -1)
+
+
 def _arrived_ms(line: RequestLine, at_ms: int) -> int:
-    return max(at_ms - round(line.total_time_ms), -1)
+    return _before(at_ms, line.total_time_ms)
 
 
 def _stall(line: RequestLine, group: str, error_code: int, at_ms: int) -> tuple[on.ShardStalled, ...]:
@@ -157,7 +161,7 @@ def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     # One that waited for a replica counted, for the coordinator, when it came.
-    waited_ms = round(line.remote_time_ms) if line.remote_time_ms >= SLOW_MS else 0
+    waited_ms = line.remote_time_ms if line.remote_time_ms >= SLOW_MS else 0
     return (
         *_stall(line, asked.group_id, line.response.error_code, at_ms),
         on.Heartbeats(
@@ -165,7 +169,7 @@ def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]
             member_id=asked.member_id,
             generation=asked.generation_id,
             error_code=line.response.error_code,
-            times=(at_ms - waited_ms,),
+            times=(_before(at_ms, waited_ms),),
             client=_client(line),
             instance_id=asked.group_instance_id,
         ),

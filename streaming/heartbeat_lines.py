@@ -118,6 +118,10 @@ def _beat(identity: bytes, shard_count: int) -> Beat:
     )
 
 
+_KEPT_BYTES_MAX = 1_000
+"""Of a sender's texts; longer ones are not cached: names of 32,767 characters would cost gigabytes."""
+
+
 @lru_cache(maxsize=1 << 16)
 def _client(client_id: bytes, connection: bytes, principal: bytes, software: bytes) -> Client:
     return request_log.client_of(
@@ -133,13 +137,14 @@ def heartbeats(
     Raises:
         UnicodeDecodeError: a text in the line is not UTF-8.
     """
-    beat = _beat(identity, shard_count)
+    beat = (_beat if len(identity) <= _KEPT_BYTES_MAX else _beat.__wrapped__)(identity, shard_count)
+    known = _client if sum(map(len, client)) <= _KEPT_BYTES_MAX else _client.__wrapped__
     return beat.shard, Heartbeats(
         group=beat.group,
         member_id=beat.member_id,
         generation=beat.generation,
         error_code=beat.error_code,
         times=times,
-        client=_client(*client),
+        client=known(*client),
         instance_id=beat.instance_id,
     )

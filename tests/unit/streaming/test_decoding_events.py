@@ -1,6 +1,7 @@
 """From rows of the events topic to cells of observations."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -587,3 +588,123 @@ def test_a_copy_that_only_names_our_run_is_refused() -> None:
     forged = _copy(1, AT + 30_000, AT)
     ours = (0, 2, AT, CLOCK_KEY, sealed(_copy(2, AT, AT)[4] or b"", SEAL))
     assert _clocks_of_run(forged, ours, secret=SEAL) == ([AT], {"clock_refused": 1})
+
+
+# --- values that cannot be ---------------------------------------------------------------------------------
+
+_PARTITION = {"partitionIndex": 1, "committedOffset": 7, "committedMetadata": ""}
+_REFUSED = {"topics": [{"name": "t", "partitions": [{"partitionIndex": 1, "errorCode": 22}]}]}
+_MARKED = [{"name": "__consumer_offsets", "partitions": [{"partitionIndex": 1, "errorCode": 0}]}]
+_TOPICS = [{"name": "t", "partitions": [_PARTITION]}]
+_NAMED = {"groupId": "g", "generationId": 4, "memberId": "m", "groupInstanceId": None}
+
+
+def _api_line(api: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    header = {"requestApiKey": api, "requestApiVersion": 3, "correlationId": 1, "clientId": "cA"}
+    return {"isForwarded": False, "requestHeader": header, "request": asked, "response": answer}
+
+
+_MARKER = {"producerId": 5, "transactionResult": True}
+REQUESTS: list[dict[str, Any]] = [
+    json.loads(line.partition("Completed request:")[2].rpartition(" (")[0])
+    for line in (LOGS / "kafka-4.3.1-request.log").read_text(encoding="utf-8").splitlines()
+] + [
+    _api_line(8, {**_NAMED, "topics": _TOPICS}, _REFUSED),
+    _api_line(28, {**_NAMED, "producerId": 5, "topics": _TOPICS}, {"topics": _MARKED}),
+    _api_line(
+        27,
+        {"markers": [{**_MARKER, "topics": [{"name": "__consumer_offsets", "partitionIndexes": [1]}]}]},
+        {"markers": [{**_MARKER, "topics": _MARKED}]},
+    ),
+]
+_NUMBERS: list[Any] = [2**31, -(2**31) - 1, 2**63, -(2**63) - 1, 2**64, 10**400, 1e300, 1.5, float("nan")]
+_OTHERS: list[Any] = [True, None, "", "\0", "\ud800", "\udfff\ud800", "9" * 500, [], {}, [[[]]], {"name": {}}]
+_WILD = st.sampled_from([*_NUMBERS, *_OTHERS, float("inf"), ["\ud800"]]) | st.recursive(
+    st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2), max_leaves=3
+)
+
+
+def _places(part: Any) -> list[tuple[Any, Any]]:
+    """Return each place of a JSON value: what holds it, and its key or index."""
+    keys = list(part) if isinstance(part, dict) else list(range(len(part))) if isinstance(part, list) else []
+    return [(part, key) for key in keys] + [one for key in keys for one in _places(part[key])]
+
+
+def _held_to_pack(text: str) -> Decoded:
+    """Decode one line and pack what it gave; whatever it gave not is counted, with a sample."""
+    result = decoded(row(text.encode("utf-8", "surrogatepass")))
+    for cell in result.cells.values():
+        assert on.unpack(on.pack(cell)) == cell
+    assert sum(result.counts.values()) + sum(bad.count for bad in result.bad) >= 1
+    assert all(bad.sample for bad in result.bad)
+    return result
+
+
+@settings(deadline=None)
+@given(st.sampled_from(REQUESTS), st.lists(st.tuples(st.integers(0, 10**6), _WILD), min_size=1, max_size=3))
+def test_requests_with_wild_values(line: dict[str, Any], changes: list[tuple[int, Any]]) -> None:
+    """A request-log line of the right shape with any value anywhere can be packed, or is counted."""
+    line = json.loads(json.dumps(line))
+    for at, wild in changes:
+        places = _places(line)
+        holder, key = places[at % len(places)]
+        holder[key] = wild
+
+    _held_to_pack(f"Completed request:{json.dumps(line, separators=(',', ':'))}")
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30, 10**400], ids=["max", "min", "30", "400"])
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        (REQUESTS[-3], ("request", "topics", 0, "partitions", 0, "committedOffset")),
+        (REQUESTS[-3], ("request", "generationId")),
+        (REQUESTS[-2], ("request", "producerId")),
+        (REQUESTS[-2], ("request", "topics", 0, "partitions", 0, "committedOffset")),
+        (REQUESTS[-1], ("request", "markers", 0, "producerId")),
+        (REQUESTS[-1], ("response", "markers", 0, "producerId")),
+    ],
+)
+def test_numbers_beyond_64_bits(line: dict[str, Any], path: tuple[str | int, ...], number: int) -> None:
+    """They ended the query for ever: msgpack cannot carry them. Now they are out of range, with a sample."""
+    line = json.loads(json.dumps(line))
+    part: Any = line
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = number
+
+    result = _held_to_pack(f"Completed request:{json.dumps(line, separators=(',', ':'))}")
+
+    assert [(bad.reason, bad.count) for bad in result.bad] == [("out_of_range", 1)]
+    assert {type(seen.what) for cell in result.cells.values() for seen in cell} == {on.BrokerHeard}
+
+
+def test_an_epoch_beyond_32_bits() -> None:
+    """So is a forged epoch of a coordinator's line."""
+    line = f"Finished loading of metadata from __consumer_offsets-1 with epoch {'9' * 400} in 1ms where x"
+    result = _held_to_pack(PREFIX + line)
+
+    assert [(bad.reason, bad.count) for bad in result.bad] == [("out_of_range", 1)]
+    assert result.bad[0].sample.decode().startswith(PREFIX)
+
+
+SENTENCES = [
+    line
+    for version in ("4.3.1", "3.9.2")
+    for line in (LOGS / f"sentences-{version}.log").read_text(encoding="utf-8").splitlines()
+]
+
+
+_DIGITS = st.integers().map(str) | st.sampled_from(["9" * 11, "9" * 5_000, "-1", "00"])
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SENTENCES), st.integers(0, 99), _DIGITS, st.text(max_size=5))
+def test_coordinator_lines_with_wild_values(line: str, at: int, digits: str, name: str) -> None:
+    """A real coordinator line with any number and any name in it can be packed, or is counted."""
+    numbers = list(re.finditer(r"(?<=[ =-])\d+", line[30:]))
+    if numbers:
+        one = numbers[at % len(numbers)]
+        line = line[: 30 + one.start()] + digits + line[30 + one.end() :]
+
+    _held_to_pack(line.replace("duel", name or "duel"))

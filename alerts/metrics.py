@@ -230,6 +230,12 @@ class OwnMetrics(NotifierMetrics):
             ["cluster"],
             registry=registry,
         )
+        self._missed = Counter(
+            "groupwatch_missed_records",
+            "Records of an input, at least, that were gone before they were read.",
+            ["cluster", "topic"],
+            registry=registry,
+        )
         for cluster in clusters:
             self._rebalances.labels(cluster)
             self._watermark.labels(cluster)
@@ -252,6 +258,10 @@ class OwnMetrics(NotifierMetrics):
     def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
         """Show from now on how far a cluster's watermark is behind, as ``behind_s`` tells at each scrape."""
         self._watermark.labels(cluster).set_function(behind_s)
+
+    def missed(self, cluster: str, topic: str, records: int) -> None:
+        """Count records that were gone before they were read; 0 lets the series begin."""
+        self._missed.labels(cluster, topic).inc(records)
 
     def detected(self, seconds: float) -> None:
         """Note how long an alert took from the event to being written."""

@@ -17,6 +17,7 @@ MOVES_MAX = 200
 UPSETS_MAX = 500
 TOPICS_MAX = 10_000
 QUARANTINED_MAX = 1_000
+LOSSES_MAX = 20
 REQUEST_LOGGER = "kafka.request.logger"
 """Its level, which can be changed at run time, stands among a broker's settings under this name."""
 _ON = ("DEBUG", "TRACE", "ALL")
@@ -79,6 +80,18 @@ class Quarantine(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """When it was told last: shards do so whenever they are asked for everything."""
 
 
+class LostRecords(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Records of an input that were gone before they were read."""
+
+    at_ms: int
+    """When that was found."""
+    topic: str
+    feed: str
+    partitions: tuple[int, ...]
+    records: int
+    is_anew: bool
+
+
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """The picture of one cluster as a whole; dictionaries are keyed by tuples, as said at each."""
 
@@ -107,6 +120,8 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """Broker -> when it told that its request log is on, if it had told that it was off."""
     quarantined: dict[tuple[int, str], Quarantine] = {}
     """(Shard, group) -> what our own code failed on there; group "" is the shard itself."""
+    losses: list[LostRecords] = []
+    """The newest last."""
 
     def is_request_log_off(self, broker: int) -> bool:
         """Say whether the broker told that its request log is switched off."""
@@ -157,6 +172,7 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
                     {"partition": partition, "group": group, **_fields(one)}
                     for (partition, group), one in sorted(self.quarantined.items())
                 ],
+                "losses": [_fields(loss) for loss in self.losses],
             }
         )
 
@@ -263,6 +279,14 @@ def _quarantined(state: ClusterState, seen: on.Seen) -> bool:
     return True
 
 
+def _lost(state: ClusterState, seen: on.Seen) -> bool:
+    what = seen.what
+    assert isinstance(what, on.RecordsLost)  # noqa: S101 - the table's type
+    told = {name: getattr(what, name) for name in on.RecordsLost.__struct_fields__}
+    state.losses = [*state.losses, LostRecords(at_ms=seen.at_ms, **told)][-LOSSES_MAX:]
+    return True
+
+
 _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.Counted: _counted,
     on.Undecodable: _undecodable,
@@ -276,4 +300,5 @@ _HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.TopicsDescribed: _topics,
     on.GroupUpset: _upset,
     on.GroupQuarantined: _quarantined,
+    on.RecordsLost: _lost,
 }

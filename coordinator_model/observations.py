@@ -691,6 +691,23 @@ class ShardRefilled(Observation, tag="refill", frozen=True, kw_only=True):
     """Every group that the brokers list there was told again."""
 
 
+class RecordsLost(Observation, tag="lost", frozen=True, kw_only=True):
+    """Records of an input were gone before they were read; for the whole cluster."""
+
+    topic: str
+    feed: str
+    """offsets, events or control."""
+    partitions: tuple[int, ...]
+    records: int
+    """At least so many."""
+    is_anew: bool = False
+    """The topic was made anew: nobody knows how many the old one held."""
+
+
+class PartitionAnew(Observation, tag="anew", frozen=True, kw_only=True):
+    """The shard's offsets partition was made anew: its offsets begin again."""
+
+
 AnyObservation = (
     MemberIdHandedOut
     | MemberJoined
@@ -752,6 +769,8 @@ AnyObservation = (
     | ReplicaMissed
     | GroupQuarantined
     | ShardRefilled
+    | RecordsLost
+    | PartitionAnew
 )
 
 

@@ -72,6 +72,8 @@ _CONTROL = frozenset(
         on.GroupUpset,
         on.GroupQuarantined,
         on.ShardRefilled,
+        on.RecordsLost,
+        on.PartitionAnew,
     }
 )
 _LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
@@ -175,6 +177,12 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def exists(self) -> None:
         """Note that the partition is read, wherever it ends: without this, nobody would wait for it."""
         self.end_offset = max(self.end_offset, 0)
+
+    def begin_anew(self) -> None:
+        """Forget all offsets: they are of a partition that is no more, and the new one's are smaller."""
+        self.position = self.end_offset = 0
+        self.ahead.clear()
+        self.answers.clear()
 
     def tick(self, end_offset: int, position: int, at_ms: int) -> None:
         """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
@@ -342,6 +350,9 @@ class Order(msgspec.Struct, array_like=True):
         what = seen.what
         if isinstance(what, on.Clock):
             self._tick(seen, what)
+            return
+        if isinstance(what, on.PartitionAnew):
+            self.clocked.begin_anew()
             return
         self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
         is_announced = self.first_clock_ms < 0 and isinstance(what, on.Settings | on.Adopted)

@@ -9,7 +9,7 @@ from kafka.structs import TopicPartition
 
 from alerts.alert import Alert, AlertStatus
 from streaming.beginning import Beginning
-from streaming.decoding_control import AdoptRecord, SettingsRecord, encode_record
+from streaming.decoding_control import AdoptRecord, ControlRecord, SettingsRecord, encode_record
 from streaming.kafka_io import consumer
 from streaming.plan import ClusterPlan
 
@@ -28,7 +28,16 @@ def announce(
         kafka.errors.KafkaError: the control topic did not acknowledge.
     """
     for record in records(plan, beginning, adopt, time.time_ns() // 1_000_000):
-        producer.send(plan.control_topic, value=encode_record(record), partition=0).get(timeout=_ANSWER_S)
+        write(plan, producer, record)
+
+
+def write(plan: ClusterPlan, producer: KafkaProducer, record: ControlRecord) -> None:
+    """Write one control record and wait for it.
+
+    Raises:
+        kafka.errors.KafkaError: the control topic did not acknowledge.
+    """
+    producer.send(plan.control_topic, value=encode_record(record), partition=0).get(timeout=_ANSWER_S)
 
 
 def records(

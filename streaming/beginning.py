@@ -53,6 +53,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     events_ends: list[int]
     events_starts: list[int]
     control_end: int
+    topic_ids: dict[str, str] = {}
+    """Of the inputs, where the brokers tell: another topic of the same name has another."""
     secret: str = ""
     """Seals our clocks, so that nobody else who may write to a topic sets our time; "" in old checkpoints."""
 
@@ -252,8 +254,15 @@ class Folder:
             self._fs.delete(beside, False)
 
     def delete(self, name: str) -> None:
-        """Remove ``name`` if it is there."""
-        self._fs.delete(self._jvm.org.apache.hadoop.fs.Path(self._path, name), False)
+        """Remove ``name`` if it is there; a folder with all that is in it."""
+        self._fs.delete(self._jvm.org.apache.hadoop.fs.Path(self._path, name), True)
+
+    def names(self, name: str) -> list[str]:
+        """Return the names of what is in the sub-folder ``name``; none if there is no such folder."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        if not self._fs.exists(path):
+            return []
+        return [str(status.getPath().getName()) for status in self._fs.listStatus(path)]
 
     def _create(self, path: Any, content: bytes) -> None:
         stream = self._fs.create(path, True)

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from alerts.alert import Alert
-from streaming import beginning, query, topics
-from streaming.adoption import announce, open_alerts
+from streaming import beginning, losses, query, topics
+from streaming.adoption import announce, open_alerts, write
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
+from streaming.decoding_control import LostRecord
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
@@ -29,7 +30,7 @@ from streaming.plan import ClusterPlan
 from streaming.probes import Ends, Probe
 from streaming.probing.asking import GroupProbe, Picture
 from streaming.probing.ends import EndsTeller, Readers
-from streaming.progress import Progress, positions_in
+from streaming.progress import LATE_S, LATE_TRIGGERS, Progress, positions_in
 from streaming.refilling import Refilling
 from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
@@ -58,8 +59,8 @@ _log = logging.getLogger(__name__)
 _REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError, MarkHeldError)
 
 
-class PartitionsChangedError(RuntimeError):
-    """A topic got more partitions; the query must start anew to read them."""
+class TopicsChangedError(RuntimeError):
+    """A topic got more partitions, or was made anew; the query must start anew to read them."""
 
 
 class Asking:
@@ -110,6 +111,7 @@ class ClusterJob:
         sought: Callable[[str], None] = lambda _outcome: None,
         raised: Callable[[int], None] = lambda _brokers: None,
         readers: Readers | None = None,
+        missed: Callable[[str, int], None] = lambda _topic, _records: None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -124,9 +126,11 @@ class ClusterJob:
             sought: told the outcome of each attempt to raise a request log or to put it back.
             raised: told how many brokers' request logs are raised.
             readers: knows who commits to what, so that groups are told where it ends; None: they are not.
+            missed: told how many records of which topic were gone before they were read.
         """
         self.plan = plan
         self.progress = Progress(plan.cluster)
+        self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
         self._found = found
         self._readers = readers
@@ -141,6 +145,8 @@ class ClusterJob:
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
         self._clock: Clock | None = None
         self._mark: MarkKeeper | None = None
+        self._missed: list[losses.Missed] = []
+        self._count_missed = missed
         self._picture = picture if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
         self._refilling: Refilling | None = None
@@ -185,7 +191,7 @@ class ClusterJob:
             try:
                 self._run_once()
                 return
-            except PartitionsChangedError as change:
+            except TopicsChangedError as change:
                 self.progress.query_ended()
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue
@@ -219,6 +225,8 @@ class ClusterJob:
         mark = self._claim()
         began, has_run = beginning.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
+        files = beginning.Folder(self._spark, self.plan.checkpoint)
+        found = losses.find(self.plan, began, files)
         with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
             admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
             out = events_out = producer(self.plan.output)
@@ -227,7 +235,35 @@ class ClusterJob:
                 events_out = producer(self.plan.kafka)
                 clients.callback(events_out.close, timeout=5)
             self.progress.refused = ""
+            self._tell_missed(found, began.run, out)
+            losses.settle(found, began, files)
+            began = found.began
             self._run_query(began, has_run, admin, out, events_out)
+
+    def _tell_missed(self, found: losses.Found, run: str, out: KafkaProducer) -> None:
+        """Count what was lost, and tell the shards before the checkpoint is put right.
+
+        Raises:
+            kafka.errors.KafkaError: the control topic did not acknowledge; then it is found again.
+        """
+        for one in found.missed:
+            record = LostRecord(
+                at_ms=time.time_ns() // 1_000_000,
+                run=run,
+                topic=one.topic,
+                feed=losses.feed_of(self.plan, one.topic),
+                partitions=list(one.partitions),
+                records=one.records,
+                is_anew=one.is_anew,
+            )
+            write(self.plan, out, record)
+            if one in self._missed:
+                continue  # found again, by a query that died before its first batch
+            self._missed.append(one)
+            self._count_missed(one.topic, one.records)
+            self.progress.notice(f"lost {one.topic}", one.sentence)
+        for topic, now in found.anew.items():
+            self.progress.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
 
     def _claim(self) -> MarkKeeper:
         """See that nobody else has the checkpoint or the outputs, and that nobody takes them.
@@ -370,6 +406,7 @@ class ClusterJob:
             progress=self.progress,
             picture=self._picture,
             skew_ms=clock.skew_ms,
+            doubts_everyone=bool(self._missed),
         )
         asking.start()
         self._asking = asking
@@ -401,13 +438,18 @@ class ClusterJob:
         if asking is not None:
             asking.ask_for_settings()
 
+    def _watched_topics(self) -> list[str]:
+        """Return the inputs on the watched cluster."""
+        found = losses.topics_of(self.plan)
+        return [topic for topic, address in found.items() if address.identity == self.plan.kafka.identity]
+
     def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
         inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]
         return {topic: beginning.ends_of(admin, topic) for topic in inputs}
 
     def _watch(self, running: StreamingQuery, check: Callable[[], None]) -> None:
         """Follow the query until we are stopped; raises what it died of."""
-        last_batch = -1
+        last_batch, before = -1, dict[str, list[int]]()
         checked_at = time.monotonic()
         while not self._stopping.is_set():
             running.awaitTermination(_WATCH_S)  # raises the query's own failure
@@ -418,7 +460,12 @@ class ClusterJob:
             told: Any = running.lastProgress
             if told is not None and told["batchId"] != last_batch:
                 last_batch = told["batchId"]
-                self.progress.reached(positions_in(told))
+                positions = positions_in(told)
+                topic = losses.went_back(before, positions)
+                if topic:
+                    raise TopicsChangedError(f"{topic} has smaller offsets than before")
+                before = positions
+                self.progress.reached(positions)
                 self.progress.watermark.reached(self.progress.positions(self.plan.offsets_topic or ""))
             if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
                 checked_at = time.monotonic()
@@ -428,13 +475,17 @@ class ClusterJob:
         try:
             events = beginning.partition_count(admin, self.plan.events_topic or "")
             shards = beginning.count_shards(admin, self.plan)
+            ids = losses.ids_of(admin, self._watched_topics())
         except Exception as error:
             _log.debug("looking for new partitions: %r", error)
             return
         if self.plan.offsets_topic and shards != began.shard_count:
-            raise PartitionsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
+            raise TopicsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
+        for topic, (topic_id, _) in ids.items():
+            if topic_id and began.topic_ids.get(topic, topic_id) != topic_id:
+                raise TopicsChangedError(f"{topic} was made anew")
         if events > events_partitions:
-            raise PartitionsChangedError(f"{self.plan.events_topic} has {events} partitions now")
+            raise TopicsChangedError(f"{self.plan.events_topic} has {events} partitions now")
 
 
 def gist(error: Exception) -> str:

@@ -8,7 +8,7 @@ topic: each marks its records with its ``run`` and skips the others'.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -30,6 +30,8 @@ from coordinator_model.observations import (
     GroupQuarantined,
     GroupUpset,
     LeadersDescribed,
+    PartitionAnew,
+    RecordsLost,
     ReplicaMissed,
     RetentionTold,
     Seen,
@@ -70,6 +72,8 @@ SkewMs = Annotated[
 """Broker -> its clock minus the driver's; every shard gets them all, so their number is bounded."""
 Partitions = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 """How many a topic has that is read partition by partition."""
+_LOST_MAX = 100
+_TOPIC_MAX = 249
 
 
 class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
@@ -220,6 +224,16 @@ class EndsRecord(_Record, tag="ends", kw_only=True):
     """The brokers' largest ``transaction.max.timeout.ms``; -1: not known."""
 
 
+class LostRecord(_Record, tag="lost", kw_only=True):
+    """Records of an input were gone before they were read, or the topic is another of that name."""
+
+    topic: Name
+    feed: Literal["offsets", "events", "control"]
+    partitions: list[Int32]
+    records: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+    is_anew: bool = False
+
+
 class MarkRecord(_Record, tag="mark", kw_only=True):
     """A process watches a cluster with these outputs, or has ceased to; for other processes only."""
 
@@ -240,6 +254,7 @@ ControlRecord = (
     | RefilledRecord
     | EndsRecord
     | MarkRecord
+    | LostRecord
 )
 
 _DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
@@ -421,6 +436,21 @@ def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[
         yield shard_of(one.group, shard_count), ends
 
 
+def _lost(record: LostRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    yield (
+        CLUSTER_SHARD,
+        RecordsLost(
+            topic=record.topic[:_TOPIC_MAX],
+            feed=record.feed,
+            partitions=tuple(record.partitions[:_LOST_MAX]),
+            records=record.records,
+            is_anew=record.is_anew,
+        ),
+    )
+    if record.is_anew and record.feed == "offsets":
+        yield from ((shard, PartitionAnew()) for shard in range(shard_count))
+
+
 def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> AnyObservation:
     """Return what a shard tells the cluster."""
     if isinstance(record, ContradictedRecord):
@@ -455,9 +485,11 @@ def _described(record: GroupsRecord, answer: GroupAnswer) -> GroupDescribed:
 
 
 def _of_cluster(
-    record: LeadersRecord | BrokersRecord | TopicsRecord, shard_count: int
+    record: LeadersRecord | BrokersRecord | TopicsRecord | LostRecord, shard_count: int
 ) -> Iterator[tuple[int, AnyObservation]]:
-    if isinstance(record, LeadersRecord):
+    if isinstance(record, LostRecord):
+        yield from _lost(record, shard_count)
+    elif isinstance(record, LeadersRecord):
         yield from _led(record, shard_count)
     elif isinstance(record, BrokersRecord):
         for broker, settings in record.brokers.items():

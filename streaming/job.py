@@ -22,6 +22,7 @@ from streaming.config_quiet import quiet_of
 from streaming.direct_alerts import DirectAlerts, state_file
 from streaming.explaining import TopicReader
 from streaming.http import HttpServer
+from streaming.losses import topics_of
 from streaming.notifying import make_notifier
 from streaming.plan import ClusterPlan, plan_of
 from streaming.probing.pictured import ClusterPicture
@@ -136,6 +137,8 @@ class Monitor:
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
         picture = ClusterPicture(self._view, plan.cluster)
+        for topic in topics_of(plan):
+            self._own.missed(plan.cluster, topic, 0)
         return ClusterJob(
             self._spark,
             plan,
@@ -147,6 +150,7 @@ class Monitor:
             readers=picture,
             sought=lambda outcome: self._own.sought(plan.cluster, outcome),
             raised=lambda brokers: self._own.raised(plan.cluster, brokers),
+            missed=lambda topic, records: self._own.missed(plan.cluster, topic, records),
         )
 
     def _deliver(self, alert: Alert) -> None:

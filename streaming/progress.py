@@ -8,7 +8,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from coordinator_model.observations import CLUSTER_SHARD
@@ -21,6 +21,9 @@ GAP_S = 15.0
 """Silence of Kafka that is more than one slow answer."""
 DEATHS_MAX = 3
 """A query that died so often without finishing a batch dies of that batch, not of an accident."""
+LATE_S = 30.0
+LATE_TRIGGERS = 3
+"""What is shown is late after so long, and after so many triggers."""
 WAITING, KNOWN = "waiting", "known"
 _DEATHS_KEPT = 1_000
 _SENTENCE_MAX = 500
@@ -44,6 +47,8 @@ class Progress:
     restarts = 0
     speaks = False
     """This process tells the receivers itself; else another one has to."""
+    late_after_s = LATE_S
+    """A watermark further behind than this is not of now."""
     reconciliation = WAITING
     """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
     broker_settings = WAITING
@@ -136,6 +141,14 @@ class Progress:
         """The query stands at ``positions``: topic -> next offset of each partition."""
         self._positions = dict(positions)
 
+    def made_anew(self, topic: str, ends: Sequence[int]) -> None:
+        """A topic is another of that name: nothing of it has been read, and it ends there now."""
+        self.watermark.made_anew()
+        self._positions = {name: at for name, at in self._positions.items() if name != topic}
+        with self._lock:
+            if topic in self._targets:
+                self._targets[topic] = list(ends)
+
     def notice(self, topic: str, sentence: str) -> None:
         """Say in ``/ready`` and once in the log what an operator must know of ``topic``; "": it is over.
 
@@ -194,8 +207,9 @@ class Progress:
 
     @property
     def is_ready(self) -> bool:
-        """What we show is whole and of now: caught up, running, and lag known or said why it is not."""
-        return self.has_caught_up and self._is_up and self.end_offsets != WAITING
+        """What we show is whole and of now: caught up, running, on time, lag known or said why it is not."""
+        is_whole = self.has_caught_up and self.end_offsets != WAITING
+        return is_whole and self._is_up and self.watermark_behind_s() <= self.late_after_s
 
     @property
     def deaths(self) -> int:
@@ -247,6 +261,10 @@ class Progress:
         return self.kafka_answered_at is not None
 
     @property
+    def _lateness(self) -> str:
+        return self.lagging if self.has_caught_up and self.watermark_behind_s() > self.late_after_s else ""
+
+    @property
     def has_batch_since_answer(self) -> bool:
         """True once a batch has ended since Kafka came (back)."""
         return self.batch_done_at is not None and self.batch_done_at >= self._answering_since
@@ -287,7 +305,7 @@ class Progress:
             "batches": self.batches,
             "seconds_since_batch": round(self.seconds_since_batch(), 1),
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
-            "error": self.kafka_error or self.trouble,
+            "error": self.kafka_error or self.trouble or self._lateness,
             "restarts": self.restarts,
             "deaths_in_a_row": self.deaths,
             "end_offsets": self.end_offsets,

@@ -75,6 +75,11 @@ class Watermark:
                 if self._ticks[-1] is not newest:
                     self._ticks.append(newest)
 
+    def made_anew(self) -> None:
+        """The offsets topic is another of that name: no end that was told of the old one will be reached."""
+        with self._lock:
+            self._ticks.clear()
+
     def reached(self, positions: Sequence[int]) -> None:
         """The query stands at ``positions`` of the offsets topic."""
         with self._lock:

@@ -5,6 +5,9 @@ or its request log spoke regularly and now does not, while clients go on committ
 the offsets topic that it leads, and the broker did not say that this log is off.  Silence alone proves
 nothing: a healthy quiet cluster logs nothing in its INFO log for hours, and a broker whose last
 consumers have ended, or were killed, no request, whatever its neighbours hear.
+
+Records of a topic are lost as well when they were deleted before they were read, or the topic was made
+anew; the driver finds that when it starts.
 """
 
 import msgspec
@@ -13,8 +16,8 @@ from alerts.alert import Alert
 from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
-from alerts.wording import clock, span, times
-from coordinator_model.cluster import ClusterState
+from alerts.wording import clock, some, span, times
+from coordinator_model.cluster import ClusterState, LostRecords
 from coordinator_model.observations import Source
 
 NAME = "SourceSilent"
@@ -30,6 +33,24 @@ _SAMPLE_SHARE = 2
 
 _REGULAR_SHARE = 2
 """A request log was regular if it spoke for twice ``after`` without a gap of ``after``."""
+
+
+_ADVICE = (
+    "On that broker look at the log appender or shipper (is it running, are its buffers full, does it get "
+    "errors from the events topic, is a line larger than max.request.size?), and whether someone changed "
+    "the logger's level."
+)
+_ADVICE_FOR_GAPS = (
+    "Let the topic keep its records (retention.ms, retention.bytes) for longer than groupwatch may ever be "
+    "away, and let nobody delete it. The brokers are asked about all groups again; what happened meanwhile "
+    "stays unknown."
+)
+_GAP_COSTS = {
+    "offsets": "Groups may be pictured as they were until the brokers have answered about them or they move; "
+    "what they did meanwhile is not known.",
+    "events": "Rebalances and departures of that time have no cause, or are not known at all.",
+    "control": "Answers of the brokers and settings that were on their way are lost; new ones come at once.",
+}
 
 
 class Watch(msgspec.Struct, array_like=True, kw_only=True):
@@ -50,6 +71,15 @@ class ClusterMemory(msgspec.Struct, array_like=True, kw_only=True):
     """As in ``GroupMemory``."""
 
 
+class _Gap(msgspec.Struct, frozen=True):
+    """Records of one topic that nobody will ever read."""
+
+    topic: str
+    feed: str
+    since_ms: int
+    sentence: str
+
+
 class _Loss(msgspec.Struct, frozen=True):
     """One log of one broker that cannot be relied on."""
 
@@ -64,29 +94,69 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     rule = thresholds.source_silent
     _watch(state, memory, rule.after_ms, now_ms)
     losses = _contradicted(state, now_ms) + _silent(state, memory, rule.after_ms, now_ms)
+    gaps = _gaps(state, now_ms)
     due_ms = _due_ms(state, memory, rule.after_ms, now_ms)
     opened = memory.open.get(NAME)
-    if not losses:
+    if not (losses or gaps):
         if opened is None:
             return NOTHING if due_ms is None else Verdict(due_ms=due_ms)
         summary = "All logs that were lost are being read again, or are taken for switched off."
         return Verdict(closing=Closing(ends_at_ms=now_ms, summary=summary), due_ms=due_ms)
-    names = ", ".join(f"{_log(one.source)} of broker {one.broker}" for one in losses[:3])
-    more = f" and {len(losses) - 3} more" if len(losses) > 3 else ""
+    both: list[_Loss | _Gap] = [*losses, *gaps]
+    sentences = [one.sentence for one in both]
     finding = Finding(
-        starts_at_ms=min(one.since_ms for one in losses),
+        starts_at_ms=min(one.since_ms for one in both),
         severity=rule.severity,
-        summary=f"The {names}{more} cannot be relied on: lines are missing.",
-        cause=losses[-1].sentence,
-        evidence=tuple(one.sentence for one in losses[:EVIDENCE_MAX]),
-        cost=_cost(losses),
-        advice="On that broker look at the log appender or shipper (is it running, are its buffers "
-        "full, does it get errors "
-        "from the events topic, is a line larger than max.request.size?), and whether someone changed "
-        "the logger's level.",
-        culprit_keys=frozenset(f"{one.broker}/{one.source.name}" for one in losses),
+        summary=" ".join(filter(None, (_summary(losses), _summary_of_gaps(gaps)))),
+        cause=sentences[-1],
+        evidence=tuple(sentences[:EVIDENCE_MAX]),
+        cost=" ".join(filter(None, (_cost(losses), _cost_of_gaps(gaps)))),
+        advice=" ".join(filter(None, (_ADVICE * bool(losses), _ADVICE_FOR_GAPS * bool(gaps)))),
+        culprit_keys=frozenset(f"{one.broker}/{one.source.name}" for one in losses)
+        | frozenset(f"lost/{one.topic}/{one.since_ms}" for one in gaps),
     )
     return Verdict(finding=finding, due_ms=due_ms)
+
+
+def _summary(losses: list[_Loss]) -> str:
+    if not losses:
+        return ""
+    names = ", ".join(f"{_log(one.source)} of broker {one.broker}" for one in losses[:3])
+    more = f" and {len(losses) - 3} more" if len(losses) > 3 else ""
+    return f"The {names}{more} cannot be relied on: lines are missing."
+
+
+def _summary_of_gaps(gaps: list[_Gap]) -> str:
+    topics = ", ".join(dict.fromkeys(one.topic for one in gaps))
+    return f"Records of {topics} were lost before they were read." if gaps else ""
+
+
+def _gaps(state: ClusterState, now_ms: int) -> list[_Gap]:
+    return [
+        _Gap(one.topic, one.feed, one.at_ms, _gap_sentence(one))
+        for one in state.losses
+        if now_ms < one.at_ms + CONTRADICTED_MS
+    ]
+
+
+def _gap_sentence(loss: LostRecords) -> str:
+    found = f"Found at {clock(loss.at_ms)}:"
+    if loss.is_anew:
+        return (
+            f"{found} the topic {loss.topic} was made anew. What the old one held and was not read is "
+            "lost, nobody knows how much."
+        )
+    where = some(list(map(str, loss.partitions)), at_most=10)
+    return (
+        f"{found} {loss.records} offsets of the topic {loss.topic} (partitions {where}) were deleted "
+        "before they were read: it keeps its records for less than the time in which nobody read them."
+    )
+
+
+def _cost_of_gaps(gaps: list[_Gap]) -> str:
+    feeds = {one.feed for one in gaps}
+    costs = (text for feed, text in _GAP_COSTS.items() if feed in feeds)
+    return " ".join(costs)
 
 
 def _log(source: Source) -> str:
@@ -192,6 +262,7 @@ def _due_ms(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
     dues = [
         one.at_ms + CONTRADICTED_MS for one in state.contradictions if now_ms < one.at_ms + CONTRADICTED_MS
     ]
+    dues += [one.at_ms + CONTRADICTED_MS for one in state.losses if now_ms < one.at_ms + CONTRADICTED_MS]
     sample_ms = now_ms + after_ms // _SAMPLE_SHARE
     for broker, watch in memory.watches.items():
         if now_ms - watch.heard_ms < GIVE_UP_MS:

@@ -97,6 +97,7 @@ class GroupProbe:
         progress: Progress,
         picture: Picture,
         skew_ms: Callable[[], Mapping[int, int]] = dict,
+        doubts_everyone: bool = False,
         connect: Callable[..., KafkaAdminClient] = admin_client,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,6 +114,8 @@ class GroupProbe:
         self._requests: Counter[str] = Counter()
         self._settings = read_settings(plan.settings)
         self._rota = Rota(self._shard_of)
+        self._doubts_everyone = doubts_everyone
+        """Something was lost: when our picture is whole again, each group is asked about."""
         self._bucket = Bucket(plan.groups_per_second, now())
         self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
@@ -281,6 +284,9 @@ class GroupProbe:
     # --- groups --------------------------------------------------------------------------------------
 
     def _ask_groups(self, brokers: Brokers, now: float) -> None:
+        if self._doubts_everyone:
+            self._doubts_everyone = False
+            self._rota.doubt_everyone()
         groups = self._rota.due(self._bucket.available(now), now)
         if not groups:
             return

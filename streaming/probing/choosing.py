@@ -91,6 +91,10 @@ class Rota:
                 del kept[group]
         self._doubtful &= everyone
 
+    def doubt_everyone(self) -> None:
+        """Ask about every group that is known or listed, before those whose turn it is."""
+        self._doubtful = set(self._order)
+
     def due(self, budget: int, now: float) -> list[str]:
         """Return at most ``budget`` groups to ask about now, the most urgent first."""
         if budget <= 0:

@@ -397,3 +397,16 @@ def test_an_end_that_nobody_was_asked_for_proves_no_lag() -> None:
     before, after = clock(6_000, end=7), clock(7_000, end=8)
 
     assert lags([before, record, after]) == [-1]
+
+
+def test_time_goes_on_when_the_offsets_partition_was_made_anew() -> None:
+    """An end of the old one, which nobody reached, would be waited for until the new one is as long."""
+    order = Order()
+    order.take([clock(1_000, end=5_000, position=10)])
+    assert order.advance() == -1
+    order.take(
+        [seen(2_000, on.PartitionAnew(), Source.CONTROL, offset=1_500), clock(2_000, end=3, position=0)]
+    )
+    assert order.advance() == -1
+    order.take([clock(3_000, end=3, position=3)])
+    assert order.advance() == 3_000

@@ -19,6 +19,8 @@ from coordinator_model.observations import (
     GroupDescribed,
     GroupUpset,
     LeadersDescribed,
+    PartitionAnew,
+    RecordsLost,
     ReplicaMissed,
     RetentionTold,
     Settings,
@@ -39,6 +41,7 @@ from streaming.decoding_control import (
     GroupEnds,
     GroupsRecord,
     LeadersRecord,
+    LostRecord,
     MarkRecord,
     MemberAnswer,
     TopicsRecord,
@@ -287,3 +290,23 @@ def test_marks_are_no_news_to_the_shards() -> None:
     mark = mark_of("prod", ("groupwatch-transitions", "groupwatch-alerts"), "r")
     decoded = _decode_record(MarkRecord(at_ms=1, run="r", mark=mark), run="r")
     assert (decoded.cells, decoded.counts, decoded.bad) == ({}, {}, [])
+
+
+def test_lost_records_concern_the_cluster_and_a_new_offsets_topic_each_shard() -> None:
+    """The cluster's shard tells of it; the others must forget where the old partitions ended."""
+    lost = LostRecord(at_ms=1, topic="events", feed="events", partitions=[0, 2], records=7)
+    decoded = _decode_record(lost)
+    told = RecordsLost(topic="events", feed="events", partitions=(0, 2), records=7)
+    assert (_whats(decoded, CLUSTER_SHARD), set(decoded.cells)) == ([told], {CLUSTER_SHARD})
+
+    anew = LostRecord(at_ms=1, topic="o", feed="offsets", partitions=[0], records=1, is_anew=True)
+    decoded = _decode_record(anew)
+    assert [_whats(decoded, shard) for shard in range(SHARDS)] == [[PartitionAnew()]] * SHARDS
+
+
+@pytest.mark.parametrize("changes", [{"records": 2**70}, {"partitions": [2**40]}, {"feed": "elsewhere"}])
+def test_a_loss_of_wild_numbers_is_set_aside(changes: dict[str, Any]) -> None:
+    """Anybody may write into a topic."""
+    lost = LostRecord(at_ms=1, topic="events", feed="events", partitions=[0], records=7)
+    decoded = _decode_record(msgspec.structs.replace(lost, **changes))
+    assert (decoded.cells, len(decoded.bad)) == ({}, 1)

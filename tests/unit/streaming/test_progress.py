@@ -278,3 +278,25 @@ def test_batches_that_take_no_time_along_are_a_stalled_monitor(
     assert "falling behind" in said[0].summary
     assert "the control topic is furthest behind" in said[0].cause
     assert progress.describe()["watermark_behind_s"] == 1.0
+
+
+def test_readiness_ends_when_what_is_judged_lies_far_behind(now: Now, progress: Progress) -> None:
+    """More than 30 s, or three triggers of a slow job; ``/ready`` says what is furthest behind."""
+    _caught_up(progress).ends_told(whole=True)
+    progress.late_after_s = 60.0
+    progress.watermark.told(1_000, [])
+    progress.watermark.clocked(Clocked(control_ms=1_000, partitions=0))
+    now.s += 60
+    assert progress.is_ready
+    now.s += 1
+    assert not progress.is_ready
+    assert "61 s behind the wall clock" in progress.describe()["error"]
+
+
+def test_a_topic_that_was_made_anew_is_to_be_read_to_its_own_end(progress: Progress) -> None:
+    """The old one's end would never be reached."""
+    _caught_up(progress)
+    progress.made_anew("a", [0])
+    assert not progress.has_caught_up
+    progress.reached({"a": [0]})
+    assert progress.has_caught_up

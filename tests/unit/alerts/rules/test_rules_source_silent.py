@@ -6,7 +6,13 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from coordinator_model.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
-from coordinator_model.observations import AnyObservation, BrokerDescribed, LeadersDescribed, Source
+from coordinator_model.observations import (
+    AnyObservation,
+    BrokerDescribed,
+    LeadersDescribed,
+    RecordsLost,
+    Source,
+)
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
@@ -294,3 +300,31 @@ def test_an_adopted_alert_about_the_cluster_ends(tower: Watchtower) -> None:
     assert [(alert.id, alert.revision, alert.status) for alert in later.alerts] == [
         ("0" * 32, 4, AlertStatus.RESOLVED)
     ]
+
+
+def test_records_that_were_deleted_before_they_were_read_are_told(tower: Watchtower) -> None:
+    """With topic, partitions and count; ten minutes later it is over."""
+    tower.run(MINUTE)
+    tower.tell(RecordsLost(topic="events", feed="events", partitions=(0, 3), records=4_321))
+    (fired,) = tower.alerts
+    assert (fired.name, fired.status) == ("SourceSilent", AlertStatus.FIRING)
+    assert fired.summary == "Records of events were lost before they were read."
+    assert (
+        "4321 offsets of the topic events (partitions 0, 3) were deleted before they were read" in fired.cause
+    )
+    assert "no cause" in fired.cost
+    tower.run(10 * MINUTE)
+    assert tower.alerts[-1].status is AlertStatus.RESOLVED
+
+
+def test_a_topic_that_was_made_anew_is_told_beside_a_log_that_loses_lines(tower: Watchtower) -> None:
+    """Both in one alert, each with its own cost and advice."""
+    tower.run(MINUTE)
+    tower.contradict(1)
+    tower.tell(RecordsLost(topic="o", feed="offsets", partitions=(0,), records=1, is_anew=True))
+    told = tower.alerts[-1]
+    assert "coordinator's INFO log of broker 1" in told.summary
+    assert "Records of o were lost" in told.summary
+    assert any("o was made anew" in sentence for sentence in told.evidence)
+    assert "Groups may be pictured as they were" in told.cost
+    assert "let nobody delete it" in told.advice

@@ -169,3 +169,14 @@ def test_one_call_is_about_one_type_at_one_broker() -> None:
     brokers = {"a": 1, "b": 1, "c": 2, "d": None}
     calls = by_call(["d", "c", "b", "a"], brokers.get, lambda g: "consumer" if g == "b" else "classic")
     assert calls == {(1, "classic"): ["a"], (1, "consumer"): ["b"], (2, "classic"): ["c"]}
+
+
+def test_when_records_were_lost_everybody_is_asked_about_before_anybody_again() -> None:
+    """Also those that look as they should and were asked about a moment ago."""
+    seen = {name: Seen("classic", "Stable") for name in ("a-0", "b-0", "c-1")}
+    made = rota(seen, seen)
+    for _ in range(3):
+        made.due(3, 0.0)
+    assert made.due(3, 6.0) == []
+    made.doubt_everyone()
+    assert sorted(made.due(3, 6.0)) == ["a-0", "b-0", "c-1"]

@@ -1,0 +1,347 @@
+"""The shipped rules in a running Prometheus, over our own exporter, with a running Alertmanager behind it.
+
+Only times are shorter here: of scrapes and evaluations, and each ``for``.  What needs hours (windows that
+pass, first records after a long calm) is in ``deploy/prometheus/groupwatch-rules.test.yml``.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry, start_http_server
+
+from alerts.exporter import ClusterSample, GroupSample, PictureCollector
+from alerts.metrics import OwnMetrics
+from coordinator_model.states import GroupState
+from tests.live.stage import await_that, free_port, now_ms
+
+pytestmark = pytest.mark.promtool
+
+SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
+PATIENCE_S = 30.0
+CLUSTER, CALM = "prod", "calm"
+CALM_MS = 600_000
+SETTLED_S = 3.0
+"""A scrape, an evaluation, the second for which it must hold, and some."""
+Labels = frozenset[tuple[str, str]]
+
+
+def labels(**told: str) -> Labels:
+    return frozenset(told.items())
+
+
+class Fleet:
+    """A picture of two clusters that changes when it is told to: in one of them nothing ever happens."""
+
+    def __init__(self) -> None:
+        self.since_ms = now_ms()
+        self.in_trouble = False
+        self.events = 1_000
+        self.trouble: dict[str, int] = {"rebalances": 0, "undecodable": 0, "divergences": 0}
+        """What is counted and never falls."""
+
+    def group_samples(self, limit: int) -> list[GroupSample]:
+        """Return two groups of the one cluster and one of the other."""
+        slow = GroupState.COMPLETING_REBALANCE if self.in_trouble else GroupState.STABLE
+        rebalances = {"session_timeout": self.trouble["rebalances"]}
+        since_ms = self.since_ms - CALM_MS
+        return [
+            GroupSample(CLUSTER, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, rebalances, {}),
+            GroupSample(CLUSTER, "slow", "classic", slow, since_ms, 3, 7, {}, {}),
+            GroupSample(CALM, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
+        ][:limit]
+
+    def firing(self, limit: int) -> list[tuple[str, str, str]]:
+        """Return two alerts of one group, and one of the cluster."""
+        of_group = [(CLUSTER, "orders", name) for name in ("RebalanceStorm", "SessionTimeout")]
+        return [*of_group, (CLUSTER, "", "SourceSilent")][:limit] if self.in_trouble else []
+
+    def cluster_samples(self) -> list[ClusterSample]:
+        """Return both clusters; in trouble, lines go on coming and are two minutes old."""
+        self.events += 5 if self.in_trouble else 0
+        age_ms = 120_000 if self.in_trouble else 0
+        return [
+            self._cluster(CLUSTER, {"coordinator_log": now_ms() - age_ms}, self.events, self.trouble),
+            self._cluster(CALM, {"offsets": self.since_ms - CALM_MS}, 77, dict.fromkeys(self.trouble, 3)),
+        ]
+
+    @staticmethod
+    def _cluster(
+        name: str, newest_ms: Mapping[str, int], events: int, counted: Mapping[str, int]
+    ) -> ClusterSample:
+        (source,) = newest_ms
+        return ClusterSample(
+            cluster=name,
+            groups=2,
+            events={(source, "line"): events},
+            undecodable={("events", "bad_json"): counted["undecodable"]},
+            divergences={"log_line_missing": counted["divergences"]},
+            newest_ms=newest_ms,
+        )
+
+
+class Scraped:
+    """groupwatch as far as Prometheus sees it: our exporter over the fleet, behind HTTP."""
+
+    def __init__(self) -> None:
+        self.fleet = Fleet()
+        self.port = free_port()
+        self.behind_s = 0.4
+        self._registry = CollectorRegistry()
+        self._registry.register(PictureCollector(self.fleet, groups_max=100, clock_ms=now_ms))
+        self.own = OwnMetrics(self._registry, clusters=[CLUSTER, CALM], receivers=["oncall"])
+        self.own.watermark(CLUSTER, lambda: self.behind_s)
+        self._server: Any = None
+
+    def start(self) -> None:
+        """Answer."""
+        self._server, _ = start_http_server(self.port, addr="127.0.0.1", registry=self._registry)
+
+    def stop(self) -> None:
+        """Answer no more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def fall_into_trouble(self) -> None:
+        """Let everything happen that one of the rules is about."""
+        self.fleet.trouble = {"rebalances": 20, "undecodable": 3, "divergences": 9}
+        for _ in range(8):
+            self.own.notified("oncall", "retry")
+        self.own.raised(CLUSTER, 1)
+        self.behind_s = 90.0
+        self.fleet.in_trouble = True
+
+    def recover(self) -> None:
+        """End all that can end; counters keep what they counted."""
+        self.own.raised(CLUSTER, 0)
+        self.behind_s = 0.4
+        self.fleet.in_trouble = False
+
+
+@dataclass
+class Watched:
+    """What stood in Alertmanager after each act, and what Prometheus said of its rules."""
+
+    calm: set[Labels] = field(default_factory=set)
+    trouble: set[Labels] = field(default_factory=set)
+    recovered: set[Labels] = field(default_factory=set)
+    down: set[Labels] = field(default_factory=set)
+    up_again: set[Labels] = field(default_factory=set)
+    summaries: dict[Labels, str] = field(default_factory=dict)
+    failing_rules: dict[str, str] = field(default_factory=dict)
+    """Rule -> the error of its evaluation, at any time."""
+    rules: set[str] = field(default_factory=set)
+
+
+class Monitoring:
+    """Prometheus and Alertmanager with what we ship."""
+
+    def __init__(self, folder: Path, scraped: Scraped) -> None:
+        self._folder = folder
+        self._scraped = scraped
+        self._prometheus = free_port()
+        self._alertmanager = free_port()
+        self.watched = Watched()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start both, and end them by their own ids."""
+        self._write()
+        here = f"--web.listen-address=127.0.0.1:{self._alertmanager}"
+        alertmanager = self._start(
+            "prometheus-alertmanager", here, "--cluster.listen-address=", "--storage.path=alertmanager"
+        )
+        here = f"--web.listen-address=127.0.0.1:{self._prometheus}"
+        prometheus = self._start("prometheus", here, "--storage.tsdb.path=prometheus")
+        try:
+            yield
+        finally:
+            for process in (prometheus, alertmanager):
+                process.terminate()
+                process.wait(30)
+
+    def _start(self, program: str, *options: str) -> "subprocess.Popen[bytes]":
+        config = f"--config.file={program}.yml"
+        with (self._folder / f"{program}.log").open("wb") as out:
+            return subprocess.Popen([program, config, *options], cwd=self._folder, stdout=out, stderr=out)
+
+    def _write(self) -> None:
+        """Write the shipped files with other addresses and shorter times."""
+        config = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
+        config["global"] = dict.fromkeys(config["global"], "500ms")
+        (job,) = config["scrape_configs"]
+        job["scrape_timeout"] = "500ms"
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{self._scraped.port}"]}]
+        (manager,) = config["alerting"]["alertmanagers"]
+        manager["static_configs"] = [{"targets": [f"127.0.0.1:{self._alertmanager}"]}]
+        rules = yaml.safe_load((SHIPPED / "groupwatch-rules.yml").read_text())
+        for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+            rule["for"] = "1s"
+        manager_config = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
+        for name, content in (
+            ("prometheus", config),
+            ("groupwatch-rules", rules),
+            ("prometheus-alertmanager", manager_config),
+        ):
+            (self._folder / f"{name}.yml").write_text(yaml.safe_dump(content))
+
+    def alerts(self) -> set[Labels]:
+        """Return the labels of all that is active in Alertmanager, but where it was scraped."""
+        found: set[Labels] = set()
+        for one in self._get(self._alertmanager, "/api/v2/alerts") or ():
+            told = {name: value for name, value in one["labels"].items() if name not in {"instance", "job"}}
+            found.add(labels(**told))
+            self.watched.summaries[labels(**told)] = one["annotations"]["summary"]
+        return found
+
+    def wait(self, holds: Callable[[set[Labels]], bool]) -> None:
+        """Wait for what must come to stand in Alertmanager; if it does not, a test will say so."""
+        with suppress(AssertionError):
+            await_that(lambda: holds(self.alerts()), "Alertmanager has it", PATIENCE_S)
+
+    def settled(self) -> set[Labels]:
+        """Return what stands there once all has been scraped, and judged for longer than each ``for``."""
+        until = datetime.now(UTC) + timedelta(seconds=SETTLED_S)
+        await_that(lambda: self._is_judged(until), "the rules are evaluated", PATIENCE_S)
+        return self.alerts()
+
+    def _is_judged(self, moment: datetime) -> bool:
+        """Say whether every rule was evaluated after that; note those that fail."""
+        answer = self._get(self._prometheus, "/api/v1/rules")
+        rules = [rule for group in answer["data"]["groups"] for rule in group["rules"]] if answer else []
+        for rule in rules:
+            self.watched.rules.add(rule["name"])
+            if rule["health"] == "err":
+                self.watched.failing_rules[rule["name"]] = rule["lastError"]
+        return bool(rules) and all(datetime.fromisoformat(one["lastEvaluation"]) > moment for one in rules)
+
+    @staticmethod
+    def _get(port: int, path: str) -> Any:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5)
+        except httpx.TransportError:
+            return None
+        return answer.json() if answer.status_code == 200 else None
+
+
+WARNING = {"severity": "warning", "cluster": CLUSTER}
+ENDING = {
+    labels(alertname="GroupwatchAlertFiring", alert="RebalanceStorm", group="orders", **WARNING),
+    labels(alertname="GroupwatchAlertFiring", alert="SessionTimeout", group="orders", **WARNING),
+    labels(alertname="GroupwatchAlertFiring", alert="SourceSilent", **WARNING),
+    labels(
+        alertname="GroupRebalancingForLong",
+        group="slow",
+        group_type="classic",
+        state="CompletingRebalance",
+        **WARNING,
+    ),
+    labels(alertname="GroupwatchBehind", severity="critical", cluster=CLUSTER),
+    labels(alertname="GroupwatchSourceLate", source="coordinator_log", **WARNING),
+    labels(alertname="GroupwatchEvidenceStaysRaised", **WARNING),
+}
+"""Alerts that end with what they are about."""
+COUNTED = {
+    labels(alertname="GroupRebalancesOften", group="orders", **WARNING),
+    labels(
+        alertname="GroupwatchUndecodable",
+        severity="info",
+        cluster=CLUSTER,
+        source="events",
+        reason="bad_json",
+    ),
+    labels(alertname="GroupwatchDiverges", kind="log_line_missing", **WARNING),
+    labels(alertname="GroupwatchCannotNotify", severity="warning", receiver="oncall"),
+}
+"""Alerts about what was counted in a window of minutes, which must pass first."""
+DOWN = labels(alertname="GroupwatchDown", severity="critical")
+
+
+def play(monitoring: Monitoring, scraped: Scraped) -> Watched:
+    """Nothing, everything, the end of it; then groupwatch is gone, and back."""
+    watched = monitoring.watched
+    monitoring.wait(lambda found: DOWN in found)
+    scraped.start()
+    monitoring.wait(lambda found: DOWN not in found)
+    watched.calm = monitoring.settled()
+
+    scraped.fall_into_trouble()
+    monitoring.wait(lambda found: found >= ENDING | COUNTED)
+    watched.trouble = monitoring.settled()
+
+    scraped.recover()
+    monitoring.wait(lambda found: not found & ENDING)
+    watched.recovered = monitoring.settled()
+
+    scraped.stop()
+    monitoring.wait(lambda found: DOWN in found)
+    watched.down = monitoring.alerts()
+    scraped.start()
+    monitoring.wait(lambda found: DOWN not in found)
+    watched.up_again = monitoring.settled()
+    return watched
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    missing = [name for name in ("prometheus", "prometheus-alertmanager") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"not installed (Debian packages): {', '.join(missing)}")
+    scraped = Scraped()
+    monitoring = Monitoring(tmp_path_factory.mktemp("prometheus"), scraped)
+    try:
+        with monitoring.running():
+            yield play(monitoring, scraped)
+    finally:
+        scraped.stop()
+
+
+def test_no_rule_fails(watched: Watched) -> None:
+    """Every shipped rule can be evaluated whatever fires, also two alerts of one group."""
+    shipped = yaml.safe_load((SHIPPED / "groupwatch-rules.yml").read_text())
+
+    assert watched.failing_rules == {}
+    assert watched.rules == {rule["alert"] for group in shipped["groups"] for rule in group["rules"]}
+
+
+def test_a_calm_cluster_is_silent(watched: Watched) -> None:
+    """Nothing fires where nothing happens, however long ago the last event was."""
+    assert watched.calm == set()
+
+
+def test_each_trouble_arrives_in_alertmanager_under_its_labels(watched: Watched) -> None:
+    """Every rule fires for its own trouble, in the right cluster, and for nothing else."""
+    assert watched.trouble == ENDING | COUNTED
+    assert {one["alertname"] for one in map(dict, watched.trouble)} == watched.rules - {"GroupwatchDown"}
+
+
+def test_summaries_name_what_it_is_about(watched: Watched) -> None:
+    """Who reads only the first line knows which alert it is, and of whom."""
+    firing = {summary for told, summary in watched.summaries.items() if dict(told).get("alert")}
+
+    assert firing == {
+        "RebalanceStorm fires for group orders in prod",
+        "SessionTimeout fires for group orders in prod",
+        "SourceSilent fires in prod",
+    }
+
+
+def test_what_has_ended_is_resolved(watched: Watched) -> None:
+    """An alert goes from Alertmanager with its trouble; what was counted stays for its window."""
+    assert watched.recovered == COUNTED
+
+
+def test_a_groupwatch_that_is_gone_is_missed(watched: Watched) -> None:
+    """GroupwatchDown comes and goes with it."""
+    assert DOWN in watched.down
+    assert DOWN not in watched.up_again

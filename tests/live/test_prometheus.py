@@ -18,8 +18,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
+from alerts.delivery_metrics import DeliveryCollector
 from alerts.exporter import ClusterSample, GroupSample, PictureCollector
 from alerts.metrics import OwnMetrics
+from alerts.notifier import DeliveryState
 from coordinator_model.states import GroupState
 from tests.live.stage import await_that, free_port, now_ms
 
@@ -97,9 +99,14 @@ class Scraped:
         self.behind_s = 0.4
         self._registry = CollectorRegistry()
         self._registry.register(PictureCollector(self.fleet, groups_max=100, clock_ms=now_ms))
+        self._registry.register(DeliveryCollector(self._deliveries))
         self.own = OwnMetrics(self._registry, clusters=[CLUSTER, CALM], receivers=["oncall"])
         self.own.watermark(CLUSTER, lambda: self.behind_s)
         self._server: Any = None
+
+    def _deliveries(self) -> list[DeliveryState]:
+        waits_s = 400.0 if self.fleet.in_trouble else 0.0
+        return [DeliveryState("oncall", 1, waits_s, 0, "", ""), DeliveryState("chat", 0, 0.0, 0, "", "")]
 
     def start(self) -> None:
         """Answer."""
@@ -248,6 +255,7 @@ ENDING = {
     ),
     labels(alertname="GroupwatchBehind", severity="critical", cluster=CLUSTER),
     labels(alertname="GroupwatchSourceLate", source="coordinator_log", **WARNING),
+    labels(alertname="GroupwatchUndelivered", severity="critical", receiver="oncall"),
     labels(alertname="GroupwatchEvidenceStaysRaised", **WARNING),
 }
 """Alerts that end with what they are about."""

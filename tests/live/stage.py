@@ -173,11 +173,11 @@ class Job:
         }
         self.config.write_text(json.dumps(settings))
 
-    def start(self) -> None:
+    def start(self, *flags: str, command: str = "run") -> None:
         """Start it; ``await_ready`` says when it is up."""
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "streaming", "run", "--config", str(self.config)],
+                [sys.executable, "-m", "streaming", command, *flags, "--config", str(self.config)],
                 stdout=out,
                 stderr=out,
                 start_new_session=True,

@@ -6,6 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from alerts import metrics
+from alerts.alert_records import REASONS
 from alerts.notifier import DeliveryState
 
 
@@ -28,6 +29,9 @@ class DeliveryCollector(Collector):
             families[metrics.UNDELIVERED].add_metric(label, state.waiting)
             families[metrics.RECEIVER_UP].add_metric(label, float(not state.trouble))
             families[metrics.SENDER_ERRORS].add_metric(label, state.failures)
+            for reason in REASONS:
+                refused = state.refused.get(reason, 0)
+                families[metrics.REFUSED_RECORDS].add_metric((*label, reason), refused)
         return families.values()
 
 

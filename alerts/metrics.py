@@ -162,7 +162,14 @@ SENDER_ERRORS = Metric(
     "Errors of groupwatch itself that the sender of this receiver met, and outlived.",
 )
 
-DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS)
+REFUSED_RECORDS = Metric(
+    "groupwatch_refused_alert_records",
+    "counter",
+    ("receiver", "reason"),
+    "Records of the alerts topic that no groupwatch can have written, and were set aside.",
+)
+
+DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
 """The metrics that are read off the outboxes."""
 
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)

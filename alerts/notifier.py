@@ -7,13 +7,13 @@ does a Kafka cluster that is away.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from alerts.alert import Alert
 from alerts.alert_log import AlertLog, AlertRecord, Cursor
+from alerts.alert_records import REVISION_JUMP, Refused, read_alert
 from alerts.outbox import Outbox
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Outcome, Receiver
@@ -135,11 +135,16 @@ class Reader(threading.Thread):
         self._outbox = outbox
         self._clock_ms = clock_ms
         self._stopping = threading.Event()
+        self.receiver = outbox.receiver
         self._positions: Mapping[int, int] | None = None
         self._committed: dict[int, Cursor] = {}
         self._committed_at_ms = 0
         self._failures = 0
         self._last_trouble = ""
+        self.refused: dict[str, int] = {}
+        """Reason -> records that were set aside."""
+        self.refusal = ""
+        """The newest of them, in words."""
         self.is_caught_up = False
         """The log has been read to the end seen at the start."""
 
@@ -220,19 +225,24 @@ class Reader(threading.Thread):
             if record.value is None:
                 self._outbox.forget((record.key or b"").decode("utf-8", "replace"), self._log_name)
                 continue
-            try:
-                alert = msgspec.json.decode(record.value, type=Alert)
-            except msgspec.DecodeError as error:
-                _LOGGER.warning(
-                    "partition %d offset %d of the alerts of %s is no alert: %s",
-                    record.partition,
-                    record.offset,
-                    self._log_name,
-                    error,
-                )
+            now_ms = self._clock_ms()
+            found = read_alert(record.key, record.value, timestamp_ms=record.timestamp_ms, now_ms=now_ms)
+            if isinstance(found, Refused):
+                self._refuse(record, found)
                 continue
             place = Place(self._log_name, record.partition, record.offset)
-            self._outbox.take(alert, place, timestamp_ms=record.timestamp_ms, now_ms=self._clock_ms())
+            if not self._outbox.take(found, place, timestamp_ms=record.timestamp_ms, now_ms=now_ms):
+                jump = f"revision {found.revision} of alert {found.id!r} leaves too many out"
+                self._refuse(record, Refused(REVISION_JUMP, jump))
+
+    def _refuse(self, record: AlertRecord, refused: Refused) -> None:
+        """Count a record that is set aside; the log tells of the first of each kind."""
+        is_first = refused.reason not in self.refused
+        self.refused[refused.reason] = self.refused.get(refused.reason, 0) + 1
+        level = logging.WARNING if is_first else logging.DEBUG
+        where = f"partition {record.partition} offset {record.offset} of the alerts of {self._log_name}"
+        _LOGGER.log(level, "%s is set aside: %s: %s", where, refused.reason, refused.detail)
+        self.refusal = f"{where}: {refused.reason}: {refused.detail}"
 
     def stop(self) -> None:
         """Ask the thread to commit and end."""
@@ -257,6 +267,10 @@ class DeliveryState(NamedTuple):
     """The newest of them; "" once an attempt has gone as it should again."""
     trouble: str
     """How the last attempt failed, "" if it did not."""
+    refused: Mapping[str, int] = {}
+    """Reason -> records of the alerts topic that were set aside."""
+    refusal: str = ""
+    """The newest of them, in words."""
 
     @property
     def problem(self) -> str:
@@ -271,6 +285,8 @@ class DeliveryState(NamedTuple):
             "oldest_undelivered_seconds": round(self.oldest_s, 1),
             "trouble": self.trouble,
             "errors_of_ours": self.failures,
+            "refused_records": sum(self.refused.values()),
+            "refused_last": self.refusal,
         }
 
 
@@ -367,9 +383,19 @@ class Notifier:
                 failures=sender.failures,
                 failure=sender.failure,
                 trouble=sender.trouble,
+                **self._refusals(outbox),
             )
             for outbox, sender in zip(self.outboxes.values(), self._senders, strict=True)
         ]
+
+    def _refusals(self, outbox: Outbox) -> dict[str, Any]:
+        counts: Counter[str] = Counter()
+        last = ""
+        for reader in self._readers:
+            if reader.receiver == outbox.receiver:
+                counts.update(dict(reader.refused))
+                last = reader.refusal or last
+        return {"refused": counts, "refusal": last}
 
     def dead_threads(self) -> list[str]:
         """Return the names of threads that should run and do not."""

@@ -20,8 +20,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
+from alerts.alert_records import JUMP_MAX
 from alerts.cursor_texts import CursorTexts
 from alerts.inhibition import WideCauses
 from alerts.line import HeldPlaces, Line, Repeats
@@ -46,6 +49,8 @@ _CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _ENDED_REMEMBERED_MAX = 100_000
+_CONTENTS_MAX = 8
+"""A crash repeats what one batch said, which of one alert is little."""
 _FORGET_TRIES = 100
 _AT_ONCE = 0
 """A time that has come already."""
@@ -100,12 +105,11 @@ class Outbox:
         self._homes: dict[str, Place] = {}
         self._repeats = Repeats()
         self._newest: OrderedDict[str, int] = OrderedDict()
+        self._contents: dict[str, tuple[int, ...]] = {}  # what was taken of each alert lately, as hashes
         self._recovering: dict[str, Known] = {}
         self._positions: dict[str, dict[int, int]] = {}
         self._late_seen_ms: dict[str, int] = {}
-        self._sequence = 0
-        self._failures = 0
-        self._paused_until_ms = 0
+        self._sequence = self._failures = self._paused_until_ms = 0
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -114,16 +118,26 @@ class Outbox:
         with self.changed:
             self._recovering[log] = Known(cursors=cursors)
 
-    def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> None:
-        """Take one record of a log."""
+    def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> bool:
+        """Take one record of a log; False: its revision is not believed.
+
+        The last word about an alert counts, whatever its number: else who writes one record with a high
+        revision would mute all that follow.  A repeat after a crash is known by its content.
+        """
         with self.changed:
             known = self._recovering.get(place.log)
+            newest = self._newest_of(alert.id, known)
+            if 0 <= newest < alert.revision - JUMP_MAX:
+                return False
+            if self._is_repeat(alert):
+                return True
             if known is not None:
                 self._remember(known, alert, place, timestamp_ms)
-            elif alert.revision > self._newest.get(alert.id, -1):
+            else:
                 self._accept(alert, place)
                 late = self._is_late(alert, timestamp_ms, now_ms)
                 self._queue(alert, place, now_ms=now_ms, late=late)
+            return True
 
     def forget(self, alert_id: str, log: str) -> None:
         """Drop an alert whose tombstone was read: somebody wants it gone without a word."""
@@ -139,6 +153,7 @@ class Outbox:
                 self._told,
                 self._doubts,
                 self._homes,
+                self._contents,
             ):
                 memory.pop(alert_id, None)
             self._repeats.forget(alert_id)
@@ -317,6 +332,19 @@ class Outbox:
                 maybe |= {should}
         return maybe
 
+    def _newest_of(self, alert_id: str, known: Known | None) -> int:
+        """Return the newest revision that is known of an alert, -1 if none is."""
+        before = known.latest.get(alert_id) if known is not None else None
+        return self._newest.get(alert_id, -1) if before is None else before.alert.revision
+
+    def _is_repeat(self, alert: Alert) -> bool:
+        """Say whether just this was taken before, and remember it."""
+        content, before = hash(msgspec.json.encode(alert)), self._contents.get(alert.id, ())
+        if content in before:
+            return True
+        self._contents[alert.id] = (*before, content)[-_CONTENTS_MAX:]
+        return False
+
     def _hold_back(self, entry: Entry, now_ms: int) -> bool:
         """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
         alert = entry.alert
@@ -380,7 +408,8 @@ class Outbox:
         if cursor is not None and place.offset < cursor.offset:
             severity = self._should_know(alert)
             told = None if severity is None else Told(severity, timestamp_ms)
-        if before is None or alert.revision >= before.alert.revision:
+        is_after = before is not None and place.partition == before.place.partition
+        if before is None or is_after or alert.revision >= before.alert.revision:
             known.latest[alert.id] = Recovered(
                 alert=alert, place=place, timestamp_ms=timestamp_ms, told_by_log=told
             )
@@ -434,6 +463,7 @@ class Outbox:
                 alert_id in memory for memory in (self._open, self._pending, self._told, self._doubts)
             ):
                 del self._newest[alert_id]
+                self._contents.pop(alert_id, None)
                 self._homes.pop(alert_id, None)
                 return True
             self._newest.move_to_end(alert_id)

@@ -15,6 +15,7 @@ import httpx
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.receivers import Delivery, Notification, Outcome
 from alerts.wording import nobody
+from coordinator_model.bounds import TIME_MS_MAX
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """What Go writes for "no time": Alertmanager's ``endsAt`` of a firing alert."""
@@ -206,7 +207,7 @@ def _common(sets: list[dict[str, str]]) -> dict[str, str]:
 
 def rfc3339(at_ms: int) -> str:
     """Return a time as Go's JSON has it, in UTC with milliseconds."""
-    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    text = datetime.fromtimestamp(min(at_ms, TIME_MS_MAX) / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 

@@ -214,8 +214,8 @@ class ClusterJob:
     def _refuse(self, sentence: str) -> None:
         """Note why this cluster cannot be watched; whoever has our mark keeps it."""
         self.progress.query_ended()
-        self.progress.refused = sentence
-        _log.error("%s: %s", self.plan.cluster, sentence)
+        is_known, self.progress.refused = self.progress.refused == sentence, sentence
+        _log.log(logging.DEBUG if is_known else logging.ERROR, "%s: %s", self.plan.cluster, sentence)
         if self._taken:
             self._drop_mark()
 

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 SAMPLES_MAX = 32
-STALE_AFTER_MS = 300_000
-"""End offsets older than this say nothing any more; the lag is then unknown, not frozen."""
+STALE_AFTER_MS = 40_000
+"""End offsets older than this say nothing any more; they are asked for each ten seconds.
+
+The lag is then unknown, not frozen: commits that go on would soon make it 0."""
 
 
 class Lag(NamedTuple):

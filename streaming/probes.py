@@ -4,11 +4,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError, LeaderNotAvailableError, UnknownTopicOrPartitionError, for_code
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
+from alerts.wording import some
 from streaming.kafka_io import KafkaAddress, admin_client
 from streaming.progress import WAITING, Progress
 
@@ -17,10 +20,20 @@ AWAITED_EVERY_S = 0.5
 ENDS_EVERY_S = 10.0
 STABLE_PATIENCE_MS = 2_000
 
+ENDS_PATIENCE_MS = 5_000
+
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
 """Topic -> partition -> (end offset, when, in epoch milliseconds)."""
 
 _log = logging.getLogger(__name__)
+
+
+class Told(NamedTuple):
+    """What the leaders told of where topics end."""
+
+    ends: dict[str, dict[int, tuple[int, int]]]
+    unknown: dict[str, str]
+    """Topic whose ends, or some of them, nobody told -> why."""
 
 
 class Probe:
@@ -86,11 +99,19 @@ class Probe:
         if is_awaited or time.monotonic() - self._ends_at >= ENDS_EVERY_S:
             self._ends_at = time.monotonic()
             try:
-                self._found(end_offsets(self._admin, self._topics()))
+                told = end_offsets(self._admin, self._topics())
+                self._found(told.ends)
             except Exception as error:
-                self._progress.ends_refused(error, whole=is_whole)
+                self._progress.ends_refused(f"{type(error).__name__}: {error}", whole=is_whole)
             else:
-                self._progress.ends_told(whole=is_whole)
+                self._note_unknown(told.unknown, whole=is_whole)
+
+    def _note_unknown(self, unknown: Mapping[str, str], *, whole: bool) -> None:
+        if not unknown:
+            self._progress.ends_told(whole=whole)
+            return
+        topics, reasons = some(sorted(unknown), at_most=5), some(sorted(set(unknown.values())), at_most=3)
+        self._progress.ends_refused(f"of {topics}: {reasons}", whole=whole)
 
     def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return up to where these may be read by who reads only what is committed; for ``found`` to ask.
@@ -115,23 +136,47 @@ class Probe:
                 _log.debug("closing the admin client: %r", error)
 
 
-def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, dict[int, tuple[int, int]]]:
+def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:
     """Return the end offset of every partition of ``topics`` that exists, with the time of asking.
 
+    Each leader is asked for its own, so that one that is gone takes the lag of no other topic with it.
+
     Raises:
-        kafka.errors.KafkaError: a leader does not answer.
+        kafka.errors.KafkaError: nobody answers at all.
     """
     wanted = sorted(set(topics))
+    told = Told({}, {})
     if not wanted:
-        return {}
-    partitions = [
-        TopicPartition(str(topic["name"]), int(partition["partition_index"]))
-        for topic in admin.describe_topics(wanted)
-        for partition in topic["partitions"]
-    ]
+        return told
+    led: dict[int, list[TopicPartition]] = {}
+    for topic in admin.describe_topics(wanted):
+        name, code = str(topic["name"]), int(topic.get("error_code", 0))
+        if code not in (0, UnknownTopicOrPartitionError.errno):  # one that does not exist has no end
+            told.unknown[name] = for_code(code).__name__
+        for partition in topic["partitions"]:
+            place = TopicPartition(name, int(partition["partition_index"]))
+            led.setdefault(int(partition["leader_id"]), []).append(place)
     asked_ms = time.time_ns() // 1_000_000
-    found = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)) if partitions else {}
-    ends: dict[str, dict[int, tuple[int, int]]] = {}
-    for partition, end in found.items():
-        ends.setdefault(partition.topic, {})[partition.partition] = (end.offset, asked_ms)
-    return ends
+    for leader, places in sorted(led.items()):
+        try:
+            _ask_leader(admin, leader, places, told.ends, asked_ms)
+        except (KafkaError, OSError) as error:
+            why = str(error) if leader < 0 else f"broker {leader}: {type(error).__name__}"
+            told.unknown.update(dict.fromkeys((place.topic for place in places), why))
+    return told
+
+
+def _ask_leader(
+    admin: KafkaAdminClient,
+    leader: int,
+    places: list[TopicPartition],
+    ends: dict[str, dict[int, tuple[int, int]]],
+    asked_ms: int,
+) -> None:
+    if leader < 0:
+        raise LeaderNotAvailableError("a partition has no leader")
+    found = admin.list_partition_offsets(
+        dict.fromkeys(places, OffsetSpec.LATEST), timeout_ms=ENDS_PATIENCE_MS
+    )
+    for place, end in found.items():
+        ends.setdefault(place.topic, {})[place.partition] = (end.offset, asked_ms)

@@ -130,9 +130,9 @@ class Progress:
             self.end_offsets = KNOWN
             self.notice("end_offsets", "")
 
-    def ends_refused(self, error: BaseException, *, whole: bool) -> None:
+    def ends_refused(self, why: str, *, whole: bool) -> None:
         """Kafka answers, but not where topics end."""
-        sentence = f"lag is not known: asking for end offsets failed: {type(error).__name__}: {error}"[:500]
+        sentence = f"lag is not known: asking for end offsets failed: {why}"[:500]
         self.notice("end_offsets", sentence)
         if whole or self.end_offsets != WAITING:
             self.end_offsets = sentence

@@ -3,12 +3,12 @@
 from typing import Any, NamedTuple
 
 from kafka.admin import OffsetSpec
-from kafka.errors import TopicAuthorizationFailedError
+from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
 from streaming.kafka_io import KafkaAddress
-from streaming.probes import STABLE_PATIENCE_MS, Probe
+from streaming.probes import STABLE_PATIENCE_MS, Probe, end_offsets
 from streaming.progress import Progress
 
 
@@ -81,3 +81,44 @@ def test_last_stable_offsets_are_asked_for_as_a_reader_of_committed_records_woul
     assert probe.last_stable(places) == {places[0]: 3, places[1]: 0}
     wanted = dict.fromkeys(places, OffsetSpec.LATEST)
     assert admin.asked == [(wanted, IsolationLevel.READ_COMMITTED, STABLE_PATIENCE_MS)]
+
+
+class Leaders:
+    """A cluster of which one broker is gone, one topic is refused, and one partition has no leader."""
+
+    def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
+        """Return who leads what."""
+        led = {"well": [1, 1], "half": [1, 2], "headless": [-1], "deleted": [], "secret": []}
+        codes = {"deleted": UnknownTopicOrPartitionError.errno, "secret": TopicAuthorizationFailedError.errno}
+        return [
+            {
+                "name": topic,
+                "error_code": codes.get(topic, 0),
+                "partitions": [{"partition_index": n, "leader_id": one} for n, one in enumerate(led[topic])],
+            }
+            for topic in topics
+        ]
+
+    def list_partition_offsets(
+        self, wanted: dict[TopicPartition, Any], *, timeout_ms: int
+    ) -> dict[TopicPartition, Told]:
+        """Answer for broker 1 only."""
+        if TopicPartition("half", 1) in wanted:
+            raise NodeNotReadyError("broker 2")
+        return {one: Told(5) for one in wanted}
+
+
+def test_a_leader_that_is_gone_hides_no_other_topics_lag() -> None:
+    """What is not known is named with its reason, and so never shown as 0."""
+    admin: Any = Leaders()
+    told = end_offsets(admin, ["well", "half", "headless", "deleted", "secret"])
+    assert {topic: sorted(ends) for topic, ends in told.ends.items()} == {"well": [0, 1], "half": [0]}
+    assert told.unknown == {
+        "half": "broker 2: NodeNotReadyError",
+        "headless": "[Error 5] LeaderNotAvailableError: a partition has no leader",
+        "secret": "TopicAuthorizationFailedError",
+    }
+    progress = Progress("c")
+    probe = Probe(KafkaAddress(("b:9092",)), progress, topics=list, found=lambda _: None)
+    probe._note_unknown(told.unknown, whole=True)
+    assert "failed: of half, headless, secret: " in progress.end_offsets

@@ -103,7 +103,7 @@ def test_readiness_waits_for_lag_or_says_why_it_is_not_known(progress: Progress)
     progress.ends_told(whole=False)
     _caught_up(progress)
     assert (progress.is_ready, progress.end_offsets) == (False, "waiting")
-    progress.ends_refused(PermissionError("no DESCRIBE"), whole=True)
+    progress.ends_refused("PermissionError: no DESCRIBE", whole=True)
     assert progress.is_ready
     assert progress.describe()["end_offsets"].endswith("PermissionError: no DESCRIBE")
     assert progress.notices == [progress.end_offsets]

@@ -107,15 +107,13 @@ def _at_home(
     Of these, the shortest is tried first: a text that imitates the sentence mostly stands behind the group.
     """
     words = reading.words
-    told = words.get("partition")
-    home = partition if told is None else int32_of(told)
-    if home is None or not shard_count or reading.group_at < 0:
+    if partition is None or not shard_count or reading.group_at < 0:
         return words
-    if shard_of(words["g"], shard_count) == home:
+    if shard_of(words["g"], shard_count) == partition:
         return words
     ends = template.group_ends(text, reading.group_at)
     shards = shards_of_prefixes(text, reading.group_at, ends, shard_count)
-    at_home = [end for end, shard in zip(ends, shards, strict=True) if shard == home]
+    at_home = [end for end, shard in zip(ends, shards, strict=True) if shard == partition]
     for end in [*at_home[:1], *at_home[:0:-1]][:_READINGS_MAX]:
         other = template.read(text, group_end=end)
         if other:

@@ -300,7 +300,11 @@ class EmbeddedKafka:
     def _await_ready(self) -> None:
         everyone = set(self.broker_ids)
         self._await(lambda: self._live_brokers() == everyone, "the brokers did not get ready")
-        events = {"max.message.bytes": str(EVENT_BYTES_MAX), "retention.ms": str(24 * 3600 * 1000)}
+        events = {
+            "max.message.bytes": str(EVENT_BYTES_MAX),
+            "retention.ms": str(24 * 3600 * 1000),
+            "message.timestamp.type": "LogAppendTime",
+        }
         self.create_topic(self.plan.events_topic, partitions=self.plan.events_partitions, configs=events)
         self._await(self._offsets_exist, "__consumer_offsets was not created")
 

@@ -512,6 +512,8 @@ class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):
     sequence: int
     skew_ms: dict[int, int] = {}
     """As in ``Clock``: how far each broker's clock is ahead of the driver's."""
+    lead_ms: int = 0
+    """How far the clock is ahead of the broker that appends to this partition."""
 
 
 class Settings(Observation, tag="set", frozen=True, kw_only=True):

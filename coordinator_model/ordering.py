@@ -31,6 +31,7 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shifting import shifted
+from coordinator_model.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones, zone_like_ms
 
 SETTLE_MS = 300
 """How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
@@ -117,13 +118,19 @@ class EventsLane(msgspec.Struct, array_like=True):
     """Broker -> order time of its newest coordinator line, so that lines keep their order."""
     newest_ms: int = -1
     """Newest time of what stands behind the newest clock copy."""
+    lead_ms: int = 0
+    """How far the clock of the partition's leader is ahead."""
+    is_odd: bool = False
+    """Some broker's clock is wrong, the leader's or another's that may write here."""
 
     def tick(self, seen: Seen, what: on.EventsClock, settle_ms: int) -> None:
         """Take in a clock copy."""
         if seen.at_ms < self.clock_ms - REGRESS_MS:
             self._come_back(seen.at_ms - settle_ms)
         self.clock_ms = max(self.clock_ms, seen.at_ms)
-        self.skew_ms = what.skew_ms
+        self.skew_ms, self.lead_ms = what.skew_ms, what.lead_ms
+        skews_ms = (what.lead_ms, *what.skew_ms.values())
+        self.is_odd = any(abs(one) > SKEW_MAX_MS for one in skews_ms)
         self.reached_ms = max(self.reached_ms, self.clock_ms - settle_ms + _slowest(what.skew_ms))
         self.newest_ms = -1
 
@@ -145,6 +152,16 @@ class EventsLane(msgspec.Struct, array_like=True):
         It stands where its last line stood; before the first clock copy that says nothing of the others.
         """
         return -1 if self.clock_ms < 0 else self.floor_ms(broker, settle_ms)
+
+    def is_plain(self, seen: Seen) -> bool:
+        """Say whether something is dated shortly before its append, by clocks that are right."""
+        return not self.is_odd and -DELAY_MS <= seen.at_ms - seen.recorded_at_ms <= AHEAD_MS
+
+    def near_ms(self, seen: Seen) -> int:
+        """Return when something was appended here, by the driver's clock; or a time not far from it."""
+        if seen.recorded_at_ms < 0:
+            return self.clock_ms
+        return seen.recorded_at_ms - (self.lead_ms if abs(self.lead_ms) > SKEW_MAX_MS else 0)
 
     def spoke(self, order_ms: int) -> None:
         """Note a line; before the first clock copy lines are all that tells the time."""
@@ -275,6 +292,7 @@ class Order(msgspec.Struct, array_like=True):
     """What a job says before its first clock: it holds from the end of the backlog on."""
     regressed_ms: int = 0
     """How far time was set back since the reader last looked; reset by the reader."""
+    zones: Zones = msgspec.field(default_factory=Zones)
 
     def take(
         self, batch: Iterable[Seen], set_aside: Callable[[Seen, Exception], None] | None = None
@@ -417,39 +435,80 @@ class Order(msgspec.Struct, array_like=True):
         if not times:
             return
         lane = self._lane(seen.partition)
-        seen = righted(seen, lane.skew_ms.get(seen.broker, 0), lane.clock_ms)
+        floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
+        if lane.is_plain(seen):
+            self._put_run(lane, seen, floor_ms)
+        elif not self._puzzles(lane, seen, floor_ms):
+            self._put_run(lane, self._dated(lane, seen), floor_ms)
+
+    def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> None:
         times = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
-        floor_ms = max(lane.run_floor_ms(seen.broker, self.settle_ms), self.now_ms)
         lane.spoke(times[0])
         lane.newest_ms = max(lane.newest_ms, times[-1])
-        self.runs.append(Run(floor_ms, seen))
+        self.runs.append(Run(max(floor_ms, self.now_ms), seen))
 
     def _hold(self, seen: Seen) -> None:
         if seen.source is Source.OFFSETS:
-            seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
-        else:
-            lane = self._lane(seen.partition)
-            seen = righted(seen, lane.skew_ms.get(seen.broker, 0), lane.clock_ms)
-        at_ms = seen.at_ms
-        if at_ms > seen.recorded_at_ms + AHEAD_MAX_MS and seen.recorded_at_ms >= 0:
-            at_ms = seen.recorded_at_ms
-            seen = msgspec.structs.replace(seen, at_ms=at_ms)
-        if seen.source is Source.OFFSETS:
-            order_ms = self.clocked.order_of(seen.offset, at_ms)
-            seen = self.clocked.with_lag(seen)
-        else:
-            order_ms = self._order_of_line(seen, at_ms)
-        self.held.append(Held(max(order_ms, self.now_ms), seen))
-
-    def _order_of_line(self, seen: Seen, at_ms: int) -> int:
+            self._hold_record(seen)
+            return
         lane = self._lane(seen.partition)
-        order_ms = max(at_ms, lane.floor_ms(seen.broker, self.settle_ms))
+        floor_ms = lane.floor_ms(seen.broker, self.settle_ms)
+        if lane.is_plain(seen):
+            self._put_line(lane, seen, floor_ms)
+        elif not self._puzzles(lane, seen, floor_ms):
+            self._put_line(lane, self._dated(lane, seen), floor_ms)
+
+    def _hold_record(self, seen: Seen) -> None:
+        if self.events_partitions and isinstance(seen.what, on.GroupRecorded):
+            self.zones.note_record(seen.what, seen.at_ms)
+            self._solve()
+        seen = _not_ahead(righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset)))
+        order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
+        self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
+
+    def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> None:
+        seen = _not_ahead(seen)
+        order_ms = max(seen.at_ms, floor_ms)
         if seen.source is Source.COORDINATOR_LOG:
             order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
             lane.spoken_ms[seen.broker] = order_ms
         lane.newest_ms = max(lane.newest_ms, order_ms)
         lane.spoke(order_ms)
-        return order_ms
+        self.held.append(Held(max(order_ms, self.now_ms), seen))
+
+    # --- brokers with a wrong zone or clock ---
+
+    def _dated(self, lane: EventsLane, seen: Seen) -> Seen:
+        """Return what a broker said at the driver's time, as far as its zone and clock are known."""
+        near_ms, skew_ms = lane.near_ms(seen), lane.skew_ms.get(seen.broker, 0)
+        ahead_ms = self.zones.ahead_ms(seen.broker, near_ms)
+        return righted(seen, ahead_ms + (skew_ms if abs(skew_ms) > SKEW_MAX_MS else 0), near_ms)
+
+    def _puzzles(self, lane: EventsLane, seen: Seen, floor_ms: int) -> bool:
+        """Say whether something waits until its broker's zone is known."""
+        if self.clocked.end_offset < 0 or seen.source not in _LINES:
+            return False  # without records nothing can tell: what was configured is believed
+        near_ms, skew_ms = lane.near_ms(seen), lane.skew_ms.get(seen.broker, 0)
+        ahead_ms = zone_like_ms(seen.at_ms - (skew_ms if abs(skew_ms) > SKEW_MAX_MS else 0), near_ms)
+        if not ahead_ms or self.zones.ahead_ms(seen.broker, near_ms) == ahead_ms:
+            return False
+        puzzle = Puzzle(floor_ms, near_ms, ahead_ms, seen)
+        if not self.zones.is_open(seen, ahead_ms):
+            self.zones.note_said(puzzle)
+            return False
+        self.zones.puzzles.append(puzzle)
+        self._solve()
+        return True
+
+    def _solve(self) -> None:
+        self._enter(self.zones.solved())
+
+    def _enter(self, puzzles: Iterable[Puzzle]) -> None:
+        for puzzle in puzzles:
+            seen = puzzle.seen
+            lane = self._lane(seen.partition)
+            put = self._put_run if isinstance(seen.what, RUN_TYPES) else self._put_line
+            put(lane, self._dated(lane, seen), puzzle.floor_ms)
 
     def advance(self) -> int:
         """Move *now* as far as every lane allows, and return it."""
@@ -465,6 +524,13 @@ class Order(msgspec.Struct, array_like=True):
         return self.now_ms
 
     def _reached(self) -> int:
+        reached_ms = self._read()
+        if self.zones.puzzles:
+            self._enter(self.zones.expired(reached_ms))
+        return self.zones.held_ms(reached_ms)
+
+    def _read(self) -> int:
+        """Return the time that all lanes have reached."""
         if self.control_ms < 0:
             return -1
         reached = self.control_ms
@@ -546,6 +612,12 @@ def _place(seen: Seen) -> tuple[int, int, int, int]:
 def _bounded(skew_ms: int) -> int:
     """Return the skew that time must wait for: none where what the broker says is dated anew."""
     return skew_ms if abs(skew_ms) <= SKEW_MAX_MS else 0
+
+
+def _not_ahead(seen: Seen) -> Seen:
+    if seen.at_ms <= seen.recorded_at_ms + AHEAD_MAX_MS or seen.recorded_at_ms < 0:
+        return seen
+    return msgspec.structs.replace(seen, at_ms=seen.recorded_at_ms)
 
 
 def righted(seen: Seen, skew_ms: int, near_ms: int) -> Seen:

@@ -36,6 +36,8 @@ def _shifted(what: on.AnyObservation, by_ms: int) -> on.AnyObservation:
     changes: dict[str, Any] = {}
     if isinstance(what, on.Heartbeats | on.CommitsAnswered):
         changes["times"] = tuple(max(0, one + by_ms) for one in what.times)
+    elif isinstance(what, on.BrokerHeard):
+        changes["seconds"] = tuple(max(0, one + round(by_ms / 1000)) for one in what.seconds)
     elif isinstance(what, on.OffsetsCommitted):
         changes["commits"] = tuple(_commit(one, by_ms) for one in what.commits)
     for name in _FIELDS.get(type(what), ()):

@@ -224,7 +224,7 @@ class _Decoding:
         if copy is None:
             return
         self._decoded.count("control", "events_clock")
-        clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms)
+        clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms, lead_ms=copy.lead_ms)
         seen = place.seen(copy.at_ms, on.Source.CONTROL, -1, clock)
         last = self._clocks[-1] if self._clocks else None
         idle = self._fresh.get(place.partition, False)

@@ -206,7 +206,9 @@ def test_a_broker_with_a_wrong_clock_is_dated_by_the_drivers(skew: int) -> None:
     order.take(
         [
             msgspec.structs.replace(seen(base + skew + 50, LINE, offset=1), recorded_at_ms=base + 60),
-            seen(base + skew + 300, beats, Source.REQUEST_LOG, offset=2),
+            msgspec.structs.replace(
+                seen(base + skew + 300, beats, Source.REQUEST_LOG, offset=2), recorded_at_ms=base + 310
+            ),
             seen(base + skew + 100, record, Source.OFFSETS, offset=1),
             seen(base + 400, LINE, offset=3, broker=2),
         ]

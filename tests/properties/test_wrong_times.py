@@ -1,0 +1,213 @@
+"""Brokers that write another zone, or have a wrong clock: what is told is what right ones would have told."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from coordinator_model import observations as on
+from coordinator_model.observations import Seen, Source
+from coordinator_model.shard import Shard
+from coordinator_model.shifting import shifted
+from tests.properties.simulated_clients import live
+
+BASE_MS = 1_795_000_000_000
+"""Added to the times of the simulation, which begin at nought."""
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+SHIPPED_MS = 3
+SEEDS = st.integers(0, 2**32)
+EVENTS = st.integers(1, 30)
+
+
+def examples(count: int) -> settings:
+    """Return settings for so many lives in the ordinary profile, and for more in a larger one."""
+    return settings(max_examples=count * settings().max_examples // 100, deadline=None)
+
+
+class Topics:
+    """What one shard reads of a life, with clocks twice a second; lines and records may be dated wrongly."""
+
+    def __init__(self, seen: list[Seen], *, sources: frozenset[Source] = frozenset(Source)) -> None:
+        """Take a life as it was."""
+        self.seen = [shifted(one, BASE_MS) for one in seen if one.source in sources]
+        self.zone_ms = self.clock_ms = 0
+        self.is_told = False
+        self.late_ms = 0
+
+    def rows(self) -> list[Seen]:
+        """Return everything in the order in which it was appended."""
+        rows: list[Seen] = []
+        records = number = 0
+        waiting = sorted(self.seen, key=lambda one: one.at_ms)
+        first_ms, last_ms = (waiting[0].at_ms, waiting[-1].at_ms) if waiting else (BASE_MS, BASE_MS)
+        for now_ms in range(first_ms - 1_000, last_ms + self.late_ms + MINUTE_MS, 500):
+            while waiting and self._appended_ms(waiting[0]) <= now_ms:
+                number += 1
+                one = waiting.pop(0)
+                offset = records if one.source is Source.OFFSETS else number
+                records += one.source is Source.OFFSETS
+                rows.append(msgspec.structs.replace(self._dated(one), offset=offset))
+            number += 1
+            rows += self._clocks(now_ms, number, records)
+        return rows
+
+    def _appended_ms(self, one: Seen) -> int:
+        """Return when, by the right time."""
+        return one.at_ms + (0 if one.source is Source.OFFSETS else SHIPPED_MS + self.late_ms)
+
+    def _dated(self, one: Seen) -> Seen:
+        """Return what its broker makes of it."""
+        if one.source is Source.OFFSETS:
+            wrong = shifted(one, self.clock_ms)
+            return msgspec.structs.replace(wrong, recorded_at_ms=wrong.at_ms)
+        wrong = shifted(one, self.clock_ms + self.zone_ms)
+        return msgspec.structs.replace(wrong, recorded_at_ms=self._appended_ms(one))
+
+    def _clocks(self, now_ms: int, number: int, records: int) -> list[Seen]:
+        skews = {1: self.clock_ms} if self.is_told else {}
+        clock = on.Clock(
+            sequence=now_ms,
+            end_offset=records,
+            position=0,
+            events_partitions=1,
+            skew_ms=skews,
+            wrong_ms=skews.get(1, 0),
+        )
+        return [
+            Seen(
+                at_ms=now_ms,
+                source=Source.CONTROL,
+                partition=0,
+                offset=number,
+                index=0,
+                broker=-1,
+                recorded_at_ms=now_ms,
+                backlog=False,
+                what=what,
+            )
+            for what in (clock, on.EventsClock(sequence=now_ms, skew_ms=skews))
+        ]
+
+
+def told(rows: list[Seen], seed: int | None = None) -> list[tuple[Any, ...]]:
+    """Return what a shard says of it: read as it comes, or cut at random.
+
+    Lives in which no rebalance is stored within half a minute of its first line are left out: until one is,
+    nothing tells the zone, and lines count as late.
+    """
+    chance = random.Random(seed)
+    shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
+    said = []
+    while rows:
+        size = 40 if seed is None else chance.choice((1, 40, 400, 4_000))
+        batch, rows = rows[:size], rows[size:]
+        said += shard.step(batch, None).transitions
+        shard = Shard.load(shard.save(), cluster="c", shard=0, shard_count=1, strict=True)
+        assume(not shard.header.order.zones.late)
+    return [
+        (
+            one.at_ms,
+            str(one.from_state),
+            str(one.to_state),
+            one.generation,
+            str(one.cause.kind),
+            one.basis,
+            one.id,
+        )
+        for one in said
+    ]
+
+
+def _topics(seed: int, events: int, **wrong: Any) -> Topics:
+    life = live(seed, events, failovers=False)
+    life.settle()
+    topics = Topics(life.world.seen, sources=frozenset({Source.COORDINATOR_LOG, Source.OFFSETS}))
+    for name, value in wrong.items():
+        setattr(topics, name, value)
+    return topics
+
+
+@pytest.mark.parametrize("zone_ms", [-5 * HOUR_MS, -HOUR_MS, -9 * HOUR_MS - 30 * MINUTE_MS])
+@examples(40)
+@given(seed=SEEDS, events=EVENTS, cut=SEEDS)
+def test_a_zone_behind_is_corrected_from_the_first_line_on(
+    zone_ms: int, seed: int, events: int, cut: int
+) -> None:
+    """A host west of what was configured: transitions, times, causes and ids are those of the right zone."""
+    right = told(_topics(seed, events).rows())
+
+    wrong = _topics(seed, events, zone_ms=zone_ms).rows()
+    assert told(wrong) == right
+    assert told(wrong, cut) == right
+
+
+@pytest.mark.parametrize("zone_ms", [5 * HOUR_MS + 30 * MINUTE_MS, 2 * HOUR_MS])
+@examples(40)
+@given(seed=SEEDS, events=EVENTS)
+def test_a_zone_ahead_is_corrected(zone_ms: int, seed: int, events: int) -> None:
+    """East of it as well; where no record tells in half a minute, lines count at their append."""
+    right = told(_topics(seed, events).rows())
+    wrong = told(_topics(seed, events, zone_ms=zone_ms).rows())
+
+    assert [one[1:5] for one in wrong] == [one[1:5] for one in right]
+    assert max((abs(one[0] - two[0]) for one, two in zip(wrong, right, strict=True)), default=0) <= SHIPPED_MS
+
+
+@pytest.mark.parametrize("clock_ms", [-5 * MINUTE_MS, MINUTE_MS, HOUR_MS])
+@examples(40)
+@given(seed=SEEDS, events=EVENTS, cut=SEEDS)
+def test_a_clock_that_the_driver_has_measured_is_corrected(
+    clock_ms: int, seed: int, events: int, cut: int
+) -> None:
+    """Lines and records agree with each other and not with the driver: both are dated by the driver."""
+    right = told(_topics(seed, events).rows())
+
+    wrong = _topics(seed, events, clock_ms=clock_ms, is_told=True).rows()
+    assert told(wrong) == right
+    assert told(wrong, cut) == right
+
+
+@examples(25)
+@given(seed=SEEDS, events=EVENTS)
+def test_a_wrong_zone_on_a_wrong_clock_is_both(seed: int, events: int) -> None:
+    """The zone is what lines differ from records by, the clock what the driver measured."""
+    right = told(_topics(seed, events).rows())
+    wrong = _topics(seed, events, clock_ms=-5 * MINUTE_MS, is_told=True, zone_ms=-5 * HOUR_MS)
+
+    assert told(wrong.rows()) == right
+
+
+@pytest.mark.parametrize("late_ms", [15 * MINUTE_MS, HOUR_MS])
+@examples(25)
+@given(seed=SEEDS, events=EVENTS)
+def test_lateness_like_a_zone_is_not_taken_for_one(late_ms: int, seed: int, events: int) -> None:
+    """A shipper that is late by just an hour: its lines stand beside their records, so it is no zone."""
+    rows = _topics(seed, events, late_ms=late_ms).rows()
+    shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
+    shard.step(rows, None)
+
+    assert shard.header.order.zones.known == {}
+
+
+@pytest.mark.parametrize("zones", [(HOUR_MS, 0), (-HOUR_MS, -2 * HOUR_MS), (-5 * HOUR_MS, -4 * HOUR_MS)])
+@examples(25)
+@given(one=SEEDS, other=SEEDS)
+def test_a_zone_that_changes_is_found_again(zones: tuple[int, int], one: int, other: int) -> None:
+    """Summer time begins or ends on a host that writes local time: the difference is another from then on."""
+    first, second = (_topics(seed, 15).seen for seed in (one, other))
+    assume(first and second)
+    gap_ms = first[-1].at_ms - second[0].at_ms + 10 * MINUTE_MS
+    topics = Topics([])
+    topics.seen = [*first, *(shifted(one, gap_ms) for one in second)]
+    edge_ms = first[-1].at_ms + MINUTE_MS
+    wrong = [
+        msgspec.structs.replace(one, at_ms=one.at_ms + zones[one.at_ms > edge_ms])
+        if one.source is Source.COORDINATOR_LOG
+        else one
+        for one in topics.rows()
+    ]
+
+    assert [one[1:5] for one in told(wrong)] == [one[1:5] for one in told(topics.rows())]

@@ -8,7 +8,7 @@ the same observations give the same transitions, byte for byte.
 
 import msgspec
 
-from coordinator_model import by_log, by_records, by_requests, claims, held, joins, sessions
+from coordinator_model import ages, by_log, by_records, by_requests, claims, held, joins, sessions
 from coordinator_model.group import Group, Step
 from coordinator_model.modern import group as modern
 from coordinator_model.observations import (
@@ -40,9 +40,14 @@ _HANDLERS = {
 _TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 
 
-def new_group(group_id: str) -> Group:
-    """Return a group nobody has told us anything about yet."""
-    return Group(group=group_id)
+def new_group(group_id: str, *, ended_ms: int = -1) -> Group:
+    """Return a group nobody has told us anything about yet, or not since it ended."""
+    return Group(group=group_id, ended_ms=ended_ms)
+
+
+def is_new(group: Group) -> bool:
+    """Say whether nothing that was told of the group so far meant it."""
+    return group.last_seen_ms < 0
 
 
 def apply(group: Group, seen: Seen, context: Context) -> Step:
@@ -94,11 +99,15 @@ def pass_time(group: Group, now_ms: int, context: Context) -> Step:
 
 def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     handler = _HANDLERS.get(type(seen.what))
+    if _is_old(group, seen):
+        step.divergences.append(ages.OLD_LINE)
+        return
     if _is_void(group, seen):
         return
     _noticed(group, seen, context, step)
     modern.begin_anew(group, seen.what)
     if isinstance(seen.what, GroupLoaded):
+        group.loaded_ms = seen.at_ms
         held.adopt_loaded(group, seen.at_ms, context, step, _apply)
     if modern.takes(group, seen.what):
         _apply_modern(group, seen, context, step)
@@ -132,6 +141,16 @@ def _noticed(group: Group, seen: Seen, context: Context, step: Step) -> None:
                 group.taken = asked_at_ms, group.coordinator
             begin_sessions_anew(group, seen.at_ms)
         group.coordinator = seen.broker
+
+
+def _is_old(group: Group, seen: Seen) -> bool:
+    """Say whether a line means another life of the group, or nothing that its newest record does not say."""
+    if ages.is_of_another_life(group, seen):
+        return True
+    is_old = ages.is_before_record(group, seen)
+    if is_old:
+        ages.learn_coordinator(group, seen)
+    return is_old
 
 
 def _is_void(group: Group, seen: Seen) -> bool:

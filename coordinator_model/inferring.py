@@ -17,8 +17,11 @@ def prove(
     start: Cause = _UNKNOWN,
     started_at_ms: int = -1,
 ) -> bool:
-    """Conclude that the group is, or has been, in this state; does nothing while the INFO log is live."""
-    if not turn.may_infer:
+    """Conclude that the group is, or has been, in this state; does nothing while the INFO log is live.
+
+    What is older than the newest record of the group proves nothing beyond that.
+    """
+    if not turn.may_infer or turn.at_ms < turn.group.stored_at_ms:
         return False
     target = Target(
         to=to,

@@ -139,6 +139,8 @@ def _joiner(turn: Turn, what: JoinAnswered) -> Member | None:
         rename(turn, static.member_id, what.member_id)
     group.pending.pop(what.member_id, None)
     is_first_join = what.member_id not in group.members
+    if is_first_join and turn.at_ms < group.stored_at_ms:
+        return None  # the newest record says who was in by then
     member = add(turn, what.member_id, instance_id=what.instance_id, at_ms=what.arrived_at_ms)
     if member is None:
         return None

@@ -346,7 +346,7 @@ class Shard:
         if live is None:
             slot = self.slots.get(name)
             if slot is None:
-                live = Live(Slot(name=name), classic.new_group(name), absent=True)
+                live = Live(Slot(name=name), self._timeline.new_group(name), absent=True)
             else:
                 live = self._awake(slot)
             self._lives[name] = live

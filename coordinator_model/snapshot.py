@@ -115,6 +115,10 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Groups that our own code failed on lately; "" stands for the shard itself."""
     rebuilt_since_ms: int = -1
     """Since when the shard fills itself anew, as its saved bytes could not be read; -1: they could."""
+    ended_ms: dict[str, int] = {}
+    """Group that is gone and forgotten -> when it ended; lines older than that do not bring it back."""
+    loaded_ms: int = -1
+    """When its coordinator began to load the shard, on that broker's clock; -1: no line has told."""
 
 
 class _Snapshot(msgspec.Struct, array_like=True):

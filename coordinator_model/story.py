@@ -65,6 +65,8 @@ def between(known: list[Row], index: int) -> tuple[int, int]:
     lowest, highest = _ANY_TIME
     if 0 < index <= len(known):
         lowest = known[index - 1].at_ms
+    elif known and len(known) == ROWS_MAX:
+        lowest = known[0].at_ms  # what came before it is forgotten
     if index + 1 < len(known):
         highest = known[index + 1].at_ms
     return lowest, highest

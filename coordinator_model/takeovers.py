@@ -39,6 +39,7 @@ def refused(turn: Turn, error_code: int) -> None:
     """
     group = turn.group
     is_loss = error_code == LOADING or (error_code == NOT_COORDINATOR and turn.broker == group.coordinator)
+    is_loss = is_loss and turn.at_ms >= group.state_since_ms  # before, it was of another rebalance
     if is_loss and turn.may_infer and group.state in _UNDER_WAY:
         _lose_rebalance(turn, turn.at_ms)
 

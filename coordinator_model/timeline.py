@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import answers, classic, evidence, moves, progress, quarantine
+from coordinator_model import ages, answers, classic, evidence, moves, progress, quarantine
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
 from coordinator_model.folding import (
@@ -237,6 +237,9 @@ class Timeline:
         before = len(live.group.members), live.group.generation
         pause = pause_before(live.group, seen.what) if type(seen.what) is on.Heartbeats else None
         step = self._step(live, seen, order_ms)
+        if live.absent:
+            self._count_divergences(live, step, order_ms, backlog=seen.backlog)
+            return
         if pause is not None:
             step.notes.append(pause)
         commits = type(seen.what) is on.OffsetsCommitted
@@ -253,9 +256,11 @@ class Timeline:
             live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
 
     def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
-        live.absent = False
+        was_absent, live.absent = live.absent, False
         try:
-            return classic.apply(live.group, seen, self.context(live, order_ms, backlog=seen.backlog))
+            step = classic.apply(live.group, seen, self.context(live, order_ms, backlog=seen.backlog))
+            live.absent = was_absent and classic.is_new(live.group)  # it was too old to begin a group
+            return step
         except Exception as error:
             if self.strict:
                 raise
@@ -394,10 +399,15 @@ class Timeline:
         live.absent = True
         name = live.group.group
         self.removed.add(name)
-        live.group = classic.new_group(name)
+        ages.remember_end(self.header, live.group, at_ms)
+        live.group = self.new_group(name)
         slot = live.slot
         slot.due_ms = slot.judge_due_ms = slot.report_ms = NEVER
         slot.memory = None
+
+    def new_group(self, name: str) -> Group:
+        """Return a group that is not known, with what is remembered of one that had its name."""
+        return classic.new_group(name, ended_ms=self.header.ended_ms.get(name, -1))
 
     def _forget_ms(self, live: Live) -> int:
         group = live.group
@@ -434,14 +444,19 @@ class Timeline:
             moved = moves.move_behind(transition, last, self.header.coordinator)
             if moved is not None and moves.is_upset(live.group, transition, moved):
                 self.outputs.upset.append(moves.upset(transition, self.header.shard, moved))
-        for kind in step.divergences:
-            self.diverge(kind, group, self._broker(live), at_ms)
+        self._count_divergences(live, step, at_ms, backlog=backlog)
         if step.contradicted:
             self.outputs.contradictions.append((self._broker(live), "coordinator_log", group))
             self.contradicted_ms = min(self.contradicted_ms, at_ms)
         if step.transitions or step.arrivals or step.departures:
             live.visible = True
         self.ask_judge(live, step, at_ms)
+
+    def _count_divergences(self, live: Live, step: Step, at_ms: int, *, backlog: bool) -> None:
+        if backlog or self.header.live_since_ms < 0:
+            return
+        for kind in step.divergences:
+            self.diverge(kind, live.group.group, self._broker(live), at_ms)
 
     def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
         """Let the rules judge the group as it stands at ``at_ms``."""

@@ -8,6 +8,7 @@ has been read.
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -42,8 +43,10 @@ def late(delivered: Delivered, source: Source, by_ms: int) -> Delivered:
 def again(delivered: Delivered, source: Source, by_ms: int, chance: random.Random) -> Delivered:
     """Deliver a stretch of one source a second time, so much later."""
     own = [one for one in delivered if one[1].source is source]
-    first = chance.randrange(len(own)) if own and chance.random() < 0.5 else 0
-    return [*delivered, *((at_ms + by_ms, one) for at_ms, one in own[first:])]
+    first, last = sorted((chance.randint(0, len(own)), chance.randint(0, len(own))))
+    if chance.random() < 0.3:
+        first, last = 0, len(own)
+    return [*delivered, *((at_ms + by_ms, one) for at_ms, one in own[first:last])]
 
 
 def jittered(delivered: Delivered, source: Source, by_ms: int, chance: random.Random) -> Delivered:
@@ -81,7 +84,7 @@ class Outcome:
     shard: Shard
     group: str
     told: list[Transition] = field(default_factory=list)
-    alerts: list[object] = field(default_factory=list)
+    alerts: list[Any] = field(default_factory=list)
     divergences: dict[str, int] = field(default_factory=dict)
 
     @property

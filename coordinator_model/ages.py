@@ -1,0 +1,133 @@
+"""Whether a line is too old to mean the group as it is now.
+
+Logs are shipped late, in part twice, and by hand an hour later.  A group has its name for many lives, in each
+of which generations begin anew, so a line says nothing by its generation alone.  It is old if it happened
+
+- before the end of the life before this one; or, if it tells an end, before this life began;
+- before the group's coordinator had it: what another said then, and what this one had said before, is of a
+  group that was loaded since;
+- before the newest record of the group, which says by itself who was in it.  What such a line tells of a
+  move that was guessed, or of how a member went whose going was seen, still corrects that.
+
+An old line is counted, moves nothing, and proves nothing.  Times are held against one another on one
+broker's clock as far as that can be had: a coordinator stamps its lines and its records with the same.
+"""
+
+from coordinator_model import observations as on
+from coordinator_model.group import Group
+from coordinator_model.members import DEPARTURES_MAX, departure_of
+from coordinator_model.observations import Seen, Source
+from coordinator_model.snapshot import Header
+from coordinator_model.states import GroupState
+from coordinator_model.transitions import place, place_of
+
+OLD_LINE = "old_line"
+"""The divergence under which old lines are counted."""
+WHOLE_SECOND_MS = 1_000
+
+ENDED_KEPT_MS = 7_200_000
+"""So long after a group is forgotten its old lines are known to be old."""
+ENDED_MAX = 10_000
+"""Groups of one shard that ended within that time and are remembered; of more, the oldest are forgotten."""
+
+_LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
+_ENDS = (on.GroupsDeleted, on.GroupDied, on.GroupConverted, on.DeleteAnswered)
+_PLACES = {
+    on.RebalanceStarted: GroupState.PREPARING_REBALANCE,
+    on.JoinPhaseEnded: GroupState.COMPLETING_REBALANCE,
+    on.GroupEmptied: GroupState.EMPTY,
+}
+_OF_MEMBERS = (
+    on.MemberIdHandedOut,
+    on.MemberJoined,
+    on.StaticMemberReplaced,
+    on.PendingMemberExpired,
+    on.SimpleGroupCreated,
+    on.LeaderReplaced,
+)
+_MAY_TELL_UNKNOWN = (on.Heartbeats, on.JoinAnswered, on.SyncAnswered, on.LeaveAnswered)
+_ID_HANDED_OUT = 79
+_UNKNOWN_MEMBER = 25
+_GOINGS = (on.MemberFailed, on.MemberLeft)
+
+
+def is_of_another_life(group: Group, seen: Seen) -> bool:
+    """Say whether a line tells of a life of the group that is over, or of a coordinator before its own."""
+    if seen.source not in _LOGS:
+        return False
+    at_ms = seen.at_ms
+    if at_ms < group.ended_ms or (isinstance(seen.what, _ENDS) and at_ms <= group.born_ms):
+        return True
+    return at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
+
+
+def remember_end(header: Header, group: Group, at_ms: int) -> None:
+    """Keep when a group ended that is now forgotten, for lines that come as late as shippers are."""
+    if group.ended_ms < 0:
+        return
+    known = header.ended_ms
+    known.pop(group.group, None)
+    known[group.group] = group.ended_ms
+    oldest = next(iter(known))
+    while len(known) > ENDED_MAX or known[oldest] < at_ms - ENDED_KEPT_MS:
+        del known[oldest]
+        if not known:
+            return
+        oldest = next(iter(known))
+
+
+def _led_ms(group: Group) -> int:
+    """Return since when the group's coordinator is known to be another than the one before."""
+    return max(group.loaded_ms, -1 if group.taken is None else group.taken[0])
+
+
+def is_before_record(group: Group, seen: Seen) -> bool:
+    """Say whether a line is older than the group's newest record, and corrects nothing either."""
+    if seen.source not in _LOGS or group.group_type != "classic":
+        return False
+    if _latest_ms(seen) >= group.stored_at_ms:
+        return _is_beyond_memory(group, seen)
+    if seen.source is Source.REQUEST_LOG:
+        return _answers_nothing(group, seen.what)
+    what = seen.what
+    state = _PLACES.get(type(what))
+    if state is not None:
+        return place(state, what.generation) > place_of(group)  # type: ignore[union-attr]
+    if isinstance(what, _GOINGS):
+        return departure_of(group, what.member_id) is None
+    if isinstance(what, on.AssignmentReceived):  # it stands just before the record that it brings about
+        return what.generation != group.stored_generation or what.leader_id not in group.members
+    if isinstance(what, on.MembersKicked):
+        return all(departure_of(group, member_id) is None for member_id in what.member_ids)
+    return isinstance(what, (*_OF_MEMBERS, on.GroupLoaded, on.GroupsDeleted, on.GroupDied, on.GroupConverted))
+
+
+def _answers_nothing(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether an answer that is older than the newest record only tells who was, or was not, a member."""
+    if isinstance(what, on.LeaveAnswered) and what.error_code == 0:
+        return what.member_id in group.members or departure_of(group, what.member_id) is None
+    if isinstance(what, on.JoinAnswered) and what.error_code == _ID_HANDED_OUT:
+        return True
+    return isinstance(what, _MAY_TELL_UNKNOWN) and what.error_code == _UNKNOWN_MEMBER
+
+
+def learn_coordinator(group: Group, seen: Seen) -> None:
+    """Take from a load that is older than the newest record at least who has the group since."""
+    if isinstance(seen.what, on.GroupLoaded) and seen.broker >= 0 and seen.at_ms >= _led_ms(group):
+        group.coordinator, group.loaded_ms = seen.broker, seen.at_ms
+
+
+def _is_beyond_memory(group: Group, seen: Seen) -> bool:
+    """Say whether a line about a member is older than all departures that are remembered."""
+    full = len(group.departures) >= DEPARTURES_MAX
+    is_of_member = isinstance(seen.what, (*_GOINGS, on.MembersKicked, on.MemberJoined, on.MemberIdHandedOut))
+    return full and is_of_member and _latest_ms(seen) < group.departures[0].at_ms
+
+
+def _latest_ms(seen: Seen) -> int:
+    """Return the latest time that a line may mean.
+
+    Where a layout has whole seconds and nothing else tells more, that is any time within the second.
+    """
+    at_ms = seen.at_ms
+    return at_ms if at_ms % WHOLE_SECOND_MS else at_ms + WHOLE_SECOND_MS - 1

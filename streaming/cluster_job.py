@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from alerts.alert import Alert
-from streaming import beginning, losses, query, topics
+from streaming import beginning, losses, query, session, topics
 from streaming.adoption import announce, open_alerts, write
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
@@ -139,6 +139,8 @@ class ClusterJob:
             plan, self.progress, count=sought, show=raised, changed=self._settings_changed
         )
         self._spark = spark
+        self.spark_lost = ""
+        """A sentence, once no query can run in this process any more."""
         self._apply = apply
         self._remember = remember
         self._stopping = threading.Event()
@@ -203,6 +205,7 @@ class ClusterJob:
                 if self._taken:  # what Spark makes of it is not what happened
                     self._refuse(self._taken)
                 else:
+                    self.spark_lost = session.stopped(self._spark)
                     self.progress.query_ended(gist(error))
                     _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
             # One that dies of the same batch after minutes each time is not steady.

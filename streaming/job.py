@@ -196,7 +196,9 @@ class Monitor:
             JobRefusedError: no cluster can be watched as things are.
             JvmLostError: Spark is gone, and all queries with it.
         """
-        lost = session.lost(self._spark)
+        lost = session.lost(self._spark) or next(
+            filter(None, (job.spark_lost for job in self.jobs.values())), ""
+        )
         if lost:
             raise JvmLostError(lost)
         refusals = [job.progress.refused for job in self.jobs.values()]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streaming.embedded.jars import ensure_jars
@@ -137,6 +138,23 @@ def lost(session: SparkSession) -> str:
     return (
         f"Spark's JVM {how}{memory}: this process cannot go on without it. "
         "Start groupwatch again; it goes on from its checkpoint"
+    )
+
+
+def stopped(session: SparkSession) -> str:
+    """Return in a sentence that Spark has given up in a JVM that still runs; "" if not, or if nobody answers.
+
+    Asks the JVM, so it is for the thread whose query has just died.
+    """
+    try:
+        is_stopped = bool(session.sparkContext._jsc.sc().isStopped())
+    except (Py4JError, OSError, AttributeError):
+        return ""  # gone, or hanging: ``lost`` and the supervisor see that
+    if not is_stopped:
+        return ""
+    return (
+        "Spark has stopped itself (its log says why; out of memory is the usual reason): this process cannot "
+        "go on without it. Start groupwatch again; it goes on from its checkpoint"
     )
 
 

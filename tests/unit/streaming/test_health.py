@@ -1,10 +1,15 @@
 """What ``/healthz`` and ``/ready`` say of the job."""
 
+import os
+import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
+from streaming import job as job_module
 from streaming import session
 from streaming.cluster_job import gist
 from streaming.job import Health
@@ -99,6 +104,35 @@ def test_a_jvm_that_is_gone_is_seen_by_its_process(code: int | None, expected: s
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway))
     assert expected in session.lost(spark)
     assert bool(session.lost(spark)) == (code is not None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(lambda: True, "Spark has stopped itself"), (lambda: False, ""), (lambda: 1 // 0, None)],
+)
+def test_a_spark_that_stopped_itself_is_as_good_as_gone(
+    answer: Callable[[], bool], expected: str | None
+) -> None:
+    """Its JVM may go on for ever without running anything; one that does not answer is seen otherwise."""
+
+    def is_stopped() -> bool:
+        try:
+            return answer()
+        except ZeroDivisionError as error:
+            raise Py4JNetworkError from error
+
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=is_stopped)))
+    spark: Any = SimpleNamespace(sparkContext=context)
+    assert session.stopped(spark).startswith(expected or "")
+    assert bool(session.stopped(spark)) == bool(expected)
+
+
+def test_a_process_that_cannot_stop_everything_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that hangs keeps the thread that waits for it; whoever asked us to stop waits for us."""
+    ended = threading.Event()
+    monkeypatch.setattr(os, "_exit", lambda code: ended.set() if code == 1 else None)
+    job_module._end_within(0.0)
+    assert ended.wait(30)
 
 
 def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from coordinator_model.line_text import QUICK, Carrier, Opened, opened_quickly
-from coordinator_model.line_times import NO_MOMENT, Moment, moment_of
+from coordinator_model.line_times import Moment, moment_of
 
 _BROKER_MAX = 2**31
 _ASCII_INT = re.compile(rb"\s*(\d{1,10})\s*")
@@ -167,7 +167,9 @@ def _event_moment(fields: Fields, around: Carrier) -> Moment:
             moment = moment_of(found, around.timezone, around.stamp_ms)
             if moment.at_ms >= 0:
                 return moment
-    return NO_MOMENT
+    return moment_of(
+        {"seconds": fields.get("timestampSeconds"), "nanos": fields.get("timestampNanos")}, "UTC"
+    )
 
 
 def _envelope_broker(fields: Fields) -> int:

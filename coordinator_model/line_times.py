@@ -196,7 +196,7 @@ def _with_offset(second: str, zone: str) -> int:
 
 
 def moment_of(found: Any, timezone: str, near_ms: int = -1) -> Moment:
-    """Return the time of an envelope: ISO 8601, epoch s, ms, us or ns, log4j2's instant."""
+    """Return the time of an envelope: ISO 8601, epoch s, ms, us or ns, log4j2's or Google's pairs."""
     if isinstance(found, bool):
         return NO_MOMENT
     if isinstance(found, int | float):
@@ -227,7 +227,8 @@ def _epoch_moment(number: float) -> Moment:
 
 
 def _instant_ms(found: Mapping[str, Any]) -> int:
-    seconds, nanos = found.get("epochSecond"), found.get("nanoOfSecond", 0)
+    seconds = found.get("epochSecond", found.get("seconds"))
+    nanos = found.get("nanoOfSecond", found.get("nanos", 0))
     if type(seconds) is not int or type(nanos) is not int:
         return -1
     at_ms = seconds * 1000 + nanos // 1_000_000

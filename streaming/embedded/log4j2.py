@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from coordinator_model.line_text import BREAKS_ENCODED
+
 COORDINATOR_LOGGERS = (
     "org.apache.kafka.coordinator.group",
     "org.apache.kafka.coordinator.common.runtime",
@@ -37,8 +39,13 @@ GROUP_APIS = (
 EVENT_BYTES_MAX = 8 * 1024 * 1024
 """A leader's JoinGroup line of a big group reaches megabytes; the topic must take what the appender sends."""
 
-_PATTERN = "[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %m (%c)"
-_FILE_PATTERN = "[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %m (%c)%n"
+_PATTERN = (
+    "[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %enc{%m}{CRLF} (%c)"
+    f"{BREAKS_ENCODED}%n%notEmpty{{%enc{{%xEx}}{{CRLF}}%n}}"
+)
+"""Kafka's own, with its line breaks encoded, so that no name can begin a line, and with a mark that says so;
+a stack trace, whose exceptions quote names as well, becomes one line of its own."""
+_LAYOUT = {"PatternLayout": {"pattern": _PATTERN, "alwaysWriteExceptions": False}}
 
 
 class Logging(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +89,7 @@ def _file(name: str, path: Path) -> dict[str, Any]:
         "name": name,
         "fileName": str(path),
         "filePattern": f"{path}.%i",
-        "PatternLayout": {"pattern": _FILE_PATTERN},
+        **_LAYOUT,
         "SizeBasedTriggeringPolicy": {"size": "256 MB"},
         "DefaultRolloverStrategy": {"max": "2"},
     }
@@ -111,7 +118,7 @@ def _kafka(logging: Logging) -> dict[str, Any]:
         "key": str(logging.broker_id),
         "syncSend": "false",
         "ignoreExceptions": "true",
-        "PatternLayout": {"pattern": _PATTERN},
+        **_LAYOUT,
         "Property": [{"name": name, "value": value} for name, value in properties.items()],
     }
 

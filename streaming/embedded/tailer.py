@@ -258,8 +258,5 @@ def _load(positions: Path | None) -> dict[str, Position]:
 
 
 def envelope(event: str, path: Path, broker: int) -> bytes:
-    """The JSON that common shippers write: the line as it is, its file and the broker, no time of reading.
-
-    A shipper's own time would win over the line's; the line carries the time of the event.
-    """
+    """The JSON that common shippers write: the line as it is, its file and the broker, no time of reading."""
     return json.dumps({"message": event, "file": str(path), "broker": broker}).encode()

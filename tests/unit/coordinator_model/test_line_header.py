@@ -288,7 +288,8 @@ LAYOUTS_OF_LOG4J = {
         "_thread": THREAD,
     },
     "gcp": {
-        "timestamp": ISO,
+        "timestampSeconds": AT // 1000,
+        "timestampNanos": 925_000_001,
         "severity": "INFO",
         "message": SENTENCE,
         "_logger": LOGGER,

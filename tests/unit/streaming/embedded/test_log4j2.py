@@ -104,9 +104,9 @@ def test_operators_get_the_same_filter(name: str) -> None:
 
 def test_operators_get_the_same_appender() -> None:
     """Settings of the producer inside the broker are those that were tried."""
-    theirs = yaml.safe_load((DEPLOY / "log4j2-to-kafka.yaml").read_text())["Configuration"]["Appenders"][
-        "Kafka"
-    ]
+    whole = yaml.safe_load((DEPLOY / "log4j2-to-kafka.yaml").read_text())["Configuration"]
+    theirs = whole["Appenders"]["Kafka"]
+    (pattern,) = (one["value"] for one in whole["Properties"]["Property"] if one["name"] == "pattern")
     ours = _configuration()["Appenders"]["Kafka"]
     own = {"bootstrap.servers", "client.id"}
 
@@ -114,7 +114,8 @@ def test_operators_get_the_same_appender() -> None:
         return {one["name"]: one["value"] for one in appender["Property"] if one["name"] not in own}
 
     assert settings(theirs) == settings(ours)
-    assert theirs["PatternLayout"] == ours["PatternLayout"]
+    assert theirs["PatternLayout"]["pattern"] == "${pattern}"
+    assert {**theirs["PatternLayout"], "pattern": pattern} == ours["PatternLayout"]
 
 
 @pytest.mark.parametrize("text", [_log4j1(), (DEPLOY / "log4j-kafka3-to-file.properties").read_text()])
@@ -163,3 +164,17 @@ def test_operators_shippers_look_for_the_same_marks() -> None:
 def test_the_rest_of_the_brokers_log_is_not() -> None:
     """Nothing else leaves the host."""
     assert not is_ours("INFO [KafkaServer id=1] started (kafka.server.KafkaServer)")
+
+
+@pytest.mark.parametrize("name", ["log4j2-to-kafka.yaml", "log4j2-to-file.yaml"])
+def test_no_name_can_begin_a_line(name: str) -> None:
+    """Every layout that we ship encodes line breaks, of messages and of exceptions, and says that it does."""
+    text = re.sub(r"\n *#.*", "", (DEPLOY / name).read_text())
+    layouts = re.findall(r"PatternLayout:\n +pattern: (.*)\n +(\w+): (\w+)", text)
+    embedded = _configuration()["Appenders"]["Kafka"]["PatternLayout"]["pattern"]
+
+    assert set(layouts) == {('"${pattern}"', "alwaysWriteExceptions", "false")}
+    assert len(layouts) == text.count("PatternLayout:")
+    for pattern in (embedded, *re.findall(r'value: "(\[%d.*)"', text)):
+        assert "%enc{%m}{CRLF} (%c) [CRLF]%n" in pattern
+        assert "%enc{%xEx}{CRLF}" in pattern

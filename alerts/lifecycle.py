@@ -11,6 +11,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.checksum import checksum
+from alerts.wording import printable
 
 RUNBOOK_FOLDER = "deploy/runbooks"
 
@@ -92,13 +93,13 @@ def fire(
         starts_at_ms=finding.starts_at_ms,
         ends_at_ms=None,
         detected_at_ms=detected_at_ms,
-        summary=finding.summary,
-        cause=finding.cause,
+        summary=printable(finding.summary),
+        cause=printable(finding.cause),
         culprits=finding.culprits,
-        evidence=finding.evidence,
+        evidence=tuple(map(printable, finding.evidence)),
         runbook=runbook(name, runbook_base),
-        cost=finding.cost,
-        advice=finding.advice,
+        cost=printable(finding.cost),
+        advice=printable(finding.advice),
     )
     return OpenAlert(alert=alert, told=sorted(_keys(finding)), aspect=finding.aspect)
 
@@ -122,19 +123,21 @@ def update(opened: OpenAlert, finding: Finding) -> Alert | None:
         opened.alert,
         revision=opened.alert.revision + 1,
         severity=finding.severity if louder else opened.alert.severity,
-        summary=finding.summary,
-        cause=finding.cause,
+        summary=printable(finding.summary),
+        cause=printable(finding.cause),
         culprits=finding.culprits,
-        evidence=finding.evidence,
-        cost=finding.cost,
-        advice=finding.advice,
+        evidence=tuple(map(printable, finding.evidence)),
+        cost=printable(finding.cost),
+        advice=printable(finding.advice),
     )
     return opened.alert
 
 
 def _says_the_same(alert: Alert, finding: Finding) -> bool:
     named = {culprit.member_id for culprit in alert.culprits}
-    return finding.summary == alert.summary and named.issuperset(one.member_id for one in finding.culprits)
+    return printable(finding.summary) == alert.summary and named.issuperset(
+        one.member_id for one in finding.culprits
+    )
 
 
 def resolve(alert: Alert, closing: Closing) -> Alert:
@@ -144,8 +147,8 @@ def resolve(alert: Alert, closing: Closing) -> Alert:
         revision=alert.revision + 1,
         status=AlertStatus.RESOLVED,
         ends_at_ms=max(closing.ends_at_ms, alert.starts_at_ms),
-        summary=closing.summary,
-        cost=closing.cost or alert.cost,
+        summary=printable(closing.summary),
+        cost=printable(closing.cost) or alert.cost,
     )
 
 

@@ -4,6 +4,7 @@ import textwrap
 from datetime import UTC, datetime
 
 from alerts.narrative import Entry, Explanation
+from alerts.wording import printable
 
 WIDTH = 110
 _INDENT = " " * 10
@@ -29,26 +30,25 @@ def as_text(told: Explanation) -> str:
             lines.append(f"{today} (UTC)")
             day = today
         lines += _entry(entry)
-    return "\n".join(map(_printable, lines)) + "\n"
-
-
-def _printable(line: str) -> str:
-    """Return a line without control characters: names come from outside, and terminals obey them."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in line)
+    return "\n".join(lines) + "\n"
 
 
 def _title(told: Explanation) -> str:
     if told.since_ms < 0:
         until = "" if told.until_ms < 0 else f" until {_moment(told.until_ms)}"
-        return f"Group {told.group} of cluster {told.cluster}{until}"
-    return (
+        return printable(f"Group {told.group} of cluster {told.cluster}{until}")
+    return printable(
         f"Group {told.group} of cluster {told.cluster}, {_moment(told.since_ms)} to {_moment(told.until_ms)}"
     )
 
 
 def _paragraph(head: str, text: str) -> list[str]:
     return textwrap.wrap(
-        f"{head}{text}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        printable(f"{head}{text}"),
+        WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -61,7 +61,7 @@ def _entry(entry: Entry) -> list[str]:
 
 def _wrapped(head: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text,
+        printable(text),
         WIDTH,
         initial_indent=head,
         subsequent_indent=_INDENT,

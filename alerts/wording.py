@@ -26,6 +26,17 @@ class Named(Protocol):
         """``group.instance.id`` of a static member."""
 
 
+def printable(text: str) -> str:
+    r"""Return a text for people's eyes, with what cannot be seen written as Python does: ``\n``, ``\u202e``.
+
+    Names come from outside: a terminal obeys control characters, a line break forges a line, and marks of
+    direction turn around what is read.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
 _ROUND_MS = (1_000, 5_000, 15_000, 60_000)
 _DAYS_FROM = 2
 """People count in hours for so many days."""

@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from coordinator_model.bounds import TIME_MS_MAX
 
 _SECOND_MS = 1_000
+_LAST_MS = TIME_MS_MAX - 86_400_000
+"""Offsets and milliseconds are still to be added."""
 _STEPS = (-1, 0, 1)
 
 
@@ -58,7 +60,7 @@ def local_second_ms(second: str, timezone: str) -> tuple[int, int]:
         readings = [int(naive.replace(tzinfo=zone, fold=fold).timestamp()) * 1000 for fold in (0, 1)]
     except (OverflowError, OSError, ValueError):
         return -1, -1
-    return (readings[0], readings[1]) if min(readings) >= 0 else (-1, -1)
+    return (readings[0], readings[1]) if 0 <= min(readings) <= max(readings) < _LAST_MS else (-1, -1)
 
 
 def local_ms(second: str, milliseconds: int, timezone: str, near_ms: int = -1) -> int:

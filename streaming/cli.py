@@ -77,7 +77,10 @@ def _tell(error: Exception) -> int:
         sentence = f"{type(error).__name__}: {sentence} (--debug shows where)"
     elif isinstance(error, OSError) and error.strerror:
         sentence = f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
-    print(f"groupwatch: {sentence}", file=sys.stderr)  # noqa: T201 - a command's own words
+    from alerts.wording import printable
+
+    told = "\n".join(map(printable, f"groupwatch: {sentence}".split("\n")))
+    print(told, file=sys.stderr)  # noqa: T201 - a command's own words
     return FAILED if known is None else known
 
 
@@ -87,11 +90,11 @@ def _is_ours(error: Exception) -> bool:
 
 
 def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if _is_debug() else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    from streaming.log_format import LineFormatter
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.DEBUG if _is_debug() else logging.INFO)
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.INFO if _is_debug() else logging.WARNING)
     if not _is_debug():
@@ -188,9 +191,7 @@ def replay(
         _explain_replay(list(happened), group, skipped, as_json=as_json)
     else:
         replay_output.print_replay(happened, as_json=as_json, alerts=alerts)
-    if skipped.counts:
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(skipped.counts.items()))
-        print(f"groupwatch: not used: {told}", file=sys.stderr)  # noqa: T201 - a command's own words
+    print(f"groupwatch: {skipped.sentence()}", file=sys.stderr)  # noqa: T201 - a command's own words
     return 0
 
 

@@ -127,6 +127,7 @@ class _Feeding:
         decoded = decode_rows(rows, shard_count=self._shard_count, backlog_ends={}, timezone=self._timezone)
         for bad in decoded.bad:
             self._skipped.add(bad.reason, bad.count)
+        self._skipped.read(decoded.counts)
         self._mirror.feed(decoded.cells)
 
     def _feed_record(self, row: capture.OffsetsRow) -> None:
@@ -146,6 +147,7 @@ class _Feeding:
             backlog=False,
             what=what,
         )
+        self._skipped.used += 1
         self._mirror.feed({shard_of(what.group, self._shard_count): [seen]})
         if isinstance(what, OffsetsCommitted):
             if any(commit.offset is not None for commit in what.commits):

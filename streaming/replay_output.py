@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alerts.alert import Alert
+from alerts.wording import printable
 from coordinator_model.group import Transition
 
 
@@ -30,7 +31,8 @@ def _print_table(happened: Iterable[Transition | Alert]) -> int:
     table = Table("time (UTC)", "group", "what", "generation", "cause", "who", "basis")
     count = 0
     for one in happened:
-        table.add_row(*(_transition_cells(one) if isinstance(one, Transition) else _alert_cells(one)))
+        cells = _transition_cells(one) if isinstance(one, Transition) else _alert_cells(one)
+        table.add_row(*map(printable, cells))
         count += 1
     # In a pipe there is no width to keep to, and nothing may be cut off.
     console = Console(width=None if sys.stdout.isatty() else 240, markup=False, highlight=False)

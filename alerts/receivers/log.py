@@ -4,6 +4,7 @@ import logging
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.receivers import Delivery, Notification, Outcome
+from alerts.wording import printable
 
 _LOUDNESS = {
     Severity.INFO: logging.INFO,
@@ -36,8 +37,8 @@ class LogReceiver:
             alert.status,
             alert.severity,
             alert.cluster,
-            alert.group,
-            alert.summary,
+            printable(alert.group),
+            printable(alert.summary),
         )
 
     def close(self) -> None:

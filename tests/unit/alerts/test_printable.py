@@ -1,0 +1,50 @@
+"""Names from outside, where people read them."""
+
+import logging
+
+import pytest
+
+from alerts.alert import Severity
+from alerts.lifecycle import Finding, fire
+from alerts.wording import printable
+from streaming.log_format import LineFormatter
+
+NAME = "a\x1b[31m\nb\u202ec\u2028\u2066\x9bd"
+WRITTEN = r"a\x1b[31m\nb\u202ec\u2028\u2066\x9bd"
+
+
+def test_what_cannot_be_seen_is_written_out() -> None:
+    """Control characters, marks of direction and line separators are written; letters of any language stay."""
+    assert printable(NAME) == WRITTEN
+    assert printable("группа-日本 émile 🙂") == "группа-日本 émile 🙂"
+    assert printable("\ud800") == r"\ud800"
+
+
+def test_alerts_tell_names_escaped() -> None:
+    """The sentences of an alert hold no control characters; its fields keep the names as they are."""
+    finding = Finding(
+        starts_at_ms=1,
+        severity=Severity.WARNING,
+        summary=f"{NAME} is stuck",
+        cause=NAME,
+        evidence=(NAME,),
+        cost=NAME,
+        advice=NAME,
+    )
+    alert = fire(finding, cluster="c", group=NAME, name="X", detected_at_ms=2).alert
+
+    told = (alert.summary, alert.cause, *alert.evidence, alert.cost, alert.advice)
+    assert told == (f"{WRITTEN} is stuck", WRITTEN, WRITTEN, WRITTEN, WRITTEN)
+    assert alert.group == NAME
+
+
+@pytest.mark.parametrize("with_error", [False, True])
+def test_no_name_forges_a_line_of_our_log(with_error: bool) -> None:
+    """Whatever a name holds, each event of our log begins at one line, and all others are indented."""
+    error = ValueError(f"{NAME}\n2026-11-20 12:00:00,000 ERROR forged")
+    info = (ValueError, error, None) if with_error else None
+    record = logging.LogRecord("x", logging.INFO, "f", 1, "group %s is odd", (NAME,), info)
+    first, *rest = LineFormatter().format(record).split("\n")
+
+    assert "INFO x: group a\\x1b[31m" in first
+    assert all(line.startswith("    ") and line.isprintable() for line in rest)

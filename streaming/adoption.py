@@ -1,16 +1,15 @@
 """What the executors are told when a job starts: the settings, and alerts left open by an earlier job."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 
-from alerts.alert import Alert, AlertStatus
+from alerts.alert import Alert
 from streaming.beginning import Beginning
 from streaming.decoding_control import AdoptRecord, ControlRecord, SettingsRecord, encode_record
-from streaming.kafka_io import consumer
 from streaming.plan import ClusterPlan
 
 _READ_S = 60.0
@@ -46,43 +45,14 @@ def records(
     """Yield the control records with which a start begins."""
     settings = msgspec.json.decode(plan.settings)
     yield SettingsRecord(at_ms=now_ms, run=beginning.run, settings=settings)
+    yield from adoptions(beginning.run, adopt, now_ms)
+
+
+def adoptions(run: str, adopt: Sequence[Alert], now_ms: int) -> Iterator[AdoptRecord]:
+    """Yield the control records that hand these alerts over."""
     for first in range(0, len(adopt), _ADOPT_BATCH):
         part = [msgspec.Raw(msgspec.json.encode(alert)) for alert in adopt[first : first + _ADOPT_BATCH]]
-        yield AdoptRecord(at_ms=now_ms, run=beginning.run, alerts=part)
-
-
-def open_alerts(plan: ClusterPlan) -> list[Alert]:
-    """Return the newest revision of each alert of this cluster that is firing, from the alerts topic.
-
-    Raises:
-        TimeoutError: the topic could not be read to its end.
-        kafka.errors.KafkaError: Kafka does not answer.
-    """
-    reader = consumer(plan.output)
-    try:
-        found = read_whole(reader, plan.alerts_topic)
-    finally:
-        reader.close()
-    return still_open(found, plan.cluster)
-
-
-def still_open(found: Iterable[tuple[bytes, bytes | None]], cluster: str) -> list[Alert]:
-    """Return the alerts of ``cluster`` whose newest revision among ``found`` (key, value) is firing.
-
-    Records that are no alerts are passed over: anybody may write into a topic.
-    """
-    newest: dict[str, Alert] = {}
-    for key, value in found:
-        try:
-            alert = msgspec.json.decode(value or b"", type=Alert)
-        except msgspec.MsgspecError:
-            if value is None:
-                newest.pop(key.decode(errors="replace"), None)
-            continue
-        known = newest.get(alert.id)
-        if known is None or alert.revision >= known.revision:
-            newest[alert.id] = alert
-    return [a for a in newest.values() if a.cluster == cluster and a.status is AlertStatus.FIRING]
+        yield AdoptRecord(at_ms=now_ms, run=run, alerts=part)
 
 
 def read_whole(reader: KafkaConsumer, topic: str) -> list[tuple[bytes, bytes | None]]:

@@ -17,7 +17,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from alerts.alert import Alert
 from streaming import beginning, losses, query, session, topics
-from streaming.adoption import announce, open_alerts, write
+from streaming.adoption import adoptions, announce, write
+from streaming.alerts_topic import Caretaker
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
 from streaming.decoding_control import LostRecord
@@ -145,6 +146,9 @@ class ClusterJob:
         self._remember = remember
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
+        self._caretaker = Caretaker(plan, self.progress, is_ours=self._is_ours, adopt=self._adopt_late)
+        self._adopts: str | None = None
+        """The run whose start adopts what is open; None: its checkpoint knows."""
         self._clock: Clock | None = None
         self._mark: MarkKeeper | None = None
         self._missed: list[losses.Missed] = []
@@ -159,6 +163,7 @@ class ClusterJob:
         """Begin to run in threads of its own."""
         self._probe.start()
         self._evidence.start()
+        self._caretaker.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -172,6 +177,7 @@ class ClusterJob:
         self._thread.join()
         self._drop_mark()
         self._evidence.stop()
+        self._caretaker.stop()
         self._probe.stop()
 
     def dead_threads(self) -> list[str]:
@@ -180,6 +186,7 @@ class ClusterJob:
         alive = {
             self._thread.name: self._thread.is_alive(),
             f"probe-{self.plan.cluster}": self._probe.is_alive,
+            f"alerts-topic-{self.plan.cluster}": self._caretaker.is_alive,
             f"clock-{self.plan.cluster}": clock is None or clock.is_alive,
             f"asking-{self.plan.cluster}": asking is None or asking.is_alive,
             f"evidence-{self.plan.cluster}": self._evidence.is_alive,
@@ -242,6 +249,26 @@ class ClusterJob:
             losses.settle(found, began, files)
             began = found.began
             self._run_query(began, has_run, admin, out, events_out)
+
+    def _is_ours(self) -> bool:
+        return self._mark is not None and not self._taken
+
+    def _adopt_late(self, alerts: list[Alert]) -> None:
+        """Go on with what the start had no time to read.
+
+        Raises:
+            kafka.errors.KafkaError: the control topic did not acknowledge.
+        """
+        for alert in alerts:
+            self._remember(alert)
+        if self._adopts is None or not alerts:
+            return
+        out = producer(self.plan.output)
+        try:
+            for record in adoptions(self._adopts, alerts, time.time_ns() // 1_000_000):
+                write(self.plan, out, record)
+        finally:
+            out.close(timeout=5)
 
     def _tell_missed(self, found: losses.Found, run: str, out: KafkaProducer) -> None:
         """Count what was lost, and tell the shards before the checkpoint is put right.
@@ -311,6 +338,15 @@ class ClusterJob:
         else:
             self.progress.notice("topics", "")
 
+    def _take_over(self, began: Beginning, has_run: bool, out: KafkaProducer) -> None:
+        """Tell the settings, and what an earlier job left open if the checkpoint does not know it."""
+        left_open = self._caretaker.at_start()
+        for alert in left_open:
+            self._remember(alert)
+            self._evidence.remember(alert)
+        announce(self.plan, began, out, adopt=[] if has_run else left_open)
+        self._adopts = None if has_run else began.run
+
     def _run_query(
         self,
         began: Beginning,
@@ -320,11 +356,7 @@ class ClusterJob:
         events_out: KafkaProducer,
     ) -> None:
         self.progress.begin(began.shard_count, self._targets(admin))
-        left_open = open_alerts(self.plan)
-        for alert in left_open:
-            self._remember(alert)
-            self._evidence.remember(alert)
-        announce(self.plan, began, out, adopt=[] if has_run else left_open)
+        self._take_over(began, has_run, out)
         events_partitions = beginning.partition_count(admin, self.plan.events_topic or "")
         clock = Clock(
             self.plan,
@@ -345,6 +377,7 @@ class ClusterJob:
             listing=self._listing,
             known=self._groups_known,
             tell_again=self._tell_brokers_again,
+            alerts=lambda _plan: self._caretaker.open_now(),
         )
         progress = self.progress
         sink = BatchSink(

@@ -32,6 +32,8 @@ class ClusterPlan:
     evidence: Terms | None = None
     """Whose request logs may be raised, and for how long; None: nobody's."""
     evidence_topic: str = "groupwatch-evidence"
+    receivers: tuple[str, ...] = ()
+    """Who is told of alerts, by this process or another."""
 
     @property
     def has_own_output(self) -> bool:
@@ -61,6 +63,7 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         groups_per_second=cluster.probe.groups_per_second if cluster.probe.enabled else 0,
         evidence=_terms(cluster),
         evidence_topic=config.output.evidence_topic,
+        receivers=tuple(receiver.name for receiver in config.receivers),
     )
 
 

@@ -18,7 +18,7 @@ from kafka import KafkaProducer
 from alerts.alert import Alert
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD
-from streaming.adoption import open_alerts, records
+from streaming.adoption import records
 from streaming.beginning import Beginning
 from streaming.decoding_control import AdoptRecord, ControlRecord, RefilledRecord, encode_record
 from streaming.picture import RebuildingRow
@@ -49,7 +49,7 @@ class Refilling:
         listing: Listing,
         known: Callable[[], Collection[str]],
         tell_again: Callable[[], None],
-        alerts: Callable[[ClusterPlan], list[Alert]] = open_alerts,
+        alerts: Callable[[ClusterPlan], list[Alert]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Begin with none.

@@ -34,8 +34,11 @@ class Acts:
         port = free_port()
         more = {"notify_http": {"port": port}}
         self.job = Job(kafka.bootstrap_servers, folder, pager, RULES, more)
-        self.notify = Job(kafka.bootstrap_servers, folder, pager, RULES, more)
-        self.notify.port, self.notify.log = port, folder / "notify.log"
+        beside = folder / "notify"
+        beside.mkdir()
+        same = more | {"checkpoint": str(self.job.checkpoint)}
+        self.notify = Job(kafka.bootstrap_servers, beside, pager, RULES, same)
+        self.notify.port = port
 
     def await_page(self, name: str, status: str) -> None:
         """Wait until somebody is paged so."""

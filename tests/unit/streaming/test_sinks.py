@@ -3,12 +3,14 @@
 import json
 from typing import Any, cast
 
+import msgspec
 import pyarrow as pa
 import pytest
 from kafka.errors import UnknownError
 
+from alerts.alert import Alert
 from coordinator_model.observations import CLUSTER_SHARD
-from streaming.adoption import records, still_open
+from streaming.adoption import records
 from streaming.beginning import Beginning
 from streaming.decoding_control import AdoptRecord, SettingsRecord
 from streaming.marks import MarkHeldError
@@ -145,21 +147,6 @@ def _alert(number: int, **changes: Any) -> bytes:
     return json.dumps(whole | changes).encode()
 
 
-def test_only_what_still_fires_in_this_cluster_is_taken_over() -> None:
-    """The newest revision counts, whatever the order; tombstones, strangers and rubbish do not."""
-    found = [
-        (b"a1", _alert(1)),
-        (b"a2", _alert(2, revision=1, status="resolved")),
-        (b"a2", _alert(2)),
-        (b"a3", _alert(3, cluster="other")),
-        (b"a4", _alert(4)),
-        (b"a4", None),
-        (b"a5", b"rubbish"),
-        (b"a6", _alert(6, revision=2)),
-    ]
-    assert [(alert.id, alert.revision) for alert in still_open(found, "prod")] == [("a1", 0), ("a6", 2)]
-
-
 def test_a_start_tells_the_settings_and_then_the_open_alerts_in_portions() -> None:
     """Hundreds of alerts fit no single record."""
     began = Beginning(
@@ -176,7 +163,7 @@ def test_a_start_tells_the_settings_and_then_the_open_alerts_in_portions() -> No
         events_starts=[],
         control_end=0,
     )
-    alerts = still_open(((b"", _alert(n)) for n in range(450)), "prod")
+    alerts = [msgspec.json.decode(_alert(n), type=Alert) for n in range(450)]
     first, *rest = records(plan(settings=b'{"x":1}'), began, alerts, 5)
     assert isinstance(first, SettingsRecord)
     assert first.settings == {"x": 1}

@@ -5,7 +5,9 @@ A number beyond them is no observation: msgpack cannot carry more than 64 bits, 
 epochs, partitions, broker ids; INT64: offsets, producer ids).
 """
 
-from typing import Final
+from collections.abc import Callable, Collection, MutableMapping
+from heapq import nsmallest
+from typing import Any, Final, TypeVar
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
@@ -43,3 +45,39 @@ def int64_of(digits: str) -> int | None:
         return None
     number = int(digits)
     return number if is_int64(number) else None
+
+
+# --- how much may be remembered of what strangers name (see ``strangers.py``) ---
+
+BROKERS_MAX: Final = 4_096
+"""Of whom one shard keeps what they said; the largest clusters have a thousand."""
+TOPICS_MAX: Final = 20_000
+"""Topics to which one group commits."""
+PARTITIONS_MAX: Final = 100_000
+"""Partitions of one topic to which one group commits."""
+TOO_MANY_TOPICS: Final = "too_many_topics"
+"""Kind of the divergence that counts commits to more."""
+_KEPT = 0.9
+"""Of a bound that is reached, so that not each further one costs a look at all of them."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def drop_oldest(
+    known: MutableMapping[K, V], most: int, age: Callable[[V], Any], kept: Collection[K] = ()
+) -> int:
+    """Take out what is oldest if there are more than ``most``; returns how many went.
+
+    Args:
+        known: of strangers.
+        most: how many there may be.
+        age: smaller is older.
+        kept: keys that are never taken out.
+    """
+    if len(known) <= most:
+        return 0
+    others = [key for key in known if key not in kept]
+    excess = min(len(others), len(known) - int(most * _KEPT))
+    for key in nsmallest(excess, others, key=lambda one: (age(known[one]), one)):
+        del known[key]
+    return excess

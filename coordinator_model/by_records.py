@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_model import progress
+from coordinator_model.bounds import PARTITIONS_MAX, TOO_MANY_TOPICS, TOPICS_MAX
 from coordinator_model.causes import (
     cause_by,
     emptied,
@@ -257,12 +258,23 @@ def _committed(turn: Turn, what: OffsetsCommitted) -> None:
     removed_ms = -1
     for commit in what.commits:
         if commit.offset is not None:
-            _keep(group, commit, commit.offset)
+            if has_room(group, commit.topic, commit.partition):
+                _keep(group, commit, commit.offset)
+            elif TOO_MANY_TOPICS not in turn.step.divergences:
+                turn.step.divergences.append(TOO_MANY_TOPICS)
         else:
             # A run of records may stand in any order of its partitions.
             removed_ms = max(removed_ms, _remove(group, commit))
     if removed_ms >= 0 and not group.commits:
         group.offsets_gone_ms = removed_ms
+
+
+def has_room(group: Group, topic: str, partition: int) -> bool:
+    """Say whether a group may commit to one more partition: those of real clusters have fewer."""
+    known = group.commits.get(topic)
+    if known is None:
+        return len(group.commits) < TOPICS_MAX
+    return partition in known or len(known) < PARTITIONS_MAX
 
 
 def _keep(group: Group, commit: Commit, offset: int) -> None:

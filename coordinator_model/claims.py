@@ -53,13 +53,13 @@ def claim(group: Group, what: OffsetsClaimed) -> None:
     if group.claims is None:
         group.claims = {}
     for topic, partition, offset in what.offsets:
-        claimed = group.claims.setdefault(topic, {})
+        claimed = group.claims.get(topic, {})
         last, shown = claimed.get(partition), group.commits.get(topic, {}).get(partition)
         if last is None and shown is not None and shown[0] == offset:
             # The first transaction that we see: what its record replaced is not known any more.
             last = Claim(offset=offset, at_ms=shown[1])
         if last is not None and last.offset == offset:
-            claimed[partition] = Claim(
+            group.claims.setdefault(topic, claimed)[partition] = Claim(
                 offset=offset, at_ms=last.at_ms, producer_id=what.producer_id, before=last.before
             )
 

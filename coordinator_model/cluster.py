@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.bounds import BROKERS_MAX, drop_oldest
 
 SAMPLES_MAX = 100
 SAMPLE_BYTES_MAX = 512
@@ -18,6 +19,11 @@ UPSETS_MAX = 500
 TOPICS_MAX = 10_000
 QUARANTINED_MAX = 1_000
 LOSSES_MAX = 20
+HEARD_MAX = 2 * BROKERS_MAX
+"""Each broker has two logs."""
+SETTINGS_MAX = 64
+KINDS_MAX = 1_000
+"""Kinds of rows, and reasons why some cannot be read: a fixed vocabulary of ours."""
 REQUEST_LOGGER = "kafka.request.logger"
 """Its level, which can be changed at run time, stands among a broker's settings under this name."""
 _ON = ("DEBUG", "TRACE", "ALL")
@@ -127,6 +133,10 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
         """Say whether the broker told that its request log is switched off."""
         return self.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
 
+    def count(self, kind: str, number: int) -> None:
+        """Count divergences of the cluster's own."""
+        self.divergences[kind] = self.divergences.get(kind, 0) + number
+
     def note_quarantined(self, what: on.GroupQuarantined, told_ms: int) -> None:
         """Take in what a shard tells of a group that something failed on, or that works again."""
         key = (what.partition, what.group)
@@ -184,6 +194,8 @@ def _fields(struct: msgspec.Struct) -> dict[str, object]:
 def _counted(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.Counted)  # noqa: S101 - the table's type
     for source, kind, count in seen.what.counts:
+        if (source, kind) not in state.events and len(state.events) >= KINDS_MAX:
+            kind = "other"  # noqa: PLW2901 - our decoders have a few dozen
         state.events[source, kind] = state.events.get((source, kind), 0) + count
         state.newest_ms[source] = max(state.newest_ms.get(source, -1), seen.at_ms)
     for partition, at_ms in seen.what.committed:
@@ -195,6 +207,8 @@ def _undecodable(state: ClusterState, seen: on.Seen) -> bool:
     bad = seen.what
     assert isinstance(bad, on.Undecodable)  # noqa: S101 - the table's type
     key = (bad.origin, bad.reason)
+    if key not in state.undecodable and len(state.undecodable) >= KINDS_MAX:
+        key = (bad.origin, "other")
     state.undecodable[key] = state.undecodable.get(key, 0) + bad.count
     sample = Sample(
         at_ms=seen.at_ms,
@@ -212,6 +226,10 @@ def _heard(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(what, on.BrokerHeard)  # noqa: S101 - the table's type
     key = (what.broker, int(what.heard))
     state.heard[key] = max(state.heard.get(key, -1), max(what.seconds, default=-1) * 1000)
+    if len(state.heard) > HEARD_MAX:
+        told = {*state.brokers, *(leader for leader, _ in state.leaders.values())}
+        kept = [one for one in state.heard if one[0] in told]
+        state.count("too_many_brokers", drop_oldest(state.heard, HEARD_MAX, int, frozenset(kept)))
     return False
 
 
@@ -257,7 +275,10 @@ def _leaders(state: ClusterState, seen: on.Seen) -> bool:
 def _broker(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.BrokerDescribed)  # noqa: S101 - the table's type
     broker, was_off = seen.what.broker, state.is_request_log_off(seen.what.broker)
-    state.brokers[broker] = seen.what.settings
+    if broker not in state.brokers and len(state.brokers) >= BROKERS_MAX:
+        state.count("too_many_brokers", 1)
+        return False
+    state.brokers[broker] = dict(list(seen.what.settings.items())[:SETTINGS_MAX])
     if was_off and not state.is_request_log_off(broker):
         state.logging_since_ms[broker] = seen.at_ms
     return True

@@ -9,6 +9,8 @@ from coordinator_model import observations as on
 from coordinator_model.snapshot import Header, Slot
 from coordinator_model.timeline import Live
 
+PRODUCER_GROUPS_MAX = 1_000
+"""Groups for which one producer's open transaction has committed; a real one has one."""
 CLAIMANTS_MAX = 10_000
 """Producers with an open transaction in one shard; of more, the oldest are forgotten, and so their end."""
 
@@ -40,7 +42,7 @@ def groups_named(what: on.AnyObservation, header: Header) -> list[str]:
 
 def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed) -> None:
     groups = claimants.setdefault(what.producer_id, [])
-    if what.group not in groups:
+    if what.group not in groups and len(groups) < PRODUCER_GROUPS_MAX:
         groups.append(what.group)
     if len(claimants) > CLAIMANTS_MAX:
         del claimants[next(iter(claimants))]

@@ -15,8 +15,9 @@ The result depends on what was seen, not on the batches it came in.
 
 from collections.abc import Callable
 
-from coordinator_model import classic, evidence, quarantine, routing
+from coordinator_model import classic, evidence, quarantine, routing, strangers
 from coordinator_model import observations as on
+from coordinator_model.bounds import drop_oldest
 from coordinator_model.cluster_shard import ClusterShard
 from coordinator_model.group import Step
 from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
@@ -32,6 +33,8 @@ from coordinator_model.timeline import Live, Timeline
 __all__ = ["DamagedError", "Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
 
 SLICE_MS = 5_000
+SEGMENTS_MAX = 200_000
+"""Eleven days of slices in one step.  Where time itself is wrong there is no end of them: the rest is one."""
 _MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
 _LEADS = (*_MOVES, on.ShardLed, on.ShardStalled, on.ReplicaMissed)
@@ -120,6 +123,7 @@ class Shard:
         self._begin(judge, outputs)
         for floor_ms, heard in header.order.take(seen, self._set_aside):
             evidence.hear(header, floor_ms, heard)
+        self._bound_strangers()
         now_ms = header.order.advance()
         self._date_rebuilding(now_ms)
         if header.order.overflowed:
@@ -154,8 +158,7 @@ class Shard:
         for broker, known in header.heard.items():
             header.heard[broker] = [(min(counts_ms, now_ms), one) for counts_ms, one in known]
         header.lost = {broker: min(lost_ms, now_ms) for broker, lost_ms in header.lost.items()}
-        for name in sorted(self.slots):
-            self._judge_anew(self._wake(name), now_ms)
+        self._each(now_ms, lambda live: self._judge_anew(live, now_ms))
 
     def _begin(self, judge: Judge | None, outputs: Outputs) -> None:
         settings = self._settings
@@ -171,6 +174,23 @@ class Shard:
         )
         if judge is not None:
             judge.configure(self.header.settings or b"{}")
+
+    def _bound_strangers(self) -> None:
+        """Forget the oldest of what nobody but lines told of, if there is far too much of it."""
+        header, at_ms = self.header, max(self.header.done_ms, 0)
+        brokers = strangers.bound_brokers(header)
+        if brokers:
+            self._timeline.diverge(strangers.TOO_MANY_BROKERS, "", -1, at_ms, f"{brokers} brokers in lines")
+        doubts = drop_oldest(header.strangers, strangers.STRANGERS_MAX, lambda doubt: doubt.answered_at_ms)
+        if doubts:
+            self._timeline.diverge(strangers.TOO_MANY_STRANGERS, "", -1, at_ms, f"{doubts} groups unknown")
+
+    def _has_room(self, at_ms: int) -> bool:
+        """Say whether a group that is not known yet can be taken in."""
+        if len(self.slots) < strangers.groups_max(self.header.shard_count):
+            return True
+        self._timeline.diverge(strangers.TOO_MANY_GROUPS, "", -1, at_ms, f"{len(self.slots)} groups")
+        return False
 
     def _date_rebuilding(self, now_ms: int) -> None:
         """Date the loss of the shard's bytes by its own time, once there is one."""
@@ -192,7 +212,7 @@ class Shard:
 
     def _work_off(self, held: list[Held], now_ms: int) -> None:
         """Apply ``held`` and the released runs, and fire deadlines, up to just before ``now_ms``."""
-        index = 0
+        index, segments = 0, 0
         if self.header.live_since_ms < 0:
             self._live_ms = self._first_live_ms(held, [run for runs in self._runs.values() for run in runs])
         self._cursor_ms = self.header.done_ms
@@ -201,7 +221,8 @@ class Shard:
             # Of what happens at *now* itself more may come.
             if self._cross(min(next_ms, now_ms - 1)):
                 next_ms = self._next_ms(held, index, now_ms)
-            until_ms = self._cut_ms(next_ms, now_ms)
+            segments += 1
+            until_ms = self._cut_ms(next_ms, now_ms) if segments < SEGMENTS_MAX else now_ms
             singles, index, cut = self._collect(held, index, until_ms)
             if cut is not None:
                 until_ms = cut.order_ms
@@ -309,7 +330,7 @@ class Shard:
 
     def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
         runs = self._current_runs(name, until_ms)
-        if name in self.slots or self._settings.watches(name):
+        if name in self.slots or (self._settings.watches(name) and self._has_room(until_ms)):
             live = self._wake(name)
             rest = self._timeline.run(live, singles, runs, until_ms)
             self._settle(live)

@@ -38,6 +38,8 @@ DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
+FIRED_MAX = 200_000
+"""Deadlines of one group between two things seen of it: days of one each few seconds."""
 POISONED_MAX = 5
 PACKED_MAX = 2_048
 
@@ -341,12 +343,13 @@ class Timeline:
             live.slot.due_ms = live.slot.judge_due_ms = NEVER
 
     def _fire_each(self, live: Live, limit_ms: int) -> None:
-        last_ms, stuck = -1, 0
+        last_ms, stuck, fired = -1, 0, 0
         while live.slot.due_ms < limit_ms:
             due_ms = live.slot.due_ms
+            fired += 1
             stuck = stuck + 1 if due_ms <= last_ms else 0
             last_ms = max(last_ms, due_ms)
-            if stuck > STUCK_MAX:
+            if stuck > STUCK_MAX or fired > FIRED_MAX:
                 error = RuntimeError(f"a deadline at {due_ms} does not pass")
                 if self.strict:
                     raise error

@@ -24,6 +24,7 @@ from streaming.clock import Clock
 from streaming.decoding_control import LostRecord
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
+from streaming.limits import Limits
 from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
 from streaming.mark_places import FilePlace, Place, TopicPlace
 from streaming.marks import MarkHeldError, mark_of
@@ -156,6 +157,7 @@ class ClusterJob:
         self._picture = picture if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
         self._refilling: Refilling | None = None
+        self._limits = Limits(self.progress)
         if self._picture is None:
             self.progress.reconciliation = self.progress.broker_settings = "off"
 
@@ -428,6 +430,7 @@ class ClusterJob:
                 self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
         self._apply(cluster, kept)
         self._evidence.take(kept)
+        self._limits.take(kept)
         if self._refilling is not None:
             self._refilling.take(kept)
 

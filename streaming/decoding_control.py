@@ -502,8 +502,9 @@ def _of_cluster(
 
 
 def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
-    if record.leaders:
-        yield CLUSTER_SHARD, LeadersDescribed(leaders=record.leaders)
+    leaders = {shard: told for shard, told in record.leaders.items() if 0 <= shard < shard_count}
+    if leaders:
+        yield CLUSTER_SHARD, LeadersDescribed(leaders=leaders)
     for shard, (leader, epoch) in record.leaders.items():
         if 0 <= shard < shard_count:
             yield shard, ShardLed(leader=leader, epoch=epoch)

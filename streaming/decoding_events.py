@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from coordinator_model import coordinator_log, line_breaks, log_envelope, request_log
 from coordinator_model import observations as on
+from coordinator_model.bounds import BROKERS_MAX
 from coordinator_model.hashing import shard_of, shards_of_runs
 from coordinator_model.line_text import Opened
 from streaming import heartbeat_columns, heartbeat_lines
@@ -140,6 +141,8 @@ class _Decoding:
         self._fresh: dict[int, bool] = {}
         """Partition -> its last row was a clock copy."""
         self._bad: dict[str, tuple[int, bytes, str]] = {}
+        self._brokers: set[int] = set()
+        """Whose lines were read."""
         self._parts = LineParts()
 
     # --- reading ---
@@ -345,7 +348,7 @@ class _Decoding:
             self._finish_columns(stretch)
             self._finish_runs(stretch)
             self._finish_folds(stretch)
-            everywhere.extend(heard_in(stretch))
+            everywhere.extend(self._heard_in(stretch))
         if everywhere:
             for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
                 self._decoded.cells.setdefault(shard, []).extend(everywhere)
@@ -356,6 +359,17 @@ class _Decoding:
             for reason, (count, sample, detail) in self._bad.items()
         )
         return self._decoded
+
+    def _heard_in(self, stretch: Stretch) -> Iterable[on.Seen]:
+        """Return when a broker was heard; every shard gets that, so only of as many as there can be."""
+        self._brokers.add(stretch.broker)
+        if len(self._brokers) <= BROKERS_MAX:
+            return heard_in(stretch)
+        self._brokers.discard(stretch.broker)
+        self._reject(
+            "too_many_brokers", b"%d" % stretch.broker, "more brokers in one batch than there can be"
+        )
+        return ()
 
     def _finish_columns(self, stretch: Stretch) -> None:
         """Take in heartbeats that were read as columns, sender by sender."""

@@ -17,6 +17,7 @@ from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times
+from coordinator_model.bounds import BROKERS_MAX
 from coordinator_model.cluster import ClusterState, LostRecords
 from coordinator_model.observations import Source
 
@@ -92,6 +93,8 @@ class _Loss(msgspec.Struct, frozen=True):
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
     """Return what is to be said of the cluster's sources now."""
     rule = thresholds.source_silent
+    if len(memory.watches) > BROKERS_MAX:
+        memory.watches = {one: watch for one, watch in memory.watches.items() if _is_kept(state, one)}
     _watch(state, memory, rule.after_ms, now_ms)
     losses = _contradicted(state, now_ms) + _silent(state, memory, rule.after_ms, now_ms)
     gaps = _gaps(state, now_ms)
@@ -190,6 +193,11 @@ def _watch(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: in
     for watch in memory.watches.values():
         if now_ms - watch.heard_ms >= GIVE_UP_MS:
             watch.regular_since_ms = watch.heard_ms
+
+
+def _is_kept(state: ClusterState, broker: int) -> bool:
+    """Say whether a broker is none of those that were forgotten, as lines named far too many."""
+    return (broker, int(Source.REQUEST_LOG)) in state.heard
 
 
 def _contradicted(state: ClusterState, now_ms: int) -> list[_Loss]:

@@ -15,6 +15,7 @@ ABANDONED_S = 9.0
 """A mark that was not renewed for so long while we watched it belongs to nobody."""
 FRESH_S = 6.0
 """Without a look at the marks for longer than this nothing is written: we may have been frozen."""
+PATIENCE_S = 30.0
 _LOOK_S = 0.5
 _STOP_S = 20.0
 
@@ -135,16 +136,28 @@ class MarkKeeper:
                 raise MarkHeldError(self.taken)
         self._looked_at = at
 
-    def ensure(self) -> None:
+    def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
         """See to it, before something is written, that nobody took over while we were frozen.
+
+        A place that does not answer is waited for: a broker that is gone is missed for some seconds.
 
         Raises:
             MarkHeldError: somebody did.
+            Exception: a place did not answer for half a minute.
         """
-        if not self.taken and self._now() - self._looked_at < FRESH_S:
-            return
-        with self._lock:
-            self._look()
+        began = self._now()
+        while self.taken or self._now() - self._looked_at >= FRESH_S:
+            try:
+                with self._lock:
+                    self._look()
+                return
+            except MarkHeldError:
+                raise
+            except Exception as error:
+                if self._now() - began > PATIENCE_S:
+                    raise
+                _log.debug("%s: looking at the marks: %r", self._mine.cluster, error)
+                wait(_LOOK_S)
 
     def release(self) -> None:
         """Stop renewing, and take the mark away where it is still ours."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
 
 from streaming.kafka_io import KafkaAddress
@@ -193,6 +194,30 @@ def test_whoever_was_frozen_while_another_took_over_writes_nothing_more(world: W
     frozen.release()
     assert FILE in world.files
     follower.renew()
+
+
+def test_a_broker_that_is_gone_for_some_seconds_ends_no_batch(world: World) -> None:
+    """What is written would wait for it as well; it fails when nobody answers for half a minute."""
+    keeper = world.start(world.keeper())
+    world.running.remove(keeper)
+    world.s += 20
+    topic: Any = keeper._places[0]
+    whole, back_at = topic.intruder, world.s + 12
+
+    def intruder(displaced: frozenset[str]) -> Mark | None:
+        if world.s < back_at:
+            raise KafkaTimeoutError("no leader")
+        found: Mark | None = whole(displaced)
+        return found
+
+    topic.intruder = intruder
+    keeper.ensure(world.wait)
+    assert world.s >= back_at
+
+    world.s += 20
+    back_at = world.s + 1_000
+    with pytest.raises(KafkaTimeoutError):
+        keeper.ensure(world.wait)
 
 
 def test_a_frozen_job_that_renews_once_more_does_not_drive_its_follower_away(world: World) -> None:

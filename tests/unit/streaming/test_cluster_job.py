@@ -1,11 +1,16 @@
 """When a query may be stopped without leaving a batch half done."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streaming import cluster_job
+from streaming.cluster_job import ClusterJob
+from tests.unit.streaming.test_clock import plan
 
 WORKING = {"message": "Processing new data", "isDataAvailable": True, "isTriggerActive": True}
 ASKING = {
@@ -67,3 +72,59 @@ def test_a_batch_without_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     cluster_job._stop_gently(cast("StreamingQuery", running))
 
     assert running.is_stopped
+
+
+class Stopping:
+    """Stands for the event that ends the job: after some turns, and nobody waits."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.waits: list[float] = []
+
+    def is_set(self) -> bool:
+        """Say whether the job is to end."""
+        self.turns -= 1
+        return self.turns < 0
+
+    def wait(self, seconds: float) -> bool:
+        """Note how long the job would rest."""
+        self.waits.append(seconds)
+        return False
+
+
+def _job(turns: int, run_once: Callable[[], None]) -> tuple[ClusterJob, Stopping]:
+    """Return a job whose query does as told, so often."""
+    context = SimpleNamespace(_jsc=None)
+    job = ClusterJob(cast("SparkSession", SimpleNamespace(sparkContext=context)), plan(), lambda *_: None)
+    stopping = Stopping(turns)
+    job._stopping = cast("Any", stopping)
+    job._run_once = run_once  # type: ignore[method-assign]
+    return job, stopping
+
+
+def test_a_query_that_keeps_dying_is_started_again_with_bounded_pauses() -> None:
+    """Also if it works for minutes each time before it dies of the same batch."""
+
+    def die() -> None:
+        raise OSError("disk full")
+
+    job, stopping = _job(7, die)
+    job._keep_running()
+    assert stopping.waits == [1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0]
+    assert (job.progress.deaths, job.progress.restarts) == (7, 7)
+    assert job.progress.describe()["error"] == "OSError: disk full"
+
+
+def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -> None:
+    """What Spark wraps around it is not what happened; and the other one's mark is left alone."""
+    released: list[str] = []
+    mark = SimpleNamespace(taken="another groupwatch watches", release=lambda: released.append("ours"))
+
+    def die() -> None:
+        job._mark = cast("Any", mark)
+        raise RuntimeError("[STREAM_FAILED] pages of it")
+
+    job, _ = _job(1, die)
+    job._keep_running()
+    assert job.progress.refused == "another groupwatch watches"
+    assert (job.progress.deaths, job._mark, released) == (0, None, ["ours"])

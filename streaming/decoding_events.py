@@ -35,6 +35,8 @@ CLOCK_KEY = b"groupwatch-clock"
 SAMPLE_BYTES_MAX = 512
 UNKNOWN_LAYOUT = "unknown_layout"
 """The reason under which a line is counted whose header nobody knows."""
+_NOT_UNDERSTOOD = {"unrecognized": "unknown_sentence", "too_long": "too_long"}
+"""Kinds of a coordinator's lines that say nothing to us, and the reasons under which a sample is kept."""
 AHEAD_MAX_MS = 60_000
 """A line dated further after its record has a wrong zone or clock: it would drag *now* along, so the
 record's time counts."""
@@ -278,8 +280,12 @@ class _Decoding:
         seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, parsed.observation)
         for shard in shards:
             self._decoded.add(shard, seen)
+        reason = _NOT_UNDERSTOOD.get(getattr(parsed.observation, "kind", ""))
         routed = shards or isinstance(parsed.observation, on.LogNoted)
-        self._decoded.count("coordinator_log", kind_of(parsed.observation) if routed else "unroutable")
+        if reason is not None:
+            self._reject(reason, _sample(opened), "not one of the coordinator's sentences")
+        else:
+            self._decoded.count("coordinator_log", kind_of(parsed.observation) if routed else "unroutable")
         return 1
 
     def _not_ours(self, opened: Opened) -> None:

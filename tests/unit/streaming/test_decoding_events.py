@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,14 @@ def test_coordinator_that_moves_concerns_the_cluster() -> None:
     result = decoded(row(line))
 
     assert said(result, 4) == said(result, on.CLUSTER_SHARD) == [on.ShardLoading(epoch=9)]
+
+
+def test_a_sentence_that_nobody_knows() -> None:
+    """A coordinator's line of another wording, of a new Kafka perhaps, is counted with a sample."""
+    result = decoded(row(f"{PREFIX}Getting ready to rebalance group g."))
+
+    (bad,) = result.bad
+    assert (bad.reason, bad.count, bad.sample[-8:]) == ("unknown_sentence", 1, b"group g.")
 
 
 def test_line_without_partition() -> None:
@@ -648,7 +657,7 @@ def test_requests_with_wild_values(line: dict[str, Any], changes: list[tuple[int
     for at, wild in changes:
         places = _places(line)
         holder, key = places[at % len(places)]
-        holder[key] = wild
+        holder[key] = deepcopy(wild)
 
     _held_to_pack(f"Completed request:{json.dumps(line, separators=(',', ':'))}")
 

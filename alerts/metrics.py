@@ -172,6 +172,22 @@ REFUSED_RECORDS = Metric(
 DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
 """The metrics that are read off the outboxes."""
 
+JOB_SILENT = Metric(
+    "groupwatch_job_silent_seconds",
+    "gauge",
+    ("cluster",),
+    "Age of the last record that the cluster's job wrote; without one, of this process.",
+)
+KAFKA_SILENT = Metric(
+    "groupwatch_kafka_silent_seconds",
+    "gauge",
+    ("cluster",),
+    "How long ago the cluster answered this process last; if it never did, the age of this process.",
+)
+
+FAR_JOB = (JOB_SILENT, KAFKA_SILENT)
+"""The metrics by which ``groupwatch notify`` shows a job in another process."""
+
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 _DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
 

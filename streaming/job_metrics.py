@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from alerts import metrics
 from streaming.watching import FarProgress
 
 
@@ -16,7 +17,7 @@ class JobCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Name the metrics without looking at the jobs."""
-        return list(_families())
+        return _families()
 
     def collect(self) -> Iterable[Metric]:
         """Look at the jobs as they are now."""
@@ -24,19 +25,8 @@ class JobCollector(Collector):
         for name, job in self._jobs.items():
             heard.add_metric((name,), job.seconds_since_heard())
             answered.add_metric((name,), job.seconds_since_kafka())
-        return heard, answered
+        return [heard, answered]
 
 
-def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
-    return (
-        GaugeMetricFamily(
-            "groupwatch_job_silent_seconds",
-            "Age of the last record that the cluster's job wrote; without one, of this process.",
-            labels=("cluster",),
-        ),
-        GaugeMetricFamily(
-            "groupwatch_kafka_silent_seconds",
-            "How long ago the cluster answered this process last; if it never did, the age of this process.",
-            labels=("cluster",),
-        ),
-    )
+def _families() -> list[GaugeMetricFamily]:
+    return [GaugeMetricFamily(one.name, one.help, labels=one.labels) for one in metrics.FAR_JOB]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics import DELIVERY, PICTURE, OwnMetrics
+from alerts.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
@@ -21,7 +21,7 @@ def known_metrics() -> set[str]:
     registry = CollectorRegistry()
     OwnMetrics(registry)
     own = {(metric.name, metric.type) for metric in registry.collect()}
-    names = own | {(metric.name, metric.kind) for metric in (*PICTURE, *DELIVERY)}
+    names = own | {(metric.name, metric.kind) for metric in (*PICTURE, *DELIVERY, *FAR_JOB)}
     suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     return {name + suffix for name, kind in names for suffix in suffixes[kind]}
 

@@ -82,8 +82,8 @@ def open_quickly(message: str, carrier: Carrier, fields: Fields) -> Opened | Non
     quick = QUICK.match(message)
     if quick is None or quick[1] is None:
         return None
-    broker = carrier.broker if carrier.broker >= 0 else _envelope_broker(fields)
-    within = Carrier(broker, carrier.stamp_ms, carrier.timezone, part=_part(fields))
+    broker = carrier.broker if carrier.broker >= 0 else envelope_broker(fields)
+    within = Carrier(broker, carrier.stamp_ms, carrier.timezone, part=part_of(fields))
     opened = opened_quickly(message.rstrip("\r\n"), quick, within)
     return None if opened.line.at_ms < 0 else opened
 
@@ -92,17 +92,17 @@ def carrier_of(fields: Fields, around: Carrier) -> Carrier:
     """Return what is known of a line in an envelope that stands in another."""
     moment = _event_moment(fields, around)
     return Carrier(
-        broker=around.broker if around.broker >= 0 else _envelope_broker(fields),
+        broker=around.broker if around.broker >= 0 else envelope_broker(fields),
         stamp_ms=around.stamp_ms,
         timezone=around.timezone,
         moment=moment if moment.at_ms >= 0 else around.moment,
         level=_text(fields, _LEVELS) or around.level,
         logger=_text(fields, _LOGGERS) or around.logger,
-        part=_part(fields) or around.part,
+        part=part_of(fields) or around.part,
     )
 
 
-def _part(fields: Fields) -> tuple[str, bool] | None:
+def part_of(fields: Fields) -> tuple[str, bool] | None:
     """Return of which stream a part of a line is, and whether another follows; None: it is whole."""
     if _PART_FIELDS.isdisjoint(fields):
         return None
@@ -172,7 +172,8 @@ def _event_moment(fields: Fields, around: Carrier) -> Moment:
     )
 
 
-def _envelope_broker(fields: Fields) -> int:
+def envelope_broker(fields: Fields) -> int:
+    """Return which broker the envelope names; -1: none."""
     for place in _places(fields):
         for name in _BROKERS:
             number = _number(place.get(name))

@@ -25,10 +25,12 @@ from coordinator_model.envelope_fields import (
     Fields,
     attributes_of,
     carrier_of,
+    envelope_broker,
     key_broker,
     message_of,
     objects,
     open_quickly,
+    part_of,
 )
 from coordinator_model.line_text import (
     Carrier,
@@ -53,6 +55,7 @@ __all__ = (
     "open_lines",
     "open_record",
     "time_ms",
+    "whole_message",
 )
 
 LENGTH_MAX = 16 << 20
@@ -105,6 +108,19 @@ def open_lines(
             return (EnvelopeError("not_utf8", str(error)[:200]),)
     simple = _simple_envelope(value, carrier) if value[:1] == b"{" else None
     return _bounded(_lines_of(value, carrier)) if simple is None else (simple,)
+
+
+def whole_message(value: bytes, broker: int) -> tuple[str, int] | None:
+    """Return the message and the broker of a plain JSON object, a whole line; None: it is not so simple."""
+    try:
+        fields = _JSON.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    message = fields.get("message") or fields.get("log")
+    part = part_of(fields)
+    if type(message) is not str or (part is not None and part[1]):
+        return None
+    return message, broker if broker >= 0 else envelope_broker(fields)
 
 
 def _simple_envelope(value: bytes, carrier: Carrier) -> Opened | None:
@@ -168,7 +184,7 @@ def _one_line(text: str, carrier: Carrier, depth: int) -> Iterator[Found]:
         within = opened.carrier._replace(
             moment=Moment(opened.line.at_ms) if opened.has_header else carrier.moment
         )
-        inner = list(_json_lines(opened.line.message.encode(), within, depth + 1))
+        inner = list(_json_lines(opened.line.message.encode(errors="replace"), within, depth + 1))
         if not any(isinstance(one, EnvelopeError) for one in inner):
             yield from inner
             return

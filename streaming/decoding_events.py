@@ -19,7 +19,7 @@ from coordinator_model import coordinator_log, line_breaks, log_envelope, reques
 from coordinator_model import observations as on
 from coordinator_model.bounds import BROKERS_MAX
 from coordinator_model.hashing import shard_of, shards_of_runs
-from coordinator_model.line_text import Opened
+from coordinator_model.line_text import BREAKS_ENCODED, Opened
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
@@ -162,13 +162,50 @@ class _Decoding:
             self._stretch(piece.partition, piece.backlog, _broker_of(piece.key)).columns.append(piece.beats)
         for index, value in enumerate(piece.values):
             found = heartbeat_lines.LINE.fullmatch(value) if value else None
-            if found is None:
-                self._read_one(piece.place(index), piece.key, value)
-                continue
             place = piece.place(index)
+            if found is None:
+                self._read_other(place, piece.key, value)
+                continue
             stretch = self._stretch(place.partition, place.backlog, _broker_of(piece.key))
             at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
             stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+
+    def _read_other(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+        """Read a row that is no bare heartbeat; what most rows are comes first."""
+        if not value:
+            self._read_one(place, key, value)
+            return
+        request = _REQUEST.match(value) if value.isascii() else None
+        if request:
+            self._read_request(place, key, value, request)
+        elif not self._has_read_enveloped(place, key, value):
+            self._read_one(place, key, value)
+
+    def _read_request(self, place: Place, key: bytes | None, value: bytes, header: re.Match[bytes]) -> None:
+        """Read a line of the request log in Kafka's own pattern."""
+        at_ms = self._line_ms(header[1], header[2], place.timestamp_ms)
+        message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
+        at_ms = _not_ahead(at_ms, place.timestamp_ms)
+        stretch = self._stretch(place.partition, place.backlog, _broker_of(key))
+        stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
+        try:
+            self._request(stretch, place, at_ms, message)
+        except request_log.RequestLineError as error:
+            self._reject(error.reason, value, error.detail)
+
+    def _has_read_enveloped(self, place: Place, key: bytes | None, value: bytes) -> bool:
+        """Read a heartbeat in a shipper's JSON, if it is one with a time of its own; most lines are."""
+        if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
+            return False
+        whole = log_envelope.whole_message(value, _broker_of(key))
+        found = heartbeat_lines.LINE.fullmatch(whole[0].encode(errors="replace")) if whole else None
+        if whole is None or found is None or found[1] is None:
+            return False
+        at_ms = log_envelope.local_ms(found[1].decode(), int(found[2]), self._timezone, place.timestamp_ms)
+        if at_ms >= 0:
+            stretch = self._stretch(place.partition, place.backlog, whole[1])
+            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+        return at_ms >= 0
 
     def _times(self, beats: Beats) -> Ints:
         """Return when each heartbeat was logged, epoch ms."""
@@ -445,6 +482,12 @@ class _Decoding:
             self._decoded.add(shard_of(what.group, self._shard_count), seen)
 
 
+_REQUEST = re.compile(
+    rb"\[(" + heartbeat_lines.SECOND + rb"),(\d{3})" + heartbeat_lines.LEVEL + rb"(?=Completed request:)"
+)
+_BREAKS_ENCODED = BREAKS_ENCODED.encode()
+_ENVELOPED_BEAT = b'\\"HEARTBEAT\\"}'
+"""What a heartbeat's line has once in JSON."""
 _CLOCK = msgspec.json.Decoder(_ClockCopy)
 _broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
 

@@ -19,6 +19,11 @@ class LineParts:
         """Begin with none."""
         self._waiting: dict[_Key, list[Opened]] = {}
 
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether a line goes on."""
+        return bool(self._waiting)
+
     def whole(self, partition: int, key: bytes | None, part: Opened) -> tuple[Opened | None, int]:
         """Take in a line or a part of one.
 

@@ -17,7 +17,7 @@ FRESH_S = 6.0
 """Without a look at the marks for longer than this nothing is written: we may have been frozen."""
 PATIENCE_S = 30.0
 _LOOK_S = 0.5
-_STOP_S = 20.0
+_STOP_S = 5.0
 
 _log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ LOOK_BACK_MS = 30_000
 RECORDS_MIN, RECORDS_MAX = 200, 5_000
 _READ_S = 3.0
 _ANSWER_S = 10.0
+_RELEASE_S = 3.0
 _TOKENS_MAX = 1_000
 _KIND = b'"kind":"mark"'
 _HEAD = 64
@@ -139,6 +140,7 @@ class TopicPlace:
         self._claims: dict[str, int] = {}
         """Token -> offset of its claim, as far as we saw it."""
         self._displaced_by: Mark | None = None
+        self._writer: KafkaProducer | None = None
         self._reader = open_reader(address)
         try:
             self._writer = open_writer(address)
@@ -168,6 +170,8 @@ class TopicPlace:
             kafka.errors.KafkaError: Kafka does not answer.
         """
         end = self._reader.end_offsets([self._partition])[self._partition]
+        if self._reader.position(self._partition) > end:
+            self._begin_anew()
         deadline = time.monotonic() + _READ_S
         while self._reader.position(self._partition) < end:
             if time.monotonic() > deadline:
@@ -175,6 +179,14 @@ class TopicPlace:
             for found in self._reader.poll(timeout_ms=200).values():
                 for record in found:
                     self._take(record.value or b"", record.offset)
+
+    def _begin_anew(self) -> None:
+        """Read from the beginning: the topic is another of that name, and our claim went with the old one."""
+        self._claimed_at = -1
+        self._newest.clear()
+        self._claims.clear()
+        first = self._reader.beginning_offsets([self._partition])[self._partition]
+        self._reader.seek(self._partition, first)
 
     def _take(self, value: bytes, offset: int) -> None:
         if _KIND not in value[:_HEAD]:
@@ -207,10 +219,11 @@ class TopicPlace:
         if self._claimed_at < 0:
             self._claimed_at = written.offset
 
-    def _send(self, mark: Mark) -> Any:
+    def _send(self, mark: Mark, patience_s: float = _ANSWER_S) -> Any:
         record = MarkRecord(at_ms=time.time_ns() // 1_000_000, run=mark.run, mark=mark)
-        future = self._writer.send(self._topic, value=encode_record(record), partition=0)
-        return future.get(timeout=_ANSWER_S)
+        writer: Any = self._writer
+        future = writer.send(self._topic, value=encode_record(record), partition=0)
+        return future.get(timeout=patience_s)
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
         """Return who was first, or who found our mark abandoned."""
@@ -226,14 +239,14 @@ class TopicPlace:
         return claimed_at < self._claimed_at  # one whose claim we did not see is older than what we read
 
     def remove(self, mark: Mark) -> None:
-        """Say that we are gone."""
-        self._send(msgspec.structs.replace(mark, released=True))
+        """Say that we are gone; during an outage nobody waits for that to be written."""
+        self._send(msgspec.structs.replace(mark, released=True), _RELEASE_S)
 
     def close(self) -> None:
         """Close both clients."""
-        for client in (self._reader, getattr(self, "_writer", None)):
-            if client is not None:
-                try:
-                    client.close()
-                except Exception as error:
-                    _log.debug("closing a client: %r", error)
+        try:
+            self._reader.close()
+            if self._writer is not None:
+                self._writer.close(timeout=_RELEASE_S)
+        except Exception as error:
+            _log.debug("closing a client: %r", error)

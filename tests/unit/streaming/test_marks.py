@@ -61,7 +61,7 @@ class World:
             written = SimpleNamespace(offset=len(self.log) - 1, partition=partition)
             return SimpleNamespace(get=lambda timeout: written)
 
-        return SimpleNamespace(send=send, close=lambda: None)
+        return SimpleNamespace(send=send, close=lambda timeout=None: None)
 
     def keeper(
         self, mine: Mark | None = None, *, folder: bool = True, topic: bool = True, dead: bool = False
@@ -248,6 +248,20 @@ def test_jobs_that_share_only_a_control_topic_do_not_meet(world: World) -> None:
     world.start(world.keeper(mark_of("other", OUTPUTS), folder=False))
     world.start(world.keeper(mark_of("prod", ("my-transitions", "my-alerts")), folder=False))
     assert world.s == 0
+
+
+def test_a_control_topic_that_was_made_anew_forgets_nobody(world: World) -> None:
+    """Its offsets begin again: who works goes on, who comes meets its mark there."""
+    first = world.start(world.keeper(folder=False))
+    world.wait(30.0)
+    world.log.clear()
+    world.wait(3.0)
+    with pytest.raises(MarkHeldError):
+        world.start(world.keeper(folder=False))
+    world.running.remove(first)
+    world.start(world.keeper(folder=False))
+    with pytest.raises(MarkHeldError):
+        first.ensure()
 
 
 def test_a_stop_ends_the_waiting_for_a_mark(world: World) -> None:

@@ -259,6 +259,12 @@ class OwnMetrics(NotifierMetrics):
             ["cluster", "topic"],
             registry=registry,
         )
+        self._corrections = Gauge(
+            "groupwatch_broker_time_correction_seconds",
+            "What is added to a broker's times, because its time zone or its clock is wrong.",
+            ["cluster", "broker"],
+            registry=registry,
+        )
         for cluster in clusters:
             self._rebalances.labels(cluster)
             self._watermark.labels(cluster)
@@ -277,6 +283,10 @@ class OwnMetrics(NotifierMetrics):
     def raised(self, cluster: str, brokers: int) -> None:
         """Show how many brokers' request logs are raised."""
         self._evidence_brokers.labels(cluster).set(brokers)
+
+    def corrected(self, cluster: str, broker: int, seconds: float) -> None:
+        """Show what is added to the times of a broker whose zone or clock is wrong."""
+        self._corrections.labels(cluster, str(broker)).set(seconds)
 
     def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
         """Show from now on how far a cluster's watermark is behind, as ``behind_s`` tells at each scrape."""

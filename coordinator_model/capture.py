@@ -148,6 +148,7 @@ class Mirror:
         self._settings = settings
         self._sequence = 0
         self._end_offset = 0
+        self._zones_ms: dict[int, int] = {}
         self._waiting: dict[int, list[Seen]] = {}
         self.divergences: list[Divergence] = []
         self.reports: dict[str, GroupReport] = {}
@@ -157,6 +158,9 @@ class Mirror:
             for shard in range(CLUSTER_SHARD, shard_count)
         }
         for one in self.shards.values():
+            if offsets and feeds:
+                one.header.order.clocked.exists()  # who asks for a zone's proof may wait for it
+                one.header.order.events_partitions = feeds
             # In force from the beginning: a replay has no time before its configuration.
             one.header.settings = settings
 
@@ -186,6 +190,7 @@ class Mirror:
             for seen in (waiting, clocks) if waiting else (clocks,):
                 outputs = self.shards[shard].step(seen, self._judge)
                 self.divergences += outputs.divergences
+                self._zones_ms.update(outputs.zones)
                 self.reports.update((one.group, one) for one in outputs.reports)
                 lost += self._contradictions(outputs, at_ms)
                 lost += [self._control(at_ms, 0, upset) for upset in outputs.upset]
@@ -207,6 +212,7 @@ class Mirror:
             position=end_offset,
             events_partitions=self._feeds,
             ask=ask,
+            zones_ms=dict(self._zones_ms),
         )
         told = [self._control(at_ms, 0, clock)]
         for feed in range(self._feeds):

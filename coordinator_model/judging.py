@@ -127,5 +127,7 @@ class Outputs(msgspec.Struct, kw_only=True):
     """Those of them that said the same."""
     quarantined: list[GroupQuarantined] = []
     """Groups that our own code failed on, and those that work again."""
+    zones: list[tuple[int, int]] = []
+    """(broker, how far its lines are ahead by their zone), when it is found and with each report."""
     rebuilding: int = -1
     """Since when the shard fills itself anew after its saved bytes could not be read; -1: it does not."""

@@ -504,6 +504,8 @@ class Clock(Observation, tag="clock", frozen=True, kw_only=True):
     """The end is a broker's answer to a question asked at that time, not just what has been read."""
     wrong_ms: int = 0
     """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
+    zones_ms: dict[int, int] = {}
+    """Broker -> how far its lines are ahead by their zone, as some shard has found."""
 
 
 class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ must not fold across a clock copy, or its parts would be taken for late.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -386,6 +386,9 @@ class Order(msgspec.Struct, array_like=True):
         if self.first_clock_ms < 0:
             self.first_clock_ms = self.control_ms
         self.events_partitions = clock.events_partitions
+        if clock.zones_ms:
+            self.zones.told(clock.zones_ms, seen.at_ms)
+            self._solve()
         self.asked |= clock.ask
         if clock.end_offset >= 0:
             self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
@@ -442,6 +445,7 @@ class Order(msgspec.Struct, array_like=True):
             self._put_run(lane, self._dated(lane, seen), floor_ms)
 
     def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> None:
+        seen = _not_ahead(seen)
         times = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
         lane.spoke(times[0])
         lane.newest_ms = max(lane.newest_ms, times[-1])
@@ -462,7 +466,7 @@ class Order(msgspec.Struct, array_like=True):
         if self.events_partitions and isinstance(seen.what, on.GroupRecorded):
             self.zones.note_record(seen.what, seen.at_ms)
             self._solve()
-        seen = _not_ahead(righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset)))
+        seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
         order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
         self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
 
@@ -563,10 +567,9 @@ class Order(msgspec.Struct, array_like=True):
 
     def due_ms(self) -> int:
         """Return the time of the driver's clock at which something that waits may be released."""
-        times: Iterator[int] = iter(
-            [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
-        )
-        return min(times, default=NEVER)
+        times = [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
+        given_up_ms = self.zones.due_ms()
+        return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
 
 
 def order_key(held: Held) -> tuple[int, int, int, int, int]:
@@ -615,9 +618,9 @@ def _bounded(skew_ms: int) -> int:
 
 
 def _not_ahead(seen: Seen) -> Seen:
-    if seen.at_ms <= seen.recorded_at_ms + AHEAD_MAX_MS or seen.recorded_at_ms < 0:
-        return seen
-    return msgspec.structs.replace(seen, at_ms=seen.recorded_at_ms)
+    """Return a line at its record's time if it is dated long after that, and nobody knows why."""
+    ahead_ms = seen.at_ms - seen.recorded_at_ms
+    return seen if ahead_ms <= AHEAD_MAX_MS or seen.recorded_at_ms < 0 else shifted(seen, -ahead_ms)
 
 
 def righted(seen: Seen, skew_ms: int, near_ms: int) -> Seen:

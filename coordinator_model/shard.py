@@ -130,6 +130,7 @@ class Shard:
             self._timeline.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
             header.order.overflowed = 0
         self._come_back(now_ms)
+        outputs.zones = header.order.zones.take_news(whole=header.order.asked)
         if now_ms > header.done_ms:
             held, runs = header.order.release()
             for run in runs:

@@ -8,6 +8,8 @@ stands beside it, they are late.  The shard's time waits as well, so that the re
 been known; and for no longer than ``PATIENCE_MS``, after which they count as late.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from coordinator_model import observations as on
@@ -73,6 +75,14 @@ class Zones(msgspec.Struct, array_like=True):
             return False
         return seen.source is not Source.CONTROL and len(self.puzzles) < PUZZLES_MAX
 
+    def told(self, ahead_ms: Mapping[int, int], at_ms: int) -> None:
+        """Take in what other shards have found, by ``at_ms``."""
+        for broker, found_ms in ahead_ms.items():
+            known = self.known.get(broker)
+            if known is None or known.ahead_ms != found_ms:
+                self.known[broker] = Zone(found_ms, at_ms)
+                self.late.pop(broker, None)
+
     def note_record(self, what: on.GroupRecorded, at_ms: int) -> None:
         """Take in when a generation was recorded, by its broker's clock."""
         generations = self.records.pop(what.group, {})
@@ -98,9 +108,8 @@ class Zones(msgspec.Struct, array_like=True):
 
     def solved(self) -> list[Puzzle]:
         """Take out the puzzles that records have answered, in the order in which they came."""
-        learnt = [self._learn(puzzle) for puzzle in self.puzzles]
-        if not any(learnt):
-            return []
+        for puzzle in self.puzzles:
+            self._learn(puzzle)
         solved = [one for one in self.puzzles if self._is_answered(one)]
         self.puzzles = [one for one in self.puzzles if not self._is_answered(one)]
         return solved
@@ -113,6 +122,15 @@ class Zones(msgspec.Struct, array_like=True):
             for puzzle in expired:
                 self.take_late(puzzle)
         return expired
+
+    def take_news(self, *, whole: bool) -> list[tuple[int, int]]:
+        """Return which zones were found since the last call; ``whole``: all that are known."""
+        news, self.news = self.news, []
+        return [(broker, zone.ahead_ms) for broker, zone in sorted(self.known.items())] if whole else news
+
+    def due_ms(self) -> int | None:
+        """Return when the first puzzle is given up; None: there is none."""
+        return min((max(one.near_ms, one.floor_ms) + PATIENCE_MS for one in self.puzzles), default=None)
 
     def held_ms(self, reached_ms: int) -> int:
         """Return how far time may go while puzzles wait."""

@@ -23,6 +23,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 from alerts.wording import some
 from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.clock_records import sealed
+from streaming.corrections import Corrections
 from streaming.decoding_control import ClockRecord, encode_record
 from streaming.kafka_io import admin_client
 from streaming.partition_ends import LeadersAsked
@@ -100,10 +101,10 @@ class Skews:
                 rounded[broker] = self._large[broker]
         return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
 
-    def shift(self, step_ms: float) -> None:
-        """Let our own clock have stepped by ``step_ms``."""
-        for broker, samples in self._samples.items():
-            self._samples[broker] = deque((one - step_ms for one in samples), samples.maxlen)
+    def forget(self) -> None:
+        """Begin anew: our own clock has stepped, and what was measured before it means nothing."""
+        self._samples.clear()
+        self._large.clear()
 
 
 class _Sent(NamedTuple):
@@ -136,6 +137,7 @@ class Clock:
         progress: Progress,
         secret: str = "",
         told: ToldTime | None = None,
+        corrections: Corrections | None = None,
     ) -> None:
         self._plan = plan
         self._run = run
@@ -146,6 +148,7 @@ class Clock:
         self._ask = ask
         self._progress = progress
         self._secret = secret
+        self._corrections = Corrections(progress) if corrections is None else corrections
         self._told = ToldTime() if told is None else told
         self._base = self._told.base
         self._skews = Skews()
@@ -226,6 +229,7 @@ class Clock:
         self._sequence = max(at_ms, self._sequence + 1)
         ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
         self._told_skew_ms = skew_ms
+        self._corrections.measured(skew_ms)
         self._progress.watermark.told(at_ms, ends)
         record = ClockRecord(
             at_ms=at_ms,
@@ -238,6 +242,7 @@ class Clock:
             ask=self._ask(),
             lead_ms=leads_ms.get(_CONTROL, 0),
             wrong_ms=self._wrong_ms(skew_ms),
+            zones_ms=self._corrections.zones_ms(),
             job=self._progress.state(),
         )
         sent_ms = self._told.peek_ms()
@@ -264,8 +269,8 @@ class Clock:
         now_ms = int(self._told.now_ms())
         step_ms, self._base = self._told.base - self._base, self._told.base
         if abs(step_ms) > STEP_MS:
-            self._skews.shift(step_ms)
-            self._leads.shift(step_ms)
+            self._skews.forget()
+            self._leads.forget()
             _log.warning("%s: the time told has stepped by %.1f s", self._plan.cluster, step_ms / 1000)
         self._progress.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
         is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0

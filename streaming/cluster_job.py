@@ -21,6 +21,7 @@ from streaming.adoption import adoptions, announce, write
 from streaming.alerts_topic import Caretaker
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
+from streaming.corrections import Corrections
 from streaming.decoding_control import LostRecord
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
@@ -114,6 +115,7 @@ class ClusterJob:
         raised: Callable[[int], None] = lambda _brokers: None,
         readers: Readers | None = None,
         missed: Callable[[str, int], None] = lambda _topic, _records: None,
+        corrected: Callable[[int, float], None] = lambda _broker, _seconds: None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -128,10 +130,12 @@ class ClusterJob:
             sought: told the outcome of each attempt to raise a request log or to put it back.
             raised: told how many brokers' request logs are raised.
             readers: knows who commits to what, so that groups are told where it ends; None: they are not.
+            corrected: told how many seconds are added to the times of which broker.
             missed: told how many records of which topic were gone before they were read.
         """
         self.plan = plan
         self.progress = Progress(plan.cluster)
+        self._corrections = Corrections(self.progress, corrected)
         self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
         self._found = found
@@ -364,6 +368,7 @@ class ClusterJob:
             self.plan,
             run=began.run,
             secret=began.secret,
+            corrections=self._corrections,
             shard_count=began.shard_count,
             events_partitions=events_partitions,
             producer=out,
@@ -425,8 +430,10 @@ class ClusterJob:
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take a batch's rows; evidence wants its alerts, where it is configured."""
         kept = list(rows)
-        for kind, _, value in kept:
-            if kind == "clocked":
+        for kind, key, value in kept:
+            if kind == "zone":
+                self._corrections.found(int(key), msgspec.json.decode(value)["ahead_ms"])
+            elif kind == "clocked":
                 self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
         self._apply(cluster, kept)
         self._evidence.take(kept)

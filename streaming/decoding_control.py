@@ -96,6 +96,8 @@ class ClockRecord(_Record, tag="clock", kw_only=True):
     """How far the broker that appends this record is known to be ahead of the driver."""
     wrong_ms: SkewMs = {}
     """Offsets partition -> how far its leader's clock is ahead, where it is wrong."""
+    zones_ms: SkewMs = {}
+    """Broker -> how far its lines are ahead by their zone."""
     job: JobState | None = None
     """How the job is doing, for a notifier in another process (``watching.py``)."""
 
@@ -542,6 +544,7 @@ def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]
                 ask=bool(record.ask) if asked is None else shard in asked,
                 is_answer=True,
                 wrong_ms=record.wrong_ms.get(shard, 0),
+                zones_ms=record.zones_ms,
             ),
         )
 

@@ -38,8 +38,8 @@ UNKNOWN_LAYOUT = "unknown_layout"
 _NOT_UNDERSTOOD = {"unrecognized": "unknown_sentence", "too_long": "too_long"}
 """Kinds of a coordinator's lines that say nothing to us, and the reasons under which a sample is kept."""
 AHEAD_MAX_MS = 60_000
-"""A line dated further after its record has a wrong zone or clock: it would drag *now* along, so the
-record's time counts."""
+"""A heartbeat dated further after its record has a wrong zone or clock, and the record's time counts; of
+other lines the shard decides, which learns of zones and clocks."""
 NAMES_MAX = 64
 """Names in one DeleteGroups line of 3.x, any neighbours of which may be one name that holds ", ": their
 shards are told.  Of more names every shard is told."""
@@ -254,7 +254,7 @@ class _Decoding:
         if parts:
             self._decoded.count("events", "line_part", parts)
         try:
-            return self._line(place, _not_ahead(whole.line.at_ms, place.timestamp_ms), whole)
+            return self._line(place, whole.line.at_ms, whole)
         except (coordinator_log.LogLineError, request_log.RequestLineError) as error:
             self._reject(error.reason, _sample(whole), error.detail)
         except UnicodeError as error:
@@ -312,7 +312,7 @@ class _Decoding:
             return 0
         broker = line.broker if line.broker >= 0 or parsed.broker is None else parsed.broker
         stretch = self._stretch(place.partition, place.backlog, broker)
-        stretch.hear(on.Source.COORDINATOR_LOG, at_ms // 1000, place)
+        stretch.hear(on.Source.COORDINATOR_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
         shards = self._shards(parsed.observation, parsed.partition)
         seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, parsed.observation)
         for shard in shards:
@@ -355,10 +355,11 @@ class _Decoding:
         stretch = self._stretch(place.partition, place.backlog, line.broker)
         message = line.message.encode()
         beat = heartbeat_lines.LINE.fullmatch(message)
+        heard_ms = _not_ahead(at_ms, place.timestamp_ms)
         if beat:
-            stretch.beat_of(beat, at_ms, place)
+            stretch.beat_of(beat, heard_ms, place)
             return 1
-        stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
+        stretch.hear(on.Source.REQUEST_LOG, heard_ms // 1000, place)
         return self._request(stretch, place, at_ms, message)
 
     def _request(self, stretch: Stretch, place: Place, at_ms: int, message: bytes) -> int:

@@ -149,6 +149,7 @@ class Monitor:
             picture=picture,
             readers=picture,
             sought=lambda outcome: self._own.sought(plan.cluster, outcome),
+            corrected=lambda broker, seconds: self._own.corrected(plan.cluster, broker, seconds),
             raised=lambda brokers: self._own.raised(plan.cluster, brokers),
             missed=lambda topic, records: self._own.missed(plan.cluster, topic, records),
         )

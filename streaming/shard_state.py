@@ -17,6 +17,7 @@ import pandas as pd
 from alerts.rules import RuleJudge
 from coordinator_model.judging import Divergence
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
+from coordinator_model.ordering import SKEW_MAX_MS
 from coordinator_model.shard import DamagedError, Judge, Outputs, Shard, SnapshotError
 from streaming.collector import collector_paused
 from streaming.packing import plain, unpack_cell
@@ -156,7 +157,8 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
         if isinstance(what, Clock):
             if what.ask:
                 return True
-            reached_ms = max(reached_ms, one.at_ms + max(what.skew_ms.values(), default=0))
+            skews_ms = (skew for skew in what.skew_ms.values() if skew <= SKEW_MAX_MS)
+            reached_ms = max(reached_ms, one.at_ms + max(skews_ms, default=0))
         elif isinstance(what, EventsClock):
             reached_ms = max(reached_ms, one.at_ms)
         else:
@@ -210,6 +212,7 @@ def _for_the_cluster(outputs: Outputs) -> Iterator[tuple[str, str, Any]]:
     """Yield what the driver carries to the shard of the whole cluster."""
     for broker, lost, group in outputs.contradictions:
         yield "contradiction", group, {"broker": broker, "lost": lost, "group": group}
+    yield from (("zone", str(broker), {"ahead_ms": ahead_ms}) for broker, ahead_ms in outputs.zones)
     yield from (("upset", one.group, msgspec.structs.asdict(one)) for one in outputs.upset)
     yield from (("quarantined", one.group, msgspec.structs.asdict(one)) for one in outputs.quarantined)
 

@@ -50,7 +50,9 @@ def test_no_label_is_without_bound() -> None:
 
 def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry) -> None:
     """Operators copy names, types and labels from deploy/metrics.md."""
-    OwnMetrics(registry, clusters=["c"], receivers=["r"]).missed("c", "t", 0)
+    own = OwnMetrics(registry, clusters=["c"], receivers=["r"])
+    own.missed("c", "t", 0)
+    own.corrected("c", 1, 0.0)
     expected = {
         (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels)) for m in PICTURE
     }

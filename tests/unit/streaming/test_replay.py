@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from coordinator_model.hashing import shard_of
 from streaming.replay import replay
 from streaming.replay_files import ReplayError, Skipped
 from streaming.replay_output import print_replay
-from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
+from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
 
 CONTEXT = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"
 A = "client-a-5f1d7bd2-0000-4000-8000-000000000001"
@@ -286,3 +288,39 @@ def test_a_request_log_that_ends_is_lost_if_commits_go_on(
     happened = run(write(tmp_path / "a.jsonl", rows))
 
     assert [name for name, _ in told(happened) if name == "SourceSilent"] == names
+
+
+def captured_story(zone: timedelta) -> list[str]:
+    """Return captured rows of ``STUCK``, its lines written in another zone, with a record of generation 1."""
+    rows: list[tuple[int, dict[str, Any]]] = []
+    home = shard_of("orders", 50)
+    for told in STUCK:
+        text = told.replace("partition=17", f"partition={home}")
+        at = datetime.fromisoformat(text[1:24].replace(",", ".")).replace(tzinfo=UTC)
+        written = f"[{(at + zone).strftime('%Y-%m-%d %H:%M:%S')},{at.microsecond // 1000:03d}]{text[25:]}"
+        at_ms = round(at.timestamp() * 1000)
+        rows.append((at_ms + 20, {"source": "log", "broker": 1, "text": written}))
+        if "Assignment received" in text:
+            record = {"key": group_key("orders").hex(), "value": group_value(1, version=1).hex()}
+            rows.append((at_ms + 2, {"source": "offsets", "partition": home, **record}))
+    return [json.dumps({"timestamp_ms": at_ms, **row}) for at_ms, row in sorted(rows, key=lambda one: one[0])]
+
+
+@pytest.mark.parametrize("zone", [timedelta(hours=-5), timedelta(hours=5, minutes=30), timedelta(hours=1)])
+def test_lines_of_another_zone_tell_the_same_beside_their_records(tmp_path: Path, zone: timedelta) -> None:
+    """A host in New York or Kolkata, read as UTC: same moves, times, causes and alerts as if it wrote UTC."""
+    right = run(write(tmp_path / "right.jsonl", captured_story(timedelta())))
+    wrong = run(write(tmp_path / "wrong.jsonl", captured_story(zone)))
+
+    assert wrong == right
+    assert [one.name for one in right if isinstance(one, Alert)] == ["StuckPreparingRebalance"]
+
+
+def test_without_records_the_configured_zone_is_believed(tmp_path: Path) -> None:
+    """Nothing proves it wrong, and nobody waits for a proof."""
+    alone = [row for row in captured_story(timedelta(hours=-5)) if '"log"' in row]
+    happened = run(write(tmp_path / "a.jsonl", alone), timezone="Etc/GMT+5")
+
+    assert happened == run(
+        write(tmp_path / "b.jsonl", [one for one in captured_story(timedelta()) if '"log"' in one])
+    )

@@ -17,6 +17,8 @@ JUMP_MAX: Final = 100
 """Revisions that a reader may have missed of an alert it knows: what was compacted before it was read."""
 AHEAD_MAX_MS: Final = 86_400_000
 """How far a time may lie ahead of the record's own, and that ahead of ours: clocks differ by less."""
+OPEN_MAX: Final = 200_000
+"""Open alerts that one receiver's memory takes: twice what the largest fleets have groups."""
 VALUE_MAX: Final = 1024 * 1024
 """Kafka's own default for the largest record."""
 _NAME_MAX = 200
@@ -27,7 +29,8 @@ NOT_AN_ALERT = "not_an_alert"
 OUT_OF_RANGE = "out_of_range"
 WRONG_KEY = "wrong_key"
 REVISION_JUMP = "revision_jump"
-REASONS = (NOT_AN_ALERT, OUT_OF_RANGE, WRONG_KEY, REVISION_JUMP)
+TOO_MANY = "too_many"
+REASONS = (NOT_AN_ALERT, OUT_OF_RANGE, WRONG_KEY, REVISION_JUMP, TOO_MANY)
 """Why a record can be refused."""
 
 
@@ -61,6 +64,11 @@ def read_alert(key: bytes | None, value: bytes, *, timestamp_ms: int, now_ms: in
         return Refused(WRONG_KEY, f"key {(key or b'')[:50]!r} of alert {alert.id[:50]!r}")
     wrong = _out_of_range(alert, min(timestamp_ms, now_ms + AHEAD_MAX_MS) + AHEAD_MAX_MS)
     return Refused(OUT_OF_RANGE, wrong) if wrong else alert
+
+
+def is_credible(alert: Alert, now_ms: int) -> bool:
+    """Say whether an alert that was read without its record can be one."""
+    return not _out_of_range(alert, now_ms + AHEAD_MAX_MS)
 
 
 def _out_of_range(alert: Alert, latest_ms: int) -> str:

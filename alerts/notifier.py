@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from alerts.alert import Alert
 from alerts.alert_log import AlertLog, AlertRecord, Cursor
-from alerts.alert_records import REVISION_JUMP, Refused, read_alert
+from alerts.alert_records import Refused, read_alert
 from alerts.outbox import Outbox
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Outcome, Receiver
@@ -231,9 +231,9 @@ class Reader(threading.Thread):
                 self._refuse(record, found)
                 continue
             place = Place(self._log_name, record.partition, record.offset)
-            if not self._outbox.take(found, place, timestamp_ms=record.timestamp_ms, now_ms=now_ms):
-                jump = f"revision {found.revision} of alert {found.id!r} leaves too many out"
-                self._refuse(record, Refused(REVISION_JUMP, jump))
+            reason = self._outbox.take(found, place, timestamp_ms=record.timestamp_ms, now_ms=now_ms)
+            if reason:
+                self._refuse(record, Refused(reason, f"revision {found.revision} of alert {found.id!r}"))
 
     def _refuse(self, record: AlertRecord, refused: Refused) -> None:
         """Count a record that is set aside; the log tells of the first of each kind."""

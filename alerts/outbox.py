@@ -24,7 +24,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
-from alerts.alert_records import JUMP_MAX
+from alerts.alert_records import JUMP_MAX, OPEN_MAX, REVISION_JUMP, TOO_MANY
 from alerts.cursor_texts import CursorTexts
 from alerts.inhibition import WideCauses
 from alerts.line import HeldPlaces, Line, Repeats
@@ -118,8 +118,8 @@ class Outbox:
         with self.changed:
             self._recovering[log] = Known(cursors=cursors)
 
-    def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> bool:
-        """Take one record of a log; False: its revision is not believed.
+    def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> str:
+        """Take one record of a log; return why it is set aside, "": it is not.
 
         The last word about an alert counts, whatever its number: else who writes one record with a high
         revision would mute all that follow.  A repeat after a crash is known by its content.
@@ -128,16 +128,18 @@ class Outbox:
             known = self._recovering.get(place.log)
             newest = self._newest_of(alert.id, known)
             if 0 <= newest < alert.revision - JUMP_MAX:
-                return False
+                return REVISION_JUMP
+            if newest < 0 and known is None and len(self._open) >= OPEN_MAX:
+                return TOO_MANY
             if self._is_repeat(alert):
-                return True
+                return ""
             if known is not None:
                 self._remember(known, alert, place, timestamp_ms)
             else:
                 self._accept(alert, place)
                 late = self._is_late(alert, timestamp_ms, now_ms)
                 self._queue(alert, place, now_ms=now_ms, late=late)
-            return True
+            return ""
 
     def forget(self, alert_id: str, log: str) -> None:
         """Drop an alert whose tombstone was read: somebody wants it gone without a word."""

@@ -21,8 +21,10 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from alerts.alert import Alert
+from alerts.alert_records import is_credible
 from alerts.narrative import Explanation, Present, explain
 from alerts.narrative_text import as_text
+from alerts.notifier import wall_clock_ms
 from alerts.wording import span
 from coordinator_model.bounds import is_time_ms
 from coordinator_model.group import Transition
@@ -117,6 +119,7 @@ def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) 
     # Several clusters may write into the same topics.
     mine = [one for one in moves if isinstance(one, Transition) and one.cluster == plan.cluster]
     told = [one for one in alerts if isinstance(one, Alert) and one.cluster == plan.cluster]
+    told = [one for one in told if is_credible(one, wall_clock_ms())]
     return History(mine, told, notes)
 
 

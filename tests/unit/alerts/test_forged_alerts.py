@@ -145,6 +145,20 @@ def test_a_revision_that_leaves_many_out_is_set_aside(topic: "MemoryTopic", make
     assert desk.reader.refused == {"revision_jump": 1}
 
 
+def test_a_flood_of_new_alerts_fills_no_memory(
+    topic: "MemoryTopic", make_alert: MakeAlert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond a bound new ones are set aside, and those that are known go on."""
+    monkeypatch.setattr("alerts.outbox.OPEN_MAX", 3)
+    desk = Desk(topic)
+    topic.write(*(make_alert(id=f"f{n}") for n in range(5)))
+    topic.write(make_alert(id="f1", revision=1, status=AlertStatus.RESOLVED, ends_at_ms=T0))
+    assert {one for one, *_ in desk.sent()} == {"f0", "f2"}
+    assert desk.reader.refused == {"too_many": 2}
+    topic.write(make_alert(id="f9"))
+    assert desk.sent() == [("f9", 0, "firing")]
+
+
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_a_start_believes_the_last_word_too(
     is_compacted: bool, topic: "MemoryTopic", make_alert: MakeAlert

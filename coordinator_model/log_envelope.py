@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator_model import otlp
 from coordinator_model.envelope_fields import (
     Fields,
     attributes_of,
@@ -159,13 +160,32 @@ _IS_CARRIED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (?:st
 def _lines_of(value: bytes, carrier: Carrier) -> Iterator[Found]:
     if _IS_JSON.match(value):
         yield from _json_lines(value.lstrip(b" \t\r\n\xef\xbb\xbf,"), carrier)
-        return
+    elif value[:1] == _OTLP:
+        yield from _binary_lines(value, carrier)
+    else:
+        yield from _decoded_lines(value, carrier)
+
+
+def _decoded_lines(value: bytes, carrier: Carrier) -> Iterator[Found]:
     try:
         text = value.decode()
     except UnicodeDecodeError as error:
         yield EnvelopeError("not_utf8", str(error)[:200])
         return
     yield from _text_lines(text, carrier, 0)
+
+
+_OTLP = b"\x0a"
+"""The first field of OpenTelemetry's exports; also a line feed, but no line begins with one."""
+
+
+def _binary_lines(value: bytes, carrier: Carrier) -> Iterator[Found]:
+    try:
+        export = otlp.export_of(value)
+    except otlp.NotOtlp:
+        yield from _decoded_lines(value, carrier)
+        return
+    yield from _otlp_lines(export, carrier, 0)
 
 
 def _text_lines(text: str, carrier: Carrier, depth: int) -> Iterator[Found]:

@@ -233,6 +233,44 @@ def test_batches(many: Callable[..., Any]) -> None:
     assert [one.line.message for one in opened(json.dumps(many(*lines)))] == [f"{SCALA}{n}" for n in range(5)]
 
 
+def field(number: int, value: bytes | int) -> bytes:
+    """Return one field of a protobuf message: bytes, or a number of 64 bits."""
+    if isinstance(value, int):
+        return bytes([number << 3 | 1]) + value.to_bytes(8, "little")
+    size, digits = len(value), b""
+    while size >= 0x80:
+        digits, size = digits + bytes([size & 0x7F | 0x80]), size >> 7
+    return bytes([number << 3 | 2]) + digits + bytes([size]) + value
+
+
+def binary_otlp(*lines: str) -> bytes:
+    """Return an export of the OpenTelemetry Collector as its Kafka exporter writes it by default."""
+    records = b"".join(
+        field(2, field(1, READ * 1_000_000) + field(5, field(1, line.encode())) + field(11, READ * 1_000_000))
+        for line in lines
+    )
+    broker = field(1, field(1, b"broker.id") + field(2, field(1, b"1")))
+    return field(1, field(1, broker) + field(2, field(1, field(1, b"scope")) + records))
+
+
+def test_binary_export_of_opentelemetry() -> None:
+    """The Collector's own encoding is read as its JSON is; bytes that only begin like it are counted."""
+    lines = [written(PATTERNS["kafka"], f"{SCALA}{number}") for number in range(3)]
+    found = opened(binary_otlp(*lines, SCALA), key=None)
+
+    assert [one.line.message for one in found] == [*(f"{SCALA}{number}" for number in range(3)), SCALA]
+    assert [(one.line.broker, one.line.at_ms) for one in found] == [(1, AT)] * 3 + [(1, READ)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(), st.integers(0, 300))
+def test_no_binary_export_raises(noise: bytes, place: int) -> None:
+    """Whatever is in an export, or is missing from it, its lines are read or it is refused."""
+    whole = binary_otlp(SENTENCE)
+    for value in (whole[:place] + noise + whole[place:], whole[:place], b"\n" + noise):
+        assert list(open_lines(value, key=None, timestamp_ms=AT, timezone="UTC"))
+
+
 def test_json_lines() -> None:
     """A record may hold JSON lines, and the lines of a container's log."""
     rows = "\n".join(json.dumps({"message": SCALA, "n": number}) for number in range(3))

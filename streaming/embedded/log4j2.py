@@ -45,7 +45,11 @@ _PATTERN = (
 )
 """Kafka's own, with its line breaks encoded, so that no name can begin a line, and with a mark that says so;
 a stack trace, whose exceptions quote names as well, becomes one line of its own."""
-_LAYOUT = {"PatternLayout": {"pattern": _PATTERN, "alwaysWriteExceptions": False}}
+
+
+def _layout() -> dict[str, Any]:
+    # Each a dictionary of its own: of one that is used twice YAML makes an alias, which log4j2 cannot read.
+    return {"PatternLayout": {"pattern": _PATTERN, "alwaysWriteExceptions": False}}
 
 
 class Logging(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +93,7 @@ def _file(name: str, path: Path) -> dict[str, Any]:
         "name": name,
         "fileName": str(path),
         "filePattern": f"{path}.%i",
-        **_LAYOUT,
+        **_layout(),
         "SizeBasedTriggeringPolicy": {"size": "256 MB"},
         "DefaultRolloverStrategy": {"max": "2"},
     }
@@ -118,7 +122,7 @@ def _kafka(logging: Logging) -> dict[str, Any]:
         "key": str(logging.broker_id),
         "syncSend": "false",
         "ignoreExceptions": "true",
-        **_LAYOUT,
+        **_layout(),
         "Property": [{"name": name, "value": value} for name, value in properties.items()],
     }
 

@@ -73,6 +73,19 @@ def test_nothing_here_may_hold_up_a_broker() -> None:
     assert {one["blocking"] for one in appenders["Async"]} == {"false"}
 
 
+def test_the_file_has_no_yaml_aliases() -> None:
+    """log4j2 reads none, and a broker with a layout that it cannot read does not start."""
+    logging = Logging(
+        broker_id=2,
+        folder=Path("/logs"),
+        bootstrap_servers="127.0.0.1:1",
+        events_topic="events",
+        request_log=True,
+        coordinator_log=True,
+    )
+    assert not re.search(r"[&*]id\d+", log4j2_yaml(logging))
+
+
 def test_a_broker_signs_with_its_id() -> None:
     """The record's key says who speaks."""
     assert _configuration()["Appenders"]["Kafka"]["key"] == "2"

@@ -137,6 +137,8 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
         return
     # A line that is read late tells all the same when it happened, and better than the metadata.
     _note_move(header, seen.broker, epoch, min(at_ms, seen.at_ms))
+    if header.coordinator != seen.broker or epoch > header.epoch:
+        header.loaded_ms = seen.at_ms
     header.epoch = epoch
     if header.coordinator not in (-1, seen.broker):
         header.lost[header.coordinator] = at_ms
@@ -155,6 +157,8 @@ def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
     _note_move(header, what.leader, what.epoch, at_ms)
     if header.coordinator not in (-1, what.leader):
         header.lost[header.coordinator] = at_ms
+    if header.coordinator != what.leader:
+        header.loaded_ms = -1
     header.coordinator, header.epoch = what.leader, what.epoch
     header.lost.pop(what.leader, None)
 
@@ -192,6 +196,8 @@ def is_news_of_coordinator(header: Header, seen: Seen) -> bool:
 def note_coordinator(header: Header, seen: Seen) -> None:
     """Take the broker that speaks as coordinator for the one that holds the shard."""
     _note_move(header, seen.broker, header.epoch, seen.at_ms)
+    if header.coordinator != seen.broker:
+        header.loaded_ms = -1
     header.coordinator = seen.broker
     header.lost.pop(seen.broker, None)
 

@@ -15,7 +15,7 @@ The result depends on what was seen, not on the batches it came in.
 
 from collections.abc import Callable
 
-from coordinator_model import classic, evidence, quarantine, routing, strangers
+from coordinator_model import classic, evidence, loads, quarantine, routing, strangers
 from coordinator_model import observations as on
 from coordinator_model.bounds import drop_oldest
 from coordinator_model.cluster_shard import ClusterShard
@@ -290,7 +290,7 @@ class Shard:
             if type(one.seen.what) in _CUTS:
                 return singles, index, one
             try:
-                if self._is_outdated(one.seen, one.order_ms):
+                if self._is_outdated(one):
                     continue
                 if self._is_first_word(one.seen):
                     return singles, index, one
@@ -306,12 +306,16 @@ class Shard:
             return False
         return not self.header.info_live or evidence.is_news_of_coordinator(self.header, seen)
 
-    def _is_outdated(self, seen: Seen, at_ms: int) -> bool:
-        if not evidence.is_outdated(self.header, seen, at_ms):
+    def _is_outdated(self, held: Held) -> bool:
+        if not evidence.is_outdated(self.header, held.seen, held.order_ms):
             return False
-        if self.header.live_since_ms >= 0:
-            self._timeline.diverge("outdated_coordinator", "", seen.broker, at_ms)
+        loads.keep(self.header, held)
+        self._diverge("outdated_coordinator", held)
         return True
+
+    def _diverge(self, kind: str, held: Held) -> None:
+        if self.header.live_since_ms >= 0:
+            self._timeline.diverge(kind, "", held.seen.broker, held.order_ms)
 
     def _run_segment(self, singles: dict[str, list[Held]], until_ms: int) -> None:
         names = {name for name, runs in self._runs.items() if any(run.first_ms() < until_ms for run in runs)}
@@ -447,7 +451,7 @@ class Shard:
             self._obey(what, cut.order_ms)
         elif isinstance(what, _LEADS):
             self._move(cut)
-        elif type(what) not in _CUTS or not self._is_outdated(cut.seen, cut.order_ms):
+        elif type(what) not in _CUTS or not self._is_outdated(cut):
             if self._is_first_word(cut.seen):
                 self.header.info_live = True
                 if cut.seen.broker >= 0:
@@ -475,12 +479,27 @@ class Shard:
                 self._begin_sessions_anew(cut.order_ms)
         elif isinstance(what, on.ShardLed):
             before = header.moved
-            evidence.note_leader(header, what, cut.order_ms)
-            if header.moved != before:
+            kept = loads.take_leader(header, what, cut.order_ms)
+            if header.moved != before or kept is not None:
                 self._begin_sessions_anew(cut.order_ms)
+            if kept is not None:
+                self._diverge(loads.CONTRADICTED, cut)
+                self._restore(kept, cut.order_ms)
         else:
-            evidence.move_shard(header, cut.seen, cut.order_ms)
+            wrong = loads.take_line(header, cut.seen, cut.order_ms)
+            if wrong is not None:
+                self._diverge(wrong, cut)
             header.info_live = True
+
+    def _restore(self, kept: list[Held], at_ms: int) -> None:
+        """Apply what was dropped for a move of the shard that never was."""
+        for one in kept:
+            late = loads.restored(one, at_ms)
+            if type(late.seen.what) in _CUTS:
+                self._apply_cut(late)
+                continue
+            for name in routing.groups_named(late.seen.what, self.header):
+                self._run_safely(name, [late], late.order_ms)
 
     def _begin_sessions_anew(self, at_ms: int) -> None:
         def begin(live: Live) -> None:

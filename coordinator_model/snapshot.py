@@ -15,7 +15,7 @@ import msgspec
 from coordinator_model import quarantine
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Doubt, Group
-from coordinator_model.ordering import NEVER, Order
+from coordinator_model.ordering import NEVER, Held, Order
 from coordinator_model.quarantine import Quarantined
 
 VERSION = 1
@@ -78,6 +78,26 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
         return self.at_ms if self.stalled_ms < 0 else self.stalled_ms + WRITE_TIMEOUT_MS
 
 
+class Known(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """Whom the metadata named last as leader of the shard's partition, with the youngest epoch."""
+
+    leader: int
+    epoch: int = -1
+
+
+class Unproved(msgspec.Struct, array_like=True, kw_only=True):
+    """How a shard stood before a line moved it that the metadata have not confirmed yet (``loads.py``)."""
+
+    since_ms: int
+    coordinator: int = -1
+    epoch: int = -1
+    lost: dict[int, int] = {}
+    moved: Moved | None = None
+    loaded_ms: int = -1
+    kept: list[Held] = []
+    """What brokers said that seem to have lost it."""
+
+
 class Header(msgspec.Struct, array_like=True, kw_only=True):
     """What a shard knows beside its groups."""
 
@@ -119,6 +139,8 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Group that is gone and forgotten -> when it ended; lines older than that do not bring it back."""
     loaded_ms: int = -1
     """When its coordinator began to load the shard, on that broker's clock; -1: no line has told."""
+    led: Known | None = None
+    unproved: Unproved | None = None
 
 
 class _Snapshot(msgspec.Struct, array_like=True):

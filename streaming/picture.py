@@ -106,6 +106,8 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     divergences: dict[str, int] = {}
     newest_ms: dict[str, int] = {}
     leaders: dict[int, tuple[int, int]] = {}
+    moves: list[dict[str, Any]] = []
+    """What was last said of shards that are loaded, or given up, newest last."""
     brokers: dict[int, dict[str, str]] = {}
     partitions: dict[str, int] = {}
     quarantined: list[dict[str, Any]] = []

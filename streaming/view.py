@@ -258,6 +258,14 @@ class View:
             found = known.groups.get(group) if known else None
         return None if found is None else (found.group_type, str(found.state), members_of(found.report))
 
+    def moved(self, cluster: str) -> tuple[int, str] | None:
+        """Return when a broker last said that it loads, or gives up, a shard, and which; None: nobody did."""
+        with self._lock:
+            known = self._clusters.get(cluster)
+            moves = known.report.moves if known else []
+        said = [one for one in moves if one.get("kind") != "led"]
+        return (said[-1]["at_ms"], f"{said[-1]['kind']} {said[-1]['broker']} {len(said)}") if said else None
+
     # -- what goes out: metrics ----------------------------------------------------------------
 
     def group_samples(self, limit: int) -> list[GroupSample]:

@@ -35,6 +35,8 @@ from streaming.progress import Progress
 
 ROUND_S = 1.0
 LOOK_S = 5.0
+RETOLD = 3
+"""So many looks tell all leaders again after a line said that a shard moved."""
 LISTED_PER_S = 1_000
 """A list of all groups is asked for less often the longer it is: so many lines a second."""
 SETTINGS_S = 20.0
@@ -77,6 +79,10 @@ class Picture(Protocol):
 
     def topics(self) -> Iterable[str]:
         """Return the topics that groups read."""
+        ...
+
+    def moved(self) -> object:
+        """Return what a broker last said of a shard that it loads, or gives up; something else next time."""
         ...
 
     def asked(self, requests: Mapping[str, int]) -> None:
@@ -123,6 +129,7 @@ class GroupProbe:
         self._listing: tuple[float, frozenset[str]] | None = None
         self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
+        self._moved: tuple[object, int] = (None, RETOLD)
         self._refused: dict[str, str] = {}
         self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
@@ -210,6 +217,7 @@ class GroupProbe:
             self._due_at["topics"] = now + TOPICS_S
             topics = sorted(self._picture.topics())[:TOPICS_MAX]
         before, self._layout = self._layout, brokers.layout(OFFSETS_TOPIC, topics)
+        self._tell_again_what_lines_deny()
         self._tell_changes("leaders", self._layout.leaders)
         self._tell_shrunk(before, self._layout)
         self._tell_changes("topics", self._layout.partitions)
@@ -269,6 +277,19 @@ class GroupProbe:
         told.update(changed)
         if what == "brokers":
             self.transaction_ms = _longest_transaction_ms(told)
+
+    def _tell_again_what_lines_deny(self) -> None:
+        """Let all leaders be told again, a few times, once brokers have said that shards moved.
+
+        A line alone proves no move (``coordinator_model.loads``), and the first answer after one may be of
+        the time before.
+        """
+        moved = self._picture.moved()
+        retold = self._moved[1] if moved == self._moved[0] else 0
+        if retold < RETOLD:
+            retold += 1
+            self._told["leaders"] = {}
+        self._moved = moved, retold
 
     def _tell_shrunk(self, before: Layout, now: Layout) -> None:
         """Say of which offsets partitions a replica is in sync no more since its broker has gone.

@@ -31,6 +31,10 @@ class ClusterPicture:
         """Return the topics that groups read."""
         return self._view.committed_topics(self._cluster)
 
+    def moved(self) -> tuple[int, str] | None:
+        """Return when a broker last said that it loads, or gives up, a shard, and which; None: nobody did."""
+        return self._view.moved(self._cluster)
+
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Return every group with the topics that it commits to."""
         return self._view.readers(self._cluster)

@@ -139,6 +139,7 @@ class Pictured:
     def __init__(self) -> None:
         self.known: dict[str, tuple[str, str, tuple[str, ...]]] = {}
         self.requests: dict[str, int] = {}
+        self.last_move: object = None
 
     def groups(self) -> Mapping[str, Seen]:
         """Return type and state."""
@@ -155,6 +156,10 @@ class Pictured:
     def topics(self) -> Iterable[str]:
         """Return one topic."""
         return ["orders"]
+
+    def moved(self) -> object:
+        """Tell of the last line about a shard."""
+        return self.last_move
 
     def asked(self, requests: Mapping[str, int]) -> None:
         """Keep the count."""
@@ -245,6 +250,18 @@ def test_nothing_is_asked_about_groups_before_the_picture_is_whole() -> None:
     one.at(0.0)
     assert one.paper.count("DescribeGroups") == 0
     assert one.written("leaders")
+
+
+def test_leaders_are_told_again_when_a_line_says_that_a_shard_moved() -> None:
+    """A line proves no move by itself, and metadata that stay as they are would be told by nobody."""
+    one = Round()
+    one.at(0.0)
+    one.picture.last_move = (5, "unloaded 1 1")
+    for look in range(1, 7):
+        one.at(look * 5.0)
+
+    told = [record["leaders"] for record in one.written("leaders")]
+    assert told == [{str(n): [1, 7] for n in range(SHARDS)}] * 4
 
 
 def test_leaders_settings_and_partition_counts_are_written_when_they_change() -> None:

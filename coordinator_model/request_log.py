@@ -60,7 +60,7 @@ _CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
 _CONNECTION_LENGTH_MAX = 400
 """Two addresses with their scopes and ports take 200 characters at most; the expression backtracks."""
 _KEPT_LENGTH_MAX = 1_000
-"""Characters of a client's texts; longer ones are not cached: strangers could fill the memory with them."""
+"""Characters that a client chooses; longer names are not cached: strangers could fill the memory."""
 
 
 @lru_cache(maxsize=65536)
@@ -71,18 +71,15 @@ def host_of(connection: str) -> str:
 
 
 def _client(line: RequestLine) -> on.Client:
-    return client_of(
-        line.request_header.client_id or "",
-        line.connection,
-        line.principal,
-        line.client_information.software_name,
-    )
+    client_id, software = line.request_header.client_id or "", line.client_information.software_name
+    build = _known_client if len(client_id) + len(software) <= _KEPT_LENGTH_MAX else _known_client.__wrapped__
+    return build(client_id, line.connection, line.principal, software)
 
 
 def client_of(client_id: str, connection: str, principal: str, software: str) -> on.Client:
-    """Return who sent a request; the same object for the same sender."""
-    length = len(client_id) + len(connection) + len(principal) + len(software)
-    build = _known_client if length <= _KEPT_LENGTH_MAX else _known_client.__wrapped__
+    """Return who sent a request; the same object for the same sender, unless its names are long."""
+    is_short = len(client_id) + len(software) <= _KEPT_LENGTH_MAX
+    build = _known_client if is_short else _known_client.__wrapped__
     return build(client_id, connection, principal, software)
 
 
@@ -161,7 +158,7 @@ def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
     # One that waited for a replica counted, for the coordinator, when it came.
-    waited_ms = line.remote_time_ms if line.remote_time_ms >= SLOW_MS else 0
+    came_ms = at_ms if line.remote_time_ms < SLOW_MS else _before(at_ms, line.remote_time_ms)
     return (
         *_stall(line, asked.group_id, line.response.error_code, at_ms),
         on.Heartbeats(
@@ -169,7 +166,7 @@ def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]
             member_id=asked.member_id,
             generation=asked.generation_id,
             error_code=line.response.error_code,
-            times=(_before(at_ms, waited_ms),),
+            times=(came_ms,),
             client=_client(line),
             instance_id=asked.group_instance_id,
         ),

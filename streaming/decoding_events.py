@@ -185,9 +185,8 @@ class _Decoding:
         """Read a line of the request log in Kafka's own pattern."""
         at_ms = self._line_ms(header[1], header[2], place.timestamp_ms)
         message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
-        at_ms = _not_ahead(at_ms, place.timestamp_ms)
         stretch = self._stretch(place.partition, place.backlog, _broker_of(key))
-        stretch.hear(on.Source.REQUEST_LOG, at_ms // 1000, place)
+        stretch.hear(on.Source.REQUEST_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
         try:
             self._request(stretch, place, at_ms, message)
         except request_log.RequestLineError as error:

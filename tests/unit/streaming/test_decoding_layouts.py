@@ -186,3 +186,40 @@ def test_heartbeat_with_the_mark_of_our_layout() -> None:
     )
 
     assert re.fullmatch(heartbeat_lines.FROM, beat)
+
+
+COMMIT = (
+    'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":8,"requestApiVersion":8,'
+    '"correlationId":1,"clientId":"c"},"request":{"groupId":"g","generationIdOrMemberEpoch":4,"memberId":"m"},'
+    '"response":{"topics":[{"name":"t","partitions":[{"partitionIndex":0,"errorCode":0}]}]}}'
+)
+JOIN = (
+    'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":11,"requestApiVersion":9,'
+    '"correlationId":1,"clientId":"c"},"request":{"groupId":"g","sessionTimeoutMs":1,"rebalanceTimeoutMs":1,'
+    '"memberId":"","groupInstanceId":null,"protocolType":"consumer","protocols":[]},"response":'
+    '{"throttleTimeMs":0,"errorCode":0,"generationId":1,"protocolType":null,"protocolName":null,"leader":"m",'
+    '"memberId":"m","members":[]},"totalTimeMs":1.0}'
+)
+
+
+@pytest.mark.parametrize("message", [COMMIT, JOIN, sentence()])
+@pytest.mark.parametrize("stamp", [AT + 1_000, AT - 120_000, AT + 7_200_000])
+def test_every_path_gives_the_same(message: str, stamp: int) -> None:
+    """A line says the same at the same time, bare or in any envelope, however early or late its record is."""
+    level = "DEBUG" if message.startswith("Completed") else "INFO"
+    whole = f"[2026-11-20 23:51:50,925] {level} {message} (kafka.request.logger)"
+    if level == "INFO":
+        whole = line(message)
+    others = (
+        json.dumps({"message": whole, "timestamp": "2026-11-20T23:51:59Z"}),
+        json.dumps([whole]),
+        f"2026-11-20T23:51:59Z stdout F {whole}",
+        f"2026-11-20 23:51:50,925 {level} [t] {LOGGER} - {message}",
+        json.dumps({"timeMillis": AT, "level": level, "loggerName": "l", "message": message}),
+    )
+    expected = decoded(whole, stamps=[stamp])
+
+    assert said(expected)
+    for other in others:
+        result = decoded(other, stamps=[stamp])
+        assert (said(result), result.counts) == (said(expected), expected.counts), other

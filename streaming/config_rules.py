@@ -32,7 +32,7 @@ def _duration(default_ms: int, meaning: str) -> Threshold:
 
 _INFO, _WARNING, _CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
 _SHARE = Annotated[float, Field(gt=0, lt=1)]
-_COUNT = Annotated[int, Field(ge=2)]
+_COUNT = Annotated[int, Field(ge=2, le=1_000_000)]
 
 RULES: dict[str, RuleSpec] = {
     "rebalance_storm": RuleSpec(

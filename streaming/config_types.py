@@ -43,9 +43,15 @@ def parse_duration_ms(value: Any) -> int:
     return round(sum(float(number) * _UNITS_MS[unit] for number, unit in parts))
 
 
+DURATION_MAX_MS = 100 * 365 * 86_400_000
+"""More is a mistake, and could not be added to a time."""
+
+
 def _positive(value: int) -> int:
     if value <= 0:
         raise ValueError("must be longer than nothing")
+    if value > DURATION_MAX_MS:
+        raise ValueError("must not be longer than a hundred years")
     return value
 
 

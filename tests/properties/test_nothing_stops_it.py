@@ -82,7 +82,10 @@ def lived(*hostile: Row) -> Job:
 
 ORDINARY = lived().told("transition", GROUP)
 CAREFUL = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+    # Each example is a whole life of a job.
+    max_examples=max(1, settings().max_examples // 2),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
 )
 
 

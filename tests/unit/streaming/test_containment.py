@@ -209,6 +209,34 @@ def test_a_group_whose_bytes_cannot_be_read_begins_anew() -> None:
     assert (last["generation"], last["state"]) == (2, "Stable")
 
 
+@pytest.mark.parametrize("memory", [b"", b"\x01", b"\x01" * 40, b"\xff" * 40])
+def test_a_memory_of_the_rules_that_cannot_be_read_is_empty(memory: bytes) -> None:
+    """What they remembered of that group is lost and said; its transitions and its neighbours' go on."""
+
+    def forget(blob: bytes) -> bytes:
+        header, slots = snapshot.decode(blob)
+        for slot in slots:
+            if slot.name == NEIGHBOUR:
+                slot.memory = memory
+        return snapshot.encode(header, slots)
+
+    job = lived(meanwhile=lambda job: _with_blob(job, HOME, forget))
+
+    assert job.told("transition", GROUP) == TRANSITIONS
+    assert job.told("transition", NEIGHBOUR) == ORDINARY.told("transition", NEIGHBOUR)
+    if memory[:1] == b"\x01":  # another version is an empty memory, as ever
+        assert NEIGHBOUR in quarantine_alerts(job)[-1].summary
+
+
+def test_a_rule_about_the_cluster_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alert about quarantined groups is told all the same, and names what failed."""
+    monkeypatch.setitem(judge._CLUSTER_RULES, "SourceSilent", fail)
+    alert = quarantine_alerts(lived())[-1]
+
+    assert "what concerns the whole cluster" in alert.summary
+    assert "SourceSilent: ZeroDivisionError: a bug" in alert.cause
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -1,0 +1,99 @@
+"""Hostile rows in all topics of a real job: the query goes on, and the next incident is told."""
+
+import json
+import logging
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
+from streaming.embedded.kafka import EmbeddedKafka
+from streaming.kafka_io import KafkaAddress
+from tests.live.stage import await_that
+from tests.spark.conftest import JobProcess, Member, records_of
+from tests.unit.streaming.hostile import RUN, Row, hostile_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+TOPICS = {OFFSETS: "__consumer_offsets", EVENTS: "groupwatch-events", CONTROL: "groupwatch-control"}
+RULES = "rules: {rebalance_storm: {rebalances: 3, window: 10m}}"
+EACH = 7
+"""Of so many rows one is written: enough of each kind, in seconds."""
+_log = logging.getLogger(__name__)
+
+
+def _run_of(address: KafkaAddress) -> str:
+    values = (value for _, value in records_of(address, "groupwatch-control") if value)
+    return next(str(told["run"]) for told in map(json.loads, values) if told.get("kind") == "settings")
+
+
+def _chosen() -> list[Row]:
+    rows = [row for row in hostile_rows().values() if len(row.value or b"") < 100_000]
+    always = ('"rules":7', '"events_partitions":1000000000', "epoch 99999")
+    told = [row for row in rows if any(word.encode() in (row.value or b"") for word in always)]
+    return [*islice(rows, 0, None, EACH), *told]
+
+
+def _write(address: KafkaAddress, run: str, rows: list[Row]) -> int:
+    """Write rows as records of the job itself, and return how many the broker took."""
+    # Only Kafka's own admin client may write into the offsets topic, and it is known by its name.
+    out = Producer(
+        {
+            "bootstrap.servers": ",".join(address.bootstrap_servers),
+            "client.id": "__admin_client",
+            "acks": "all",
+        }
+    )
+    taken: list[str] = []
+    for row in rows:
+        value = row.value and row.value.replace(f'"run":"{RUN}"'.encode(), f'"run":"{run}"'.encode())
+
+        def note(error: object, message: object, topic: str = TOPICS[row.feed]) -> None:
+            if error is None:
+                taken.append(topic)
+
+        out.produce(TOPICS[row.feed], value=value, key=row.key, partition=0, on_delivery=note)
+        out.poll(0)
+    out.flush(60)
+    assert set(taken) == set(TOPICS.values())
+    return len(taken)
+
+
+def _is_counted(job: JobProcess, source: str) -> bool:
+    return job.metric("groupwatch_undecodable_total", source=source) > 0
+
+
+def _alerts(address: KafkaAddress) -> set[tuple[str, str]]:
+    values = (value for _, value in records_of(address, "groupwatch-alerts") if value)
+    return {(one["name"], one["group"]) for one in map(json.loads, values)}
+
+
+def test_hostile_rows_end_nothing_and_the_next_storm_is_told(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """Hundreds of rows that nobody should write are counted; no query died, and a real incident is told."""
+    address, job = kafka.address, JobProcess(kafka.address, tmp_path, RULES)
+    steady = Member(address, "stormy", "steady")
+    try:
+        steady.await_assignment()
+        job.start()
+        written = _write(address, _run_of(address), _chosen())
+        await_that(
+            lambda: job.metric("groupwatch_undecodable_total", source="events") > 0, "lines are counted"
+        )
+        await_that(lambda: job.metric("groupwatch_undecodable_total", source="control") > 0, "and records")
+        for number in range(4):
+            guest = Member(address, "stormy", f"guest-{number}")
+            guest.await_assignment()
+            guest.close()
+        await_that(lambda: ("RebalanceStorm", "stormy") in _alerts(address), "the storm is told")
+        ready = job.get("/ready")
+        assert ready is not None
+        (told,) = ready.json()["clusters"]
+        _log.info("%d hostile rows: %s", written, told)
+        assert told["restarts"] == 0
+        assert ("GroupsQuarantined", "") not in _alerts(address)
+        assert job.terminate() == 0
+    finally:
+        steady.close()
+        job.close()

@@ -29,6 +29,8 @@ from streaming.supervisor import Watched, limits_from
 from streaming.watching import FRESH_S, FarProgress, JobReader
 
 _LOOK_S = 1.0
+_STOP_S = 2.0
+"""A thread that waits for a cluster which is away is left behind."""
 _LISTEN_S = 5.0
 """So long a start listens for a job that speaks itself."""
 _NOT_NEEDED = (
@@ -186,13 +188,14 @@ class Station:
 
     def stop(self) -> None:
         """End: attempts under way are finished, and who was told what is written down."""
-        if self._notifier is not None:
-            self._notifier.stop()
+        notifier, self._notifier = self._notifier, None
+        if notifier is not None:
+            notifier.stop()
         self._direct.save()
         for reader in self._readers:
-            reader.stop()
+            reader.stop(_STOP_S)
         for probe in self._probes:
-            probe.stop()
+            probe.stop(_STOP_S)
 
     # -- what the server asks -------------------------------------------------------------------
 

@@ -60,11 +60,11 @@ class Probe:
         """Begin to ask, in a thread of its own."""
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float = 15.0) -> None:
         """Stop asking."""
         self._stopped.set()
         if self._thread.ident is not None:
-            self._thread.join(timeout=15)
+            self._thread.join(timeout_s)
         self._drop_admin()
 
     @property

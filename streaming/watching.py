@@ -181,11 +181,11 @@ class JobReader:
         """Begin to read."""
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float = 15.0) -> None:
         """Stop reading."""
         self._stopped.set()
         if self._thread.ident is not None:
-            self._thread.join(timeout=15)
+            self._thread.join(timeout_s)
 
     @property
     def name(self) -> str:

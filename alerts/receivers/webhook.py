@@ -56,6 +56,7 @@ class WebhookReceiver:
         self._clock_s = clock_s
         self._timeout_s = timeout_s
         self._runner = asyncio.Runner()
+        self._is_closed = False
         self._client = httpx.AsyncClient(
             timeout=None,  # noqa: S113 - each delivery as a whole has one
             follow_redirects=False,
@@ -115,9 +116,9 @@ class WebhookReceiver:
 
     def close(self) -> None:
         """Close the connections; a delivery that still goes on keeps its own until it ends."""
-        loop = self._runner.get_loop()
-        if loop.is_running():
+        if self._is_closed or self._runner.get_loop().is_running():
             return
+        self._is_closed = True
         self._runner.run(self._client.aclose())
         self._runner.close()
 

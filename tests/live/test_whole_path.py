@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client
+from streaming.kafka_io import admin_client, producer
 from tests.live import comparing
 from tests.live.members import Member
 from tests.live.stage import (
@@ -22,6 +22,7 @@ from tests.live.stage import (
     Pager,
     alerts_of,
     await_that,
+    group_ids,
     need_jars,
     records_of,
     states_of,
@@ -30,7 +31,8 @@ from tests.live.stage import (
 
 pytestmark = [pytest.mark.path, pytest.mark.spark, pytest.mark.kafka]
 
-GROUP, CALM, LATE = "orders (eu)", "calm", "late"
+BEFORE, GROUP, CALM, LATE = "before", "orders (eu)", "calm", "late"
+GARBAGE = [b"\x00\x01", b"\xff" * 300, b"no record of ours", b'{"message": 7}', b""]
 VICTIM = "doomed"
 TIMEOUT = ("SessionTimeout", GROUP, "firing")
 
@@ -50,7 +52,12 @@ class Life:
     twofold: list[tuple[str, int]] = field(default_factory=list)
     states: dict[str, str] = field(default_factory=dict)
     brokers_states: dict[str, str] = field(default_factory=dict)
+    shown_after_restart: dict[str, str] = field(default_factory=dict)
     firing_after_restart: set[tuple[str, str]] = field(default_factory=set)
+    garbage: int = 0
+    health: int = 0
+    groups: set[str] = field(default_factory=set)
+    """All that the broker knows in the end."""
     metrics: str = ""
     page: str = ""
     exit_code: int = -1
@@ -84,8 +91,9 @@ class Play:
         await_that(there, f"{group} is Stable with {count}")
 
     def live(self) -> Life:
-        """Play it: a member dies and is paged for, the job dies and goes on, everybody leaves but one."""
+        """Play it: a member dies and is paged for, the job dies and goes on, a group ends, another comes."""
         life, job = Life(), self.job
+        self.joins(BEFORE, "old-hand", 1)
         job.start()
         job.await_ready()
         self.joins(CALM, "calm-0", 1)
@@ -100,7 +108,8 @@ class Play:
         await_that(lambda: states_of(self.admin, [GROUP]).get(GROUP) == "Empty", "the group is Empty")
         job.start()
         job.await_ready()
-        life.firing_after_restart = self._firing()
+        life.shown_after_restart, life.firing_after_restart = job.states(), self._firing()
+        self._write_garbage()
         self.joins(LATE, "late-0", 1)
         await_that(lambda: job.states().get(LATE) == "Stable", "what happens now is seen")
         self._look(life)
@@ -115,13 +124,29 @@ class Play:
         assert answer is not None
         return {(one["group"], one["name"]) for one in answer.json()["alerts"]}
 
+    def _write_garbage(self) -> None:
+        """Write what no groupwatch has written to its own control topic."""
+        out = producer(self.kafka.address)
+        try:
+            for value in GARBAGE:
+                out.send("groupwatch-control", key=b"\xfe", value=value, partition=0).get(timeout=10)
+        finally:
+            out.close()
+        await_that(lambda: self._garbage() >= len(GARBAGE), "the garbage is counted")
+
+    def _garbage(self) -> int:
+        return sum(self.job.counted("groupwatch_undecodable_total", "control").values())
+
     def _look(self, life: Life) -> None:
-        groups = (GROUP, CALM, LATE)
+        groups = (BEFORE, GROUP, CALM, LATE)
         life.brokers_states = states_of(self.admin, groups)
         await_that(lambda: self.job.states() == life.brokers_states, "states agree")
         life.states, life.metrics = self.job.states(), self.job.metrics()
         answer = self.job.get("/")
         life.page = "" if answer is None else answer.text
+        answer = self.job.get("/healthz")
+        life.health = 0 if answer is None else answer.status_code
+        life.garbage, life.groups = self._garbage(), group_ids(self.kafka.address)
         life.pages = list(self.pager.pages)
         life.lines = self.kafka.log_files(1)[0].read_text(errors="replace").splitlines()
 
@@ -148,10 +173,17 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 
 
 def test_every_move_of_the_coordinator_is_told_once(life: Life) -> None:
-    """What its log says over the life of the groups is what was written, though the job was killed."""
+    """What its log says of groups that came later is what was written, though the job was killed."""
+    logged = [one for one in comparing.logged(life.lines) if one.group != BEFORE]
     assert {one["group"] for one in life.transitions} == {GROUP, CALM, LATE}
-    assert comparing.missing_and_extra(life.transitions, comparing.logged(life.lines)) == ([], [])
-    assert comparing.wrong_causes(life.transitions, comparing.logged(life.lines))[1] == []
+    assert comparing.missing_and_extra(life.transitions, logged) == ([], [])
+    assert comparing.wrong_causes(life.transitions, logged)[1] == []
+
+
+def test_the_log_is_believed(life: Life) -> None:
+    """With the coordinator's log shipped, every transition is observed and none is replaced."""
+    assert {one["basis"] for one in life.transitions} == {"observed"}
+    assert {one["replaces"] for one in life.transitions} == {None}
 
 
 def test_who_died_is_paged_for_and_nobody_else(life: Life) -> None:
@@ -166,10 +198,25 @@ def test_who_died_is_paged_for_and_nobody_else(life: Life) -> None:
 
 
 def test_a_killed_job_goes_on_where_it_was(life: Life) -> None:
-    """Started again it knows what is firing and how each group stands, and repeats nothing in other words."""
+    """Ready again it shows all groups, quiet ones too, and what fires; it says nothing in other words."""
+    assert life.shown_after_restart == {BEFORE: "Stable", GROUP: "Empty", CALM: "Stable"}
     assert life.firing_after_restart == {(GROUP, "SessionTimeout")}
-    assert life.states == life.brokers_states == {GROUP: "Empty", CALM: "Stable", LATE: "Stable"}
     assert life.twofold == []
+    assert life.states == life.brokers_states == {**life.shown_after_restart, LATE: "Stable"}
+
+
+def test_garbage_is_counted_and_the_job_runs_on(life: Life) -> None:
+    """Foreign bytes in the control topic end as counts; health stays good."""
+    assert life.garbage == len(GARBAGE)
+    assert life.health == 200
+
+
+def test_the_monitor_is_no_group_of_a_user(life: Life) -> None:
+    """The broker knows no group because of us but cursors of the notifier, and those are not watched."""
+    users = {BEFORE, GROUP, CALM, LATE}
+    assert life.groups >= users
+    assert all(name.startswith("groupwatch-") for name in life.groups - users)
+    assert life.states.keys() == users
 
 
 def test_page_and_metrics_show_it(life: Life) -> None:

@@ -131,3 +131,30 @@ def test_garbage_in_every_feed_is_counted_and_stops_nothing() -> None:
 def test_no_rows_make_no_cells() -> None:
     """An empty batch yields nothing."""
     assert _run(_batch()) == {}
+
+
+def test_a_row_that_cannot_even_be_held_costs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails before any decoder sees it is counted like what fails there."""
+    holds = decode_stage._Tables._hold
+
+    def hold(self: decode_stage._Tables, rows: pa.Table) -> None:
+        if 4 in rows.column("offset").to_pylist():
+            raise ZeroDivisionError("a bug")
+        holds(self, rows)
+
+    monkeypatch.setattr(decode_stage._Tables, "_hold", hold)
+    read: list[list[int]] = []
+    monkeypatch.setattr(decode_stage, "decode_offsets", _recording(read))
+    cells = _run(_batch(*[(OFFSETS, offset, b"v%d" % offset) for offset in range(7)]))
+    (bad,) = [seen.what for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Undecodable)]
+
+    assert (bad.origin, bad.reason, bad.count, bad.sample) == ("offsets", "internal_error", 1, b"v4")
+    assert sorted(offset for part in read for offset in part) == [0, 1, 2, 3, 5, 6]
+
+
+def test_thousands_of_bad_rows_are_one_sample() -> None:
+    """Every one is counted; what travels to the cluster's shard is small."""
+    cells = _run(_batch(*[(CONTROL, offset, b"?") for offset in range(2_000)]))
+    bad = [seen.what for seen in cells[CLUSTER_SHARD] if isinstance(seen.what, Undecodable)]
+
+    assert [(one.reason, one.count) for one in bad] == [("not_a_control_record", 2_000)]

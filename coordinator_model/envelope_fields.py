@@ -215,3 +215,27 @@ def attributes_of(told: Fields) -> dict[str, Any]:
         if isinstance(value, dict) and value and isinstance(one.get("key"), str):
             found[one["key"]] = next(iter(value.values()))
     return found
+
+
+_PAIR = re.compile(r'([\w.@-]{1,64}+)=(?:"((?:[^"\\]|\\.)*+)"|([^\s"]*+))(?:\s++|\Z)', re.DOTALL)
+_PAIRS_MAX = 64
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def pairs_of(text: str) -> dict[str, str] | None:
+    """Return the fields of a line that is nothing but ``name=value name="value"``; None: it is not."""
+    found: dict[str, str] = {}
+    place = 0
+    while place < len(text) and len(found) < _PAIRS_MAX:
+        pair = _PAIR.match(text, place)
+        if pair is None:
+            return None
+        quoted, plain = pair[2], pair[3]
+        found[pair[1]] = plain if quoted is None else _ESCAPED.sub(_unescaped, quoted)
+        place = pair.end()
+    return found if found and place == len(text) else None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[1], found[1])

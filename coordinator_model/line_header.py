@@ -18,6 +18,7 @@ from coordinator_model.line_times import Moment, read_time
 
 _SIZE_MAX = 2_048
 _PARTS_MAX = 32
+_BRACKETS_MAX = 2
 _TIMES_MAX = 3
 """The line's own behind those of a container runtime and of whoever forwarded it."""
 
@@ -56,7 +57,7 @@ _CLASS = (
 )
 _PLACE = (
     r"(?::(?:-?\d{1,7}|\?)?(?=[ \t\])|])"
-    r"|[\[(](?:[\w$<>?]{1,100}+\.(?:java|scala):)?\d{1,7}[\])]|(?=[ \t:\])|,]))"
+    r"|[\[(](?:[\w$<>?]{1,100}+\.(?:java|scala):)?\d{1,7}[\])]|(?=[ \t:\])|,\x1b]))"
 )
 _METHOD = (
     r"(?:[ \t]{1,4}+(?:<init>|\??[\w$]{0,200}+)(?:\([\w.:$]{0,200}+\))?(?::\d{1,7})?"
@@ -68,6 +69,20 @@ _LOGGER = re.compile(
 )
 _BARE_THREAD = re.compile(rf"(?:[\w.$@#/:-]{{1,100}}+[ \t|]{{1,8}}+){{1,6}}?(?=\[?(?:{_LEVELS})\b)")
 """A thread's name without brackets, between the time and the level."""
+_THREAD_NAME = r"(?:main|(?=[\w.@$:/#]{0,99}-)[\w.@$:/#-]{1,100}+)"
+_THREAD_AND_LOGGER = re.compile(
+    rf"{_THREAD_NAME}[ \t]{{1,40}}+"
+    rf"(?=[\[(]?(?:[A-Za-z_$][\w$-]{{0,100}}+\.){{0,20}}+(?:{_CLASS}|logger)[ \t:\])|(])"
+)
+"""A thread's name without brackets, before a logger that is the coordinator's or the request log's."""
+_DATE = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+_NAMED = re.compile(
+    rf"(?:[ \t]{{0,8}}+(?!{_DATE})[\w./@+-]{{1,200}}+(?::\d{{1,9}}(?!\d))?(?::[ \t]?|[ \t])){{1,3}}+"
+    rf"(?=[\[(]?{_DATE})"
+)
+"""Who forwards a line: pod, container, host or file, before the line's own date."""
+_PARENTHESES = re.compile(r"\([\w.$:@#/ -]{1,100}+\)(?=[ \t])")
+_LETTER = re.compile(r"[TDIWEF](?=[ \t])")
 _FIELD = re.compile(r"[\w.$@#/:-]{1,100}+ {0,80}+\| ")
 """One word between bars."""
 _REST = re.compile(
@@ -111,7 +126,8 @@ class _Reading:
         self.times: list[Moment] = []
         self.level: str | None = None
         self.logger: str | None = None
-        self.has_thread = False
+        self.brackets = 0
+        """Threads and contexts."""
         self.has_colour = False
         self.stream = ""
         self.is_partial = False
@@ -182,7 +198,7 @@ def _levelled(reading: _Reading) -> bool:
 def _forwarded(reading: _Reading) -> bool:
     """Read what stands before the line only: syslog's priority, docker compose's container."""
     found = None
-    if reading.told == reading.carried and not reading.has_thread and reading.logger is None:
+    if reading.told == reading.carried and not reading.brackets and reading.logger is None:
         found = reading.take(_PRIORITY) or reading.take(_CONTAINER)
     if found:
         reading.has_structure = bool(found.lastindex)
@@ -191,9 +207,23 @@ def _forwarded(reading: _Reading) -> bool:
 
 
 def _threaded(reading: _Reading) -> bool:
-    found = None if reading.has_thread else reading.take(_THREAD)
-    reading.has_thread |= found is not None
-    return found is not None
+    found = None
+    if reading.brackets < _BRACKETS_MAX:
+        found = reading.take(_THREAD) or (reading.logger and reading.take(_PARENTHESES))
+    reading.brackets += bool(found)
+    return bool(found)
+
+
+def _named(reading: _Reading) -> bool:
+    is_before = reading.level is None and reading.logger is None and not reading.brackets
+    found = is_before and reading.take(_NAMED) is not None
+    if found:
+        reading.told = reading.place
+    return found
+
+
+def _in_a_letter(reading: _Reading) -> bool:
+    return bool(reading.times) and reading.level is None and reading.take(_LETTER) is not None
 
 
 def _logged(reading: _Reading) -> bool:
@@ -204,7 +234,9 @@ def _logged(reading: _Reading) -> bool:
 
 
 def _bare_thread(reading: _Reading) -> bool:
-    return bool(reading.times) and reading.level is None and reading.take(_BARE_THREAD) is not None
+    if reading.level is None:
+        return bool(reading.times) and reading.take(_BARE_THREAD) is not None
+    return reading.logger is None and reading.take(_THREAD_AND_LOGGER) is not None
 
 
 def _between_bars(reading: _Reading) -> bool:
@@ -219,7 +251,9 @@ _PARTS: tuple[Callable[[_Reading], bool], ...] = (
     _forwarded,
     _logged,
     _threaded,
+    _named,
     _bare_thread,
+    _in_a_letter,
     _between_bars,
 )
 

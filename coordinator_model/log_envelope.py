@@ -31,6 +31,7 @@ from coordinator_model.envelope_fields import (
     message_of,
     objects,
     open_quickly,
+    pairs_of,
     part_of,
 )
 from coordinator_model.line_text import (
@@ -160,10 +161,20 @@ _IS_CARRIED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (?:st
 def _lines_of(value: bytes, carrier: Carrier) -> Iterator[Found]:
     if _IS_JSON.match(value):
         yield from _json_lines(value.lstrip(b" \t\r\n\xef\xbb\xbf,"), carrier)
+    elif value[:1] == b'"' and (text := _json_text(value)) is not None:
+        yield from _text_lines(text, carrier, 0)
     elif value[:1] == _OTLP:
         yield from _binary_lines(value, carrier)
     else:
         yield from _decoded_lines(value, carrier)
+
+
+def _json_text(value: bytes) -> str | None:
+    try:
+        found = _JSON.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _decoded_lines(value: bytes, carrier: Carrier) -> Iterator[Found]:
@@ -199,6 +210,10 @@ def _text_lines(text: str, carrier: Carrier, depth: int) -> Iterator[Found]:
 
 def _one_line(text: str, carrier: Carrier, depth: int) -> Iterator[Found]:
     opened = open_text(text, carrier)
+    pairs = None if opened.is_known or depth > _DEPTH_MAX else pairs_of(text)
+    if pairs is not None and message_of(pairs):
+        yield from _field_lines(pairs, carrier, depth + 1)
+        return
     if not opened.is_known and depth < _DEPTH_MAX and opened.line.message[:2] == '{"':
         # What a container runtime carries may be JSON again.
         within = opened.carrier._replace(

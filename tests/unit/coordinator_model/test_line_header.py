@@ -82,6 +82,16 @@ PATTERNS = {
     "kubectl": f"[pod/kafka-0/kafka] 2026-11-20T23:51:51.123456789Z [{CLOCK}] INFO {{m}} ({LOGGER})",
     "compose": f"kafka-1  | [{CLOCK}] INFO {{m}} ({LOGGER})",
     "compose-coloured": f"\x1b[36mkafka-1  | \x1b[0m[{CLOCK}] INFO {{m}} ({LOGGER})",
+    "stern": f"kafka-0 kafka [{CLOCK}] INFO {{m}} ({LOGGER})",
+    "pod-before": f"kafka-0: [{CLOCK}] INFO {{m}} ({LOGGER})",
+    "pod-before-a-date": f"kafka-0 {CLOCK} INFO {LOGGER} - {{m}}",
+    "file-before": f"/var/log/kafka/server.log:17:[{CLOCK}] INFO {{m}} ({LOGGER})",
+    "host-between": f"2026-11-20T23:51:51.000000+00:00 broker-1 [{CLOCK}] INFO {{m}} ({LOGGER})",
+    "jboss": f"23:51:50,925 INFO  [{LOGGER}] ({THREAD}) {{m}}",
+    "two-contexts": f"{CLOCK} INFO [clusterId=abc, broker=1] [{THREAD}] {LOGGER} - {{m}}",
+    "tabs": f"{CLOCK}\tINFO\t{THREAD}\t{LOGGER}\t{{m}}",
+    "letter": f"{CLOCK} I [{THREAD}] {{m}}",
+    "parts-coloured": f"{CLOCK} \x1b[32mINFO \x1b[m [{THREAD}] \x1b[36m{LOGGER}\x1b[m - {{m}}",
     "cri-and-syslog": f"2026-11-20T23:51:52.1Z stdout F <13>Nov 20 23:51:51 h kafka: [{CLOCK}] INFO {{m}}"
     f" ({LOGGER})",
 }
@@ -271,6 +281,16 @@ def test_no_binary_export_raises(noise: bytes, place: int) -> None:
         assert list(open_lines(value, key=None, timestamp_ms=AT, timezone="UTC"))
 
 
+def test_pairs() -> None:
+    """Lines of names and values, and texts as JSON, are read like any envelope."""
+    message = SENTENCE.replace("x re", 'x "re')
+    escaped = json.dumps(message)
+    pairs = f'time="{ISO}" level=info logger={LOGGER} msg={escaped}'
+
+    assert [(*one.line[1:],) for one in opened(pairs)] == [(AT, "info", LOGGER, message)]
+    assert [one.line.message for one in opened(json.dumps(written(PATTERNS["kafka"], message)))] == [message]
+
+
 def test_json_lines() -> None:
     """A record may hold JSON lines, and the lines of a container's log."""
     rows = "\n".join(json.dumps({"message": SCALA, "n": number}) for number in range(3))
@@ -359,7 +379,9 @@ def test_layouts_of_log4j(layout: str) -> None:
         f"{CLOCK} WARN Unknown client of evil - {SENTENCE}",
         f"[{CLOCK}] INFO [SocketServer nodeId=1] Failed for {SENTENCE} (kafka.network.SocketServer)",
         f"kafka {SENTENCE}",
-        f'"{SENTENCE}"',
+        f"{CLOCK} WARN Failed host.evil.com {SENTENCE}",
+        f"{CLOCK} WARN Failed for kafka.coordinator.group.GroupCoordinator {SENTENCE}",
+        f"{CLOCK} WARN Unknown client-1 kafka.coordinator.group.GroupCoordinator {SENTENCE}",
     ],
 )
 def test_words_are_no_header(line: str) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+from alerts import metrics
 from alerts.delivery_metrics import DeliveryCollector
 from alerts.exporter import ClusterSample, GroupSample, PictureCollector
 from alerts.metrics import OwnMetrics
@@ -102,6 +103,9 @@ class Scraped:
         self._registry.register(DeliveryCollector(self._deliveries))
         self.own = OwnMetrics(self._registry, clusters=[CLUSTER, CALM], receivers=["oncall"])
         self.own.watermark(CLUSTER, lambda: self.behind_s)
+        self.silent = Gauge(
+            metrics.JOB_SILENT.name, metrics.JOB_SILENT.help, registry=self._registry, labelnames=["cluster"]
+        ).labels(CLUSTER)
         self._server: Any = None
 
     def _deliveries(self) -> list[DeliveryState]:
@@ -125,12 +129,15 @@ class Scraped:
         for _ in range(8):
             self.own.notified("oncall", "retry")
         self.own.raised(CLUSTER, 1)
+        self.own.missed(CLUSTER, "groupwatch-events", 40)
+        self.silent.set(300)
         self.behind_s = 90.0
         self.fleet.in_trouble = True
 
     def recover(self) -> None:
         """End all that can end; counters keep what they counted."""
         self.own.raised(CLUSTER, 0)
+        self.silent.set(1)
         self.behind_s = 0.4
         self.fleet.in_trouble = False
 
@@ -255,6 +262,7 @@ ENDING = {
     ),
     labels(alertname="GroupwatchBehind", severity="critical", cluster=CLUSTER),
     labels(alertname="GroupwatchSourceLate", source="coordinator_log", **WARNING),
+    labels(alertname="GroupwatchJobSilent", severity="critical", cluster=CLUSTER),
     labels(alertname="GroupwatchUndelivered", severity="critical", receiver="oncall"),
     labels(alertname="GroupwatchEvidenceStaysRaised", **WARNING),
 }
@@ -268,6 +276,7 @@ COUNTED = {
         source="events",
         reason="bad_json",
     ),
+    labels(alertname="GroupwatchMissedRecords", topic="groupwatch-events", **WARNING),
     labels(alertname="GroupwatchDiverges", kind="log_line_missing", **WARNING),
     labels(alertname="GroupwatchCannotNotify", severity="warning", receiver="oncall"),
 }

@@ -35,6 +35,14 @@ def test_dashboards_and_rules_use_only_metrics_that_exist(file: str) -> None:
     assert used
 
 
+def test_every_metric_is_explained() -> None:
+    """A name that a scrape has, and no page explains, is a number that nobody can read."""
+    explained = set(METRIC.findall((DEPLOY / "metrics.md").read_text()))
+    families = {re.sub("_(bucket|sum|count)$", "", name) for name in known_metrics()}
+
+    assert families - explained == set()
+
+
 @pytest.mark.parametrize("file", sorted(DEPLOY.rglob("*.y*ml")), ids=lambda f: f.name)
 def test_every_yaml_file_loads(file: Path) -> None:
     """A file that an operator copies must at least be YAML."""

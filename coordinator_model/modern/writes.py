@@ -50,7 +50,16 @@ def _write(held: Held) -> tuple[int, int, bool, int]:
 
 
 def _folded(run: list[Held]) -> Iterator[Held]:
-    """Yield records of one time as one write, if any of them is of a modern group."""
+    """Yield records of one time as one write, if any of them is of a modern group.
+
+    A classic record that its own tombstone follows, or records of a modern group, was written before that.
+    """
+    last_classic = max((n for n, held in enumerate(run) if type(held.seen.what) is GroupRecorded), default=-1)
+    rest = run[last_classic + 1 :]
+    if last_classic >= 0 and any(_ends_classic(held) for held in rest):
+        yield from _folded(run[: last_classic + 1])
+        yield from _folded(rest)
+        return
     if not any(type(held.seen.what) is ModernRecord for held in run):
         yield from run
         return
@@ -58,6 +67,11 @@ def _folded(run: list[Held]) -> Iterator[Held]:
     records = tuple(held.seen.what for held in run)
     what = ModernWrite(group=records[0].group, records=records)  # type: ignore[union-attr, arg-type]
     yield Held(last.order_ms, msgspec.structs.replace(last.seen, what=what))
+
+
+def _ends_classic(held: Held) -> bool:
+    what = held.seen.what
+    return type(what) is GroupTombstone or (type(what) is ModernRecord and not what.tombstone)
 
 
 def tells_end(record: ModernRecord | GroupTombstone | GroupRecorded) -> bool:

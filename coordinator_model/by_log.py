@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
+from coordinator_model.dating import line_ms
 from coordinator_model.endings import DELETION_TOLD_LATE_MS, create, end, told_deleted
 from coordinator_model.group import Basis, CauseKind, Group
 from coordinator_model.members import add, depart, everybody_left, recognise, resume_members, wait_for
@@ -38,7 +39,7 @@ from coordinator_model.observations import (
 from coordinator_model.refusals import id_unused, line_fenced
 from coordinator_model.states import GroupState
 from coordinator_model.storing import given_up
-from coordinator_model.takeovers import resumed_generation
+from coordinator_model.takeovers import begin_below, resumed_generation
 from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
 
 _POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
@@ -94,13 +95,13 @@ def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
 
 def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
     group = turn.group
+    begin_below(turn, GroupState.PREPARING_REBALANCE, what.generation)
     why = start_of_rebalance(group, what.reason, turn.at_ms)
     if place(GroupState.PREPARING_REBALANCE, what.generation) > place_of(group):
         _apply_reason(turn, what, why.kind)
         why = start_of_rebalance(group, what.reason, turn.at_ms)
-    started = Target(
-        to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=turn.at_ms, cause=why
-    )
+    at_ms = line_ms(turn, GroupState.PREPARING_REBALANCE, what.generation)
+    started = Target(to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=at_ms, cause=why)
     if given_up(turn, what, started):
         return
     if reach(turn, started) and why.kind in _JOINS and why.member_id in group.members:
@@ -126,10 +127,10 @@ def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
 
 
 def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
+    begin_below(turn, GroupState.COMPLETING_REBALANCE, what.generation)
     why = cause(CauseKind.JOIN_COMPLETED, f"{what.member_count} members")
-    ended = Target(
-        to=GroupState.COMPLETING_REBALANCE, generation=what.generation, at_ms=turn.at_ms, cause=why
-    )
+    at_ms = line_ms(turn, GroupState.COMPLETING_REBALANCE, what.generation)
+    ended = Target(to=GroupState.COMPLETING_REBALANCE, generation=what.generation, at_ms=at_ms, cause=why)
     reach(turn, ended)
 
 
@@ -157,13 +158,14 @@ def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
 
 
 def _emptied(turn: Turn, what: GroupEmptied) -> None:
+    begin_below(turn, GroupState.EMPTY, what.generation)
     why = emptied(turn.group, turn.at_ms)
     if place(GroupState.EMPTY, what.generation) > place_of(turn.group):
         everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
     empty = Target(
         to=GroupState.EMPTY,
         generation=what.generation,
-        at_ms=turn.at_ms,
+        at_ms=line_ms(turn, GroupState.EMPTY, what.generation),
         cause=why,
         start=start_before_emptiness(why),
     )

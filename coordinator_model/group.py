@@ -272,6 +272,8 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """When this life began, as far as anything told: an end that is older is another life's."""
     loaded_ms: int = -1
     """Since when its coordinator has it, on that broker's clock; -1: from before anything told of it."""
+    spoken_ms: int = -1
+    """When a line of its coordinator first told a generation after that."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

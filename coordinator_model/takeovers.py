@@ -106,6 +106,28 @@ def joined_again(turn: Turn, generation: int, arrived_at_ms: int) -> None:
         _go_back(turn, GroupState.STABLE, max(generation - 1, 0), arrived_at_ms)
 
 
+def begin_below(turn: Turn, to: GroupState, generation: int) -> None:
+    """Go back if the first generation that a new coordinator tells is one that the group had passed.
+
+    It loaded an older record than the last: elected uncleanly, it has lost the end of the topic.  What it
+    loaded the line does not tell (4.x), so its own first word does.
+    """
+    group = turn.group
+    is_its_word = group.loaded_ms >= 0 and turn.broker == group.coordinator and turn.at_ms >= group.loaded_ms
+    if not is_its_word or group.spoken_ms >= group.loaded_ms:
+        return
+    group.spoken_ms = turn.at_ms
+    is_newest = turn.at_ms > max(group.state_since_ms, group.stored_at_ms)
+    if not is_newest or place(to, generation) > place_of(group) or group.state is GroupState.DEAD:
+        return
+    turn.diverged("generation_fell")
+    loaded = generation if to is GroupState.PREPARING_REBALANCE else max(generation - 1, 0)
+    why = cause(CauseKind.COORDINATOR_MOVED, f"broker {turn.broker} goes on from generation {loaded}")
+    base = GroupState.STABLE if group.members else GroupState.EMPTY
+    make(turn, Target(to=base, generation=loaded, at_ms=group.loaded_ms, cause=why, basis=Basis.INFERRED))
+    group.stored_generation, group.stored_members = loaded, len(group.members)
+
+
 def _go_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> None:
     why = cause(CauseKind.COORDINATOR_MOVED, "the rebalance under way was lost with its coordinator")
     make(turn, Target(to=to, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED))

@@ -191,6 +191,8 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     """Alert name -> when its condition ended lately, so that flapping is noticed; the last four."""
     wholes: dict[str, Whole] = {}
     """Topic -> how it is read as a whole, of topics on which the group is behind."""
+    graces: dict[str, tuple[int, int]] = {}
+    """Alert name -> since when its condition holds, and until when it waits, for that was learnt late."""
 
 
 class Situation(msgspec.Struct, kw_only=True):

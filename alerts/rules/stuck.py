@@ -47,3 +47,25 @@ def moves(situation: Situation, since_ms: int) -> tuple[str, ...]:
     return (
         f"The group's coordinator {how} at {clock(moved.at_ms)}; rebalances since then may go back to it.",
     )
+
+
+LATE_MS = 60_000
+
+
+def graced_ms(situation: Situation, name: str, since_ms: int, fires_at_ms: int) -> int:
+    """Return when an alert fires whose condition holds since ``since_ms``; later, if that was learnt late.
+
+    A deadline is met to the second.  One that is long past when it is met for the first time was learnt from
+    lines that came late, by a shipper that is behind or a broker whose clock is: the lines that end the
+    state are as late, so they get as much time as they would have had.
+    """
+    graces, now_ms = situation.memory.graces, situation.now_ms
+    known = graces.get(name)
+    if known is not None and known[0] == since_ms:
+        return max(fires_at_ms, known[1])
+    graces.pop(name, None)
+    is_live = 0 <= situation.evidence.live_since_ms < now_ms
+    if situation.opened(name) is not None or not is_live or now_ms - fires_at_ms <= LATE_MS:
+        return fires_at_ms
+    graces[name] = since_ms, now_ms + fires_at_ms - since_ms
+    return graces[name][1]

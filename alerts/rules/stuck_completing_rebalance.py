@@ -71,8 +71,11 @@ def evaluate(situation: Situation) -> Verdict:
     since = since_ms(group, thresholds, now_ms)
     if since is None:
         return _over(situation)
-    if not situation.opened(NAME) and (now_ms < since + rule.after_ms or group.state is GroupState.EMPTY):
+    fires_at_ms = stuck.graced_ms(situation, NAME, since, since + rule.after_ms)
+    if not situation.opened(NAME) and group.state is GroupState.EMPTY:
         return Verdict(due_ms=due_ms(group, thresholds, now_ms))
+    if not situation.opened(NAME) and now_ms < fires_at_ms:
+        return Verdict(due_ms=fires_at_ms)
     severity, critical_at_ms = stuck.severity(
         group, since_ms=since, now_ms=now_ms, after_ms=rule.after_ms, begins=rule.severity
     )

@@ -44,9 +44,10 @@ def evaluate(situation: Situation) -> Verdict:
     fires_at_ms = due_ms(group, situation.thresholds)
     if fires_at_ms is None:
         return _over(situation)
+    since_ms = group.state_since_ms
+    fires_at_ms = stuck.graced_ms(situation, NAME, since_ms, fires_at_ms)
     if now_ms < fires_at_ms and not situation.opened(NAME):
         return Verdict(due_ms=fires_at_ms)
-    since_ms = group.state_since_ms
     severity, critical_at_ms = stuck.severity(
         group, since_ms=since_ms, now_ms=now_ms, after_ms=rule.after_ms, begins=rule.severity
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shard import Shard
@@ -211,3 +212,28 @@ def test_a_zone_that_changes_is_found_again(zones: tuple[int, int], one: int, ot
     ]
 
     assert [one[1:5] for one in told(wrong)] == [one[1:5] for one in told(topics.rows())]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"clock_ms": -5 * MINUTE_MS}, id="a-slow-clock-that-nobody-measured"),
+        pytest.param({"late_ms": 7 * MINUTE_MS}, id="a-shipper-seven-minutes-behind"),
+        pytest.param({"zone_ms": -5 * HOUR_MS - 5 * MINUTE_MS}, id="neither-zone-nor-delay"),
+    ],
+)
+@examples(10)
+@given(seed=SEEDS)
+def test_lines_that_are_late_for_whatever_reason_page_nobody_for_it(wrong: dict[str, int], seed: int) -> None:
+    """A rebalance that is read minutes after it began, and ended as soon, is not stuck for minutes."""
+    right, late = (_paged(_topics(seed, 12, **one).rows()) for one in ({}, wrong))
+
+    assert {name for name in late if name.startswith("Stuck")} <= right
+
+
+def _paged(rows: list[Seen]) -> set[str]:
+    shard, judge = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True), RuleJudge()
+    alerts: list[Any] = []
+    for start in range(0, len(rows), 40):
+        alerts += shard.step(rows[start : start + 40], judge).alerts
+    return {one.name for one in alerts}

@@ -14,7 +14,7 @@ import httpx
 
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.receivers import Delivery, Notification, Outcome
-from alerts.wording import nobody
+from alerts.wording import nobody, printable
 from coordinator_model.bounds import TIME_MS_MAX
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
@@ -217,7 +217,7 @@ def culprits_text(culprits: tuple[Culprit, ...]) -> str:
     named = [_culprit_text(culprit) for culprit in culprits[:_CULPRITS_NAMED_MAX]]
     if len(culprits) > _CULPRITS_NAMED_MAX:
         named.append(f"and {len(culprits) - _CULPRITS_NAMED_MAX} more")
-    return "; ".join(named)
+    return printable("; ".join(named))
 
 
 def _culprit_text(culprit: Culprit) -> str:

@@ -4,8 +4,9 @@ import logging
 
 import pytest
 
-from alerts.alert import Severity
+from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Finding, fire
+from alerts.receivers.webhook import culprits_text
 from alerts.wording import printable
 from streaming.log_format import LineFormatter
 
@@ -36,6 +37,11 @@ def test_alerts_tell_names_escaped() -> None:
     told = (alert.summary, alert.cause, *alert.evidence, alert.cost, alert.advice)
     assert told == (f"{WRITTEN} is stuck", WRITTEN, WRITTEN, WRITTEN, WRITTEN)
     assert alert.group == NAME
+
+
+def test_webhooks_name_culprits_escaped() -> None:
+    """The line about who did it can be pasted into any chat."""
+    assert culprits_text((Culprit(member_id=NAME),)) == f"{WRITTEN} (observed)"
 
 
 @pytest.mark.parametrize("with_error", [False, True])

@@ -12,7 +12,7 @@ from kafka import KafkaConsumer
 from alerts.alert import Alert
 from coordinator_model.group import Transition
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER, Logging
+from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, Logging
 from streaming.replay import replay
 from streaming.replay_files import Skipped
 
@@ -35,7 +35,7 @@ FORGED = (
 
 
 class _InManyLayouts(EmbeddedKafka):
-    """A cluster whose brokers write each event once more in every layout."""
+    """A cluster whose brokers write each of the coordinator's events once more in every layout."""
 
     def log4j2_text(self, logging: Logging) -> str:
         configuration = yaml.safe_load(super().log4j2_text(logging))
@@ -46,7 +46,7 @@ class _InManyLayouts(EmbeddedKafka):
         ]
         whole["Appenders"]["File"] = files
         for logger in whole["Loggers"]["Logger"]:
-            if logger["name"] in (*COORDINATOR_LOGGERS, REQUEST_LOGGER):
+            if logger["name"] in COORDINATOR_LOGGERS:
                 logger["includeLocation"] = True
                 logger["AppenderRef"] += [{"ref": name} for name in LAYOUTS]
         return yaml.safe_dump(configuration, sort_keys=False, width=1000)

@@ -55,6 +55,8 @@ class Shard:
         self._runs: dict[str, list[Run]] = {}
         self._live_ms = NEVER
         self._cursor_ms = -1
+        self._room: int | None = None
+        """For how many more groups there is room; None: not counted in this step."""
 
     @classmethod
     def load(
@@ -162,6 +164,7 @@ class Shard:
         self._each(now_ms, lambda live: self._judge_anew(live, now_ms))
 
     def _begin(self, judge: Judge | None, outputs: Outputs) -> None:
+        self._room = None
         settings = self._settings
         self._judge = judge
         self._timeline = Timeline(
@@ -186,9 +189,12 @@ class Shard:
         if doubts:
             self._timeline.diverge(strangers.TOO_MANY_STRANGERS, "", -1, at_ms, f"{doubts} groups unknown")
 
-    def _has_room(self, at_ms: int) -> bool:
+    def _has_room(self, name: str, at_ms: int) -> bool:
         """Say whether a group that is not known yet can be taken in."""
-        if len(self.slots) < strangers.groups_max(self.header.shard_count):
+        if self._room is None:
+            used = sum(map(strangers.weight, self.slots))
+            self._room = strangers.groups_max(self.header.shard_count) - used
+        if strangers.weight(name) <= self._room:
             return True
         self._timeline.diverge(strangers.TOO_MANY_GROUPS, "", -1, at_ms, f"{len(self.slots)} groups")
         return False
@@ -335,10 +341,13 @@ class Shard:
 
     def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
         runs = self._current_runs(name, until_ms)
-        if name in self.slots or (self._settings.watches(name) and self._has_room(until_ms)):
+        if name in self.slots or (self._settings.watches(name) and self._has_room(name, until_ms)):
             live = self._wake(name)
+            is_new = name not in self.slots
             rest = self._timeline.run(live, singles, runs, until_ms)
             self._settle(live)
+            if is_new and self._room is not None and not live.absent:
+                self._room -= strangers.weight(name)
         else:
             rest = rest_of(runs, until_ms)
         if rest:

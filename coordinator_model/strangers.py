@@ -17,6 +17,9 @@ GROUPS_MIN: Final = 20_000
 GROUPS_MAX: Final = 400_000
 """Groups of a whole cluster; each shard has room for its part, and for ``GROUPS_MIN`` at least."""
 
+NAME_LENGTH: Final = 256
+"""Of an ordinary name; a longer one takes the room of several groups."""
+
 TOO_MANY_BROKERS = "too_many_brokers"
 TOO_MANY_STRANGERS = "too_many_strangers"
 TOO_MANY_GROUPS = "too_many_groups"
@@ -44,6 +47,11 @@ def bound_brokers(header: Header) -> int:
     for lane in lanes:
         dropped += drop_oldest(lane.spoken_ms, BROKERS_MAX, int, told)
     return dropped
+
+
+def weight(group: str) -> int:
+    """Return how many ordinary groups one with this name stands for: Kafka allows names of 32,767 bytes."""
+    return 1 + len(group) // NAME_LENGTH
 
 
 def groups_max(shard_count: int) -> int:

@@ -30,7 +30,9 @@ def _run_of(address: KafkaAddress) -> str:
 
 
 def _chosen() -> list[Row]:
-    rows = [row for row in hostile_rows().values() if len(row.value or b"") < 100_000]
+    # The offsets topic is compacted, so brokers refuse records without a key, with all that come with them.
+    rows = [row for row in hostile_rows().values() if row.feed != OFFSETS or row.key is not None]
+    rows = [row for row in rows if len(row.value or b"") < 100_000]
     always = ('"rules":7', '"events_partitions":1000000000', "epoch 99999")
     told = [row for row in rows if any(word.encode() in (row.value or b"") for word in always)]
     return [*islice(rows, 0, None, EACH), *told]
@@ -47,17 +49,20 @@ def _write(address: KafkaAddress, run: str, rows: list[Row]) -> int:
         }
     )
     taken: list[str] = []
+    refused: set[str] = set()
     for row in rows:
         value = row.value and row.value.replace(f'"run":"{RUN}"'.encode(), f'"run":"{run}"'.encode())
 
         def note(error: object, message: object, topic: str = TOPICS[row.feed]) -> None:
             if error is None:
                 taken.append(topic)
+            else:
+                refused.add(f"{topic}: {error}")
 
         out.produce(TOPICS[row.feed], value=value, key=row.key, partition=0, on_delivery=note)
         out.poll(0)
     out.flush(60)
-    assert set(taken) == set(TOPICS.values())
+    assert set(taken) == set(TOPICS.values()), refused
     return len(taken)
 
 

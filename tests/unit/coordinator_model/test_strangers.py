@@ -86,6 +86,21 @@ def test_groups_beyond_the_bound_are_not_taken_in(monkeypatch: pytest.MonkeyPatc
     assert set(report.commits) == {"t", "u"}
 
 
+def test_long_names_take_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka allows names of 32,767 bytes: a few thousand of them are no ordinary groups."""
+    monkeypatch.setattr(strangers, "GROUPS_MIN", 300)
+    monkeypatch.setattr(strangers, "GROUPS_MAX", 300)
+    world = World()
+    world.step(1_000, *(world.commit(10, f"{number}" + "x" * 32_000) for number in range(9)))
+    world.step(2_000)
+
+    assert len(world.shard.slots) == 2
+    assert world.kinds() == {strangers.TOO_MANY_GROUPS}
+    world.step(3_000, world.commit(2_500, "short"))
+    world.step(4_000)
+    assert "short" in world.shard.slots
+
+
 @pytest.mark.parametrize("shard_count", [1, 50, 500])
 def test_a_hundred_thousand_groups_have_room(shard_count: int) -> None:
     """Spread unevenly as well: every shard has room for four times its part."""

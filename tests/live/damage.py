@@ -150,11 +150,11 @@ def _no_utf8(_rng: random.Random, number: int) -> Piece:
 def events(rng: random.Random, count: int) -> list[Piece]:
     """Return ``count`` records: damaged ones, lines of no coordinator, and three that are very long."""
     long = [
-        Piece(b"x" * _LINE_BYTES, b"1"),
+        Piece(b"x" * _LINE_BYTES, b"1", "unknown_layout"),
         Piece(b'Completed request:{"a": "' + b"x" * _LINE_BYTES, b"1", "request_json_invalid"),
         Piece(b"y" * _TOO_LONG_BYTES, b"1", "too_long"),
     ]
-    forged = [Piece(line.encode(), b"1") for name in HOSTILE for line in _forged(name)]
+    forged = [Piece(line.encode(), b"1", why) for name in HOSTILE for line, why in _forged(name)]
     makers = (
         lambda: Piece(b"", b"1", "empty"),
         lambda: Piece(b"\xff" + rng.randbytes(rng.randrange(1, 400)), b"1", "not_utf8"),
@@ -163,7 +163,9 @@ def events(rng: random.Random, count: int) -> list[Piece]:
         lambda: Piece(b"{" + b"[" * 5_000, b"1", "envelope_invalid"),
         lambda: Piece(_cut_request(rng), b"1", "request_json_invalid"),
         lambda: Piece(b"Completed request: RequestHeader(apiKey=HEARTBEAT)", b"1", "request_not_json"),
-        lambda: Piece(b"nothing that a broker says %d" % rng.randrange(10**9), rng.randbytes(4)),
+        lambda: Piece(
+            b"nothing that a broker says %d" % rng.randrange(10**9), rng.randbytes(4), "unknown_layout"
+        ),
     )
     rest = count - len(long) - len(forged)
     return long + forged + [makers[number % len(makers)]() for number in range(rest)]
@@ -174,8 +176,8 @@ def _cut_request(rng: random.Random) -> bytes:
     return line[: rng.randrange(len(b"Completed request:{"), len(line))]
 
 
-def _forged(group: str) -> Iterator[str]:
-    """Lines in the coordinator's words about a group of a hostile name."""
+def _forged(group: str) -> Iterator[tuple[str, str]]:
+    """Lines in the coordinator's words about a group of a hostile name; "" for one that is read."""
     start = "[2026-11-20 23:51:50,925] INFO [GroupCoordinator id=1] "
-    yield f"{start}Group {group} with generation 3 is now empty. (org.apache.kafka.coordinator.group.X)"
-    yield f"{start}Stabilized group {group} generation 99999999999999999999 with 3 members."
+    yield f"{start}Group {group} with generation 3 is now empty. (org.apache.kafka.coordinator.group.X)", ""
+    yield f"{start}Stabilized group {group} generation 99999999999999999999 with 3 members.", "out_of_range"

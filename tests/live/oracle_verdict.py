@@ -263,7 +263,7 @@ def _read(kind: int, place: Any, value: bytes | None) -> Plain:
 
 _LOGGED = re.compile(
     r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] \w+ "
-    r"\[GroupCoordinator id=\d+ topic=\S+ partition=\d+\] (.*) \(org\.apache\.\S+\)$"
+    r"\[GroupCoordinator id=\d+ topic=\S+ partition=\d+\] (.*) \(org\.apache\.\S+\)(?: \[CRLF\])?$"
 )
 
 

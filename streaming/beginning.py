@@ -16,6 +16,7 @@ import msgspec
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streaming.kafka_io import KafkaAddress, admin_client
@@ -224,6 +225,7 @@ class Folder:
     """Small files in a folder of any Hadoop file system."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
+        self._spark = spark
         self._jvm = spark.sparkContext._jvm
         self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
         self._fs = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
@@ -245,13 +247,24 @@ class Folder:
         return bool(self._fs.exists(path)) and len(self._fs.listStatus(path)) > 0
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write ``name``, whether or not there is one; who reads it meanwhile may find it empty."""
+        """Write ``name``, whether or not there is one; whole or not at all, where that can be done."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
         self._create(beside, content)
         if not self._fs.rename(beside, path):  # HDFS renames to nothing that exists
-            self._create(path, content)
-            self._fs.delete(beside, False)
+            self._rename_over(beside, path, content)
+
+    def _rename_over(self, source: Any, target: Any, content: bytes) -> None:
+        hadoop, gateway = self._jvm.org.apache.hadoop.fs, self._spark.sparkContext._gateway
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()
+        try:
+            options = gateway.new_array(hadoop.Options.Rename, 1)
+            options[0] = hadoop.Options.Rename.OVERWRITE
+            hadoop.FileContext.getFileContext(target.toUri(), configuration).rename(source, target, options)
+        except (Py4JError, TypeError) as error:  # not every file system has both interfaces
+            _log.debug("renaming over %s: %s", target, error)
+            self._create(target, content)
+            self._fs.delete(source, False)
 
     def delete(self, name: str) -> None:
         """Remove ``name`` if it is there; a folder with all that is in it."""

@@ -14,9 +14,15 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import GROUP_PREFIX, Cursor, KafkaAlertLog
+from streaming import alerts_topic
+from streaming.adoption import read_whole
+from streaming.alerts_topic import Caretaker
+from streaming.config import parse_config
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.webhook_probe import WebhookProbe
 from streaming.kafka_io import KafkaAddress, consumer, producer
+from streaming.plan import plan_of
+from streaming.progress import Progress
 from tests.live.stage import need_jars
 
 pytestmark = pytest.mark.kafka
@@ -154,3 +160,48 @@ def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
     until(lambda: probe.told[-1].idempotency_key == "k4/0", lambda: probe.told)
     assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1", "k4/0"]
     assert third.end(signal.SIGTERM) == 0
+
+
+def test_an_alert_that_is_long_over_gets_a_tombstone_once_its_receivers_have_it(
+    kafka: EmbeddedKafka, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while a receiver's cursor stands before its last record; what fires stays."""
+    monkeypatch.setattr(alerts_topic, "KEPT_MS", -60_000)
+    config = parse_config(
+        f"""
+clusters: [{{name: live, bootstrap_servers: ["{kafka.bootstrap_servers}"]}}]
+receivers: [{{name: slow, log: {{}}}}]
+"""
+    )
+    write("open")
+    write("over", 1, ended=True)
+    log = KafkaAlertLog(consumer(kafka.address, group_id=f"{GROUP_PREFIX}slow"), TOPIC)
+    end = log.ends()[0]
+    log.commit({0: Cursor(end - 1, "")})
+    adopted: list[str] = []
+    caretaker = Caretaker(
+        plan_of(config, config.clusters[0]),
+        Progress("live"),
+        is_ours=lambda: True,
+        adopt=lambda alerts: adopted.extend(alert.id for alert in alerts),
+    )
+    assert "open" in {alert.id for alert in caretaker.at_start()}
+    caretaker.look()
+    assert "over" not in tombstones(kafka)
+    log.commit({0: Cursor(end, "")})
+    log.close()
+    caretaker.look()
+    assert "over" in tombstones(kafka)
+    assert "open" not in tombstones(kafka)
+    before = len(tombstones(kafka))
+    caretaker.look()
+    assert len(tombstones(kafka)) == before
+    assert adopted == []
+
+
+def tombstones(kafka: EmbeddedKafka) -> list[str]:
+    reader = consumer(kafka.address)
+    try:
+        return [key.decode() for key, value in read_whole(reader, TOPIC) if value is None]
+    finally:
+        reader.close()

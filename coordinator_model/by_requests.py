@@ -74,6 +74,8 @@ def _met(turn: Turn, member_id: str, instance_id: str | None) -> Member | None:
     """Return a member that nothing told of before; None if it went: its request was under way then."""
     if not member_id or departure_of(turn.group, member_id) is not None:
         return None
+    if turn.at_ms < turn.group.stored_at_ms:
+        return None  # the newest record says who was in by then
     static = member_of_instance(turn.group, instance_id)
     if static is not None:
         # The coordinator knows one process of each instance.

@@ -101,7 +101,7 @@ def _learn_generation(turn: Turn, what: JoinAnswered) -> None:
         group.leader_id, group.leader_basis = _leader(what), Basis.OBSERVED
     if what.protocol:
         group.protocol, group.protocol_type = what.protocol, what.protocol_type or group.protocol_type
-    if what.member_ids and turn.may_infer:
+    if what.member_ids and turn.may_infer and turn.at_ms >= group.stored_at_ms:
         _left_behind(turn, what)
 
 

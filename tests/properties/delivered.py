@@ -6,6 +6,7 @@ has been read.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,26 +136,29 @@ def _read_to(position: int, seen: Seen) -> Seen:
 
 
 def _rows(delivered: Delivered) -> Iterable[tuple[int, int, Seen]]:
-    """Return each observation with its time and place, and the clocks."""
-    offsets = {TOPIC: 0, LOG: 0, REQUESTS: 0}
-    comes: list[int] = []
-    for number, (at_ms, one) in enumerate(sorted(delivered, key=lambda row: row[0])):
-        comes.append(at_ms)
-        offset = offsets[one.source]
-        offsets[one.source] += 1
-        partition = FEEDS.get(one.source, 0)
-        yield (
-            at_ms,
-            number,
-            msgspec.structs.replace(one, partition=partition, offset=offset, recorded_at_ms=at_ms),
-        )
-    ends = sorted(at_ms for at_ms, one in delivered if one.source is TOPIC)
-    for sequence, at_ms in enumerate(_clock_times(comes)):
+    """Return each observation and clock with its time and place; all that is in a partition is numbered."""
+    ordered = sorted(delivered, key=lambda row: row[0])
+    moments: list[tuple[int, int, Seen]] = [(at_ms, 0, one) for at_ms, one in ordered]
+    ends = sorted(at_ms for at_ms, one in ordered if one.source is TOPIC)
+    for sequence, at_ms in enumerate(_clock_times([at_ms for at_ms, _ in ordered])):
         end = sum(one <= at_ms for one in ends)
         clock = on.Clock(sequence=sequence, end_offset=end, events_partitions=len(FEEDS))
-        yield at_ms, len(delivered), _control(at_ms, 0, sequence, clock)
-        for feed in FEEDS.values():
-            yield at_ms, len(delivered), _control(at_ms, feed, sequence, on.EventsClock(sequence=sequence))
+        moments.append((at_ms, 1, _control(at_ms, 0, clock)))
+        copy = on.EventsClock(sequence=sequence)
+        moments += [(at_ms, 1, _control(at_ms, feed, copy)) for feed in FEEDS.values()]
+    counts: Counter[str] = Counter()
+    for number, (at_ms, _, one) in enumerate(sorted(moments, key=lambda row: row[:2])):
+        partition = FEEDS.get(one.source, one.partition)
+        lane = _lane(one, partition)
+        placed = msgspec.structs.replace(one, partition=partition, offset=counts[lane], recorded_at_ms=at_ms)
+        counts[lane] += 1
+        yield at_ms, number, placed
+
+
+def _lane(seen: Seen, partition: int) -> str:
+    if seen.source is TOPIC:
+        return "offsets"
+    return "control" if isinstance(seen.what, on.Clock) else f"events {partition}"
 
 
 def _clock_times(comes: list[int]) -> list[int]:
@@ -169,12 +173,12 @@ def _clock_times(comes: list[int]) -> list[int]:
     return sorted(times)
 
 
-def _control(at_ms: int, partition: int, sequence: int, what: on.AnyObservation) -> Seen:
+def _control(at_ms: int, partition: int, what: on.AnyObservation) -> Seen:
     return Seen(
         at_ms=at_ms,
         source=Source.CONTROL,
         partition=partition,
-        offset=2**40 + sequence,
+        offset=0,
         index=0,
         broker=-1,
         recorded_at_ms=at_ms,

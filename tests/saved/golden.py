@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -237,10 +238,15 @@ def _differing_struct(value: msgspec.Struct, expected: Json, place: str) -> Iter
 
 def is_default(value: msgspec.Struct, name: str) -> bool:
     """Say whether a field is as it is where nothing was told."""
-    field = next(one for one in msgspec.structs.fields(value) if one.name == name)
-    if field.default is not msgspec.NODEFAULT:
-        return bool(getattr(value, name) == field.default)
-    return callable(field.default_factory) and getattr(value, name) == field.default_factory()
+    default, make_default = _defaults(type(value))[name]
+    if default is not msgspec.NODEFAULT:
+        return bool(getattr(value, name) == default)
+    return callable(make_default) and bool(getattr(value, name) == make_default())
+
+
+@cache
+def _defaults(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
+    return {one.name: (one.default, one.default_factory) for one in msgspec.structs.fields(struct)}
 
 
 def uncovered() -> set[tuple[str, str]]:

@@ -70,7 +70,8 @@ SkewMs = Annotated[
     msgspec.Meta(max_length=10_000),
 ]
 """Broker -> its clock minus the driver's; every shard gets them all, so their number is bounded."""
-Partitions = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+PARTITIONS_MAX = 100_000
+Partitions = Annotated[int, msgspec.Meta(ge=0, le=PARTITIONS_MAX)]
 """How many a topic has that is read partition by partition."""
 _LOST_MAX = 100
 _TOPIC_MAX = 249
@@ -504,7 +505,7 @@ def _of_cluster(
 
 
 def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
-    leaders = {shard: told for shard, told in record.leaders.items() if 0 <= shard < shard_count}
+    leaders = {shard: told for shard, told in record.leaders.items() if 0 <= shard < PARTITIONS_MAX}
     if leaders:
         yield CLUSTER_SHARD, LeadersDescribed(leaders=leaders)
     for shard, (leader, epoch) in record.leaders.items():

@@ -77,11 +77,10 @@ class Seen:
 
 def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
     seen = Seen()
-    out = producer(kafka.address)
-    second = Second(kafka)
+    job.start()
+    job.await_ready()
+    out, second = producer(kafka.address), Second(kafka)
     try:
-        job.start()
-        job.await_ready()
         scene.member(GROUP, "watched-0")
         victim = scene.member(GROUP, "watched-1", session_timeout_ms=round(SESSION_S * 1000))
         await_that(scene.is_stable(GROUP, 2), "the group is Stable")

@@ -7,7 +7,9 @@ from coordinator_model.cluster import SAMPLES_MAX, ClusterState, Contradiction, 
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.ordering import NEVER, Order
 from coordinator_model.shard import Shard
+from coordinator_model.snapshot import Header
 from tests.unit.made_seen import seen
 
 
@@ -219,3 +221,15 @@ def test_what_brokers_say_of_themselves_is_kept_and_reported() -> None:
     assert report["leaders"] == {"0": [1, 4], "1": [1, 5]}
     assert report["brokers"] == {"1": {"group.max.size": "9"}}
     assert report["partitions"] == {"orders": 4}
+
+
+def test_a_saved_time_beyond_all_times_hangs_nothing() -> None:
+    """In a damaged shard *now* may lie behind what is never due: an hour of it is judged, no more."""
+    header = Header(
+        shard=CLUSTER_SHARD, shard_count=1, order=Order(now_ms=NEVER + 5), live_since_ms=0, cluster_due_ms=0
+    )
+
+    outputs = Shard(header, [], cluster="c", strict=True).step([], ClusterJudge())
+
+    assert len(outputs.alerts) <= 3_602
+    assert header.cluster_due_ms == NEVER

@@ -8,7 +8,7 @@ import msgspec
 
 OWN_PREFIX = "groupwatch-"
 """Consumer groups of groupwatch itself: never mirrored, or every start would be news."""
-FORGET_AFTER_MS = 8 * 24 * 3600 * 1000
+FORGET_AFTER_MS = 7 * 24 * 3600 * 1000
 """Longer than Kafka's own retention: a group is known until the end of its offsets is told."""
 
 

@@ -84,7 +84,7 @@ class ClusterConfig(Options):
     offsets: OffsetsSource = Field(default_factory=OffsetsSource)
     events: EventsSource = Field(default_factory=EventsSource)
     groups: GroupFilter = Field(default_factory=GroupFilter)
-    forget_after_ms: DurationMs = Field(default=691_200_000, alias="forget_after")
+    forget_after_ms: DurationMs = Field(default=604_800_000, alias="forget_after")
     probe: ProbeConfig = Field(default_factory=ProbeConfig)
     evidence: EvidenceConfig = Field(default_factory=EvidenceConfig)
 

@@ -57,7 +57,7 @@ def test_only_name_and_bootstrap_servers_are_needed() -> None:
     config = parsed(MINIMAL)
     cluster = config.clusters[0]
     assert (cluster.offsets.topic, cluster.events.topic) == ("__consumer_offsets", "groupwatch-events")
-    assert (cluster.groups.allow, cluster.groups.deny, cluster.forget_after_ms) == ([".*"], [], 691_200_000)
+    assert (cluster.groups.allow, cluster.groups.deny, cluster.forget_after_ms) == ([".*"], [], 604_800_000)
     assert (config.checkpoint, config.trigger_interval_ms) == ("./checkpoint", 1000)
     assert (config.http.host, config.http.port, config.http.max_groups) == ("127.0.0.1", 9464, 10_000)
     assert config.output.alerts_topic == "groupwatch-alerts"
@@ -437,7 +437,7 @@ def test_settings_are_canonical_and_carry_durations_in_ms() -> None:
     ]
     assert settings["groups"] == {"allow": [".*"], "deny": []}
     assert (settings["forget_after_ms"], settings["offsets_enabled"], settings["events_enabled"]) == (
-        691_200_000,
+        604_800_000,
         True,
         True,
     )

@@ -30,10 +30,13 @@ from streaming.config_types import (
     Timezone,
     Topic,
     one_or_many,
+    shown,
 )
 
 Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
 Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_URL_MAX = 8_000
+"""Longer addresses are refused by HTTP clients, and by most receivers."""
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -132,7 +135,8 @@ def _http_url(value: str) -> str:
         is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_good = False  # Python's own words repeat a part of it
-    if not is_good or any(character.isspace() for character in value):
+    is_plain = value.isprintable() and not any(character.isspace() for character in value)
+    if not is_good or not is_plain or len(value) > _URL_MAX:
         raise ValueError("no usable address; write http://host/path or https://host/path")
     return value
 
@@ -253,7 +257,10 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
     if source.values is None and not source.mistakes:
         source.mistakes.append(Mistake("", "the file is empty"))
     if not isinstance(source.values, dict):
-        raise ConfigError(source.mistakes or [Mistake("", "expected keys and values, such as 'clusters:'")])
+        raise ConfigError(
+            [source.redacted(one) for one in source.mistakes]
+            or [Mistake("", "expected keys and values, such as 'clusters:'")]
+        )
     config = None
     mistakes = list(source.mistakes)
     try:
@@ -262,7 +269,7 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
         mistakes.extend(mistakes_in(error, source, Config))
     mistakes.extend(_cross_mistakes(source.values))
     if mistakes or config is None:
-        raise ConfigError(list(dict.fromkeys(mistakes)))
+        raise ConfigError(list(dict.fromkeys(map(source.redacted, mistakes))))
     return config
 
 
@@ -290,13 +297,13 @@ def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
     """Yield what only two places together show; works on raw values, so other mistakes do not hide it."""
     for key in ("clusters", "receivers"):
         yield from _repeated_names(key, _entries(values, key))
-    known = {entry.get("name") for _, entry in _entries(values, "receivers")}
+    known = _names(values, "receivers")
     for position, route in _entries(values, "routes"):
         wanted = route.get("receivers")
         for name in wanted if isinstance(wanted, list) else [wanted]:
             if isinstance(name, str) and name not in known:
-                yield Mistake(f"routes[{position}].receivers", f"there is no receiver {name!r}")
-    clusters = {entry.get("name") for _, entry in _entries(values, "clusters")}
+                yield Mistake(f"routes[{position}].receivers", f"there is no receiver {shown(name)}")
+    clusters = _names(values, "clusters")
     for key in ("silences", "maintenance"):
         yield from unknown_clusters(key, _entries(values, key), clusters)
     yield from _shared_topics(values.get("output"))
@@ -305,6 +312,11 @@ def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
 def _entries(values: dict[str, Any], key: str) -> list[tuple[int, dict[str, Any]]]:
     entries = values.get(key)
     return [(n, e) for n, e in enumerate(entries) if isinstance(e, dict)] if isinstance(entries, list) else []
+
+
+def _names(values: dict[str, Any], key: str) -> set[str]:
+    names = (entry.get("name") for _, entry in _entries(values, key))
+    return {name for name in names if isinstance(name, str)}
 
 
 def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Mistake]:

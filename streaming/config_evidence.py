@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from streaming.config_rules import RULES, alert_name
-from streaming.config_types import DurationMs, Options, one_or_many
+from streaming.config_types import DurationMs, Options, one_or_many, shown
 
 FOR_MIN_MS, FOR_MAX_MS = 5_000, 3_600_000
 _ABOUT_A_CLUSTER = frozenset(
@@ -20,7 +20,7 @@ def _alert_about_a_group(value: str) -> str:
     if value not in known:
         close = difflib.get_close_matches(value, known, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no alert {value!r} about a group{hint}")
+        raise ValueError(f"there is no alert {shown(value)} about a group{hint}")
     return value
 
 

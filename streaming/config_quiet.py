@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from alerts.quiet import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
 from streaming.config_rules import RULES, alert_name
 from streaming.config_source import Mistake
-from streaming.config_types import Many, Options, Patterns, Timezone, one_or_many
+from streaming.config_types import Many, Options, Patterns, Timezone, one_or_many, shown
 
 _ALERTS = frozenset(alert_name(rule) for rule in RULES)
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)|24:00")
@@ -22,7 +22,9 @@ _LONG_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday"
 def _alert(value: str) -> str:
     if value not in _ALERTS:
         close = difflib.get_close_matches(value, _ALERTS, n=1, cutoff=0.6)
-        raise ValueError(f"there is no alert {value!r}{f'; did you mean {close[0]!r}?' if close else ''}")
+        raise ValueError(
+            f"there is no alert {shown(value)}{f'; did you mean {close[0]!r}?' if close else ''}"
+        )
     return value
 
 
@@ -31,7 +33,7 @@ def _day(value: Any) -> str:
     if day in _LONG_DAYS:
         day = day[:3]
     if day not in DAYS:
-        raise ValueError(f"{value!r} is no day; write {', '.join(DAYS)}")
+        raise ValueError(f"{shown(value)} is no day; write {', '.join(DAYS)}")
     return day
 
 
@@ -41,7 +43,7 @@ def _minute(value: Any) -> int:
         return value
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'{value!r} is no time of day; write for instance "22:30"')
+        raise ValueError(f'{shown(value)} is no time of day; write for instance "22:30"')
     hour, minute = value.split(":")
     return int(hour) * 60 + int(minute)
 
@@ -55,7 +57,7 @@ def _moment(value: Any) -> datetime:
     try:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f'{value!r} is no time; write for instance "2026-11-21T22:00"') from None
+        raise ValueError(f'{shown(value)} is no time; write for instance "2026-11-21T22:00"') from None
 
 
 Alerts = Annotated[list[Annotated[str, AfterValidator(_alert)]], BeforeValidator(one_or_many)]
@@ -106,7 +108,10 @@ class SilenceConfig(_QuietConfig):
 
     def _ms(self, moment: datetime) -> int:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.timezone))
-        return round(aware.astimezone(UTC).timestamp() * 1_000)
+        try:
+            return round(aware.astimezone(UTC).timestamp() * 1_000)
+        except OverflowError:
+            raise ValueError("from and until must lie between the years 1 and 9999 in UTC") from None
 
 
 class MaintenanceConfig(_QuietConfig):

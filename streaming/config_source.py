@@ -15,6 +15,10 @@ import yaml
 Path = tuple[str | int, ...]
 """Where a value stands: keys and list positions from the top of the file."""
 
+_KEY = re.compile(r"[^\s:/@=\\]{0,64}")
+"""Without a space behind its colon a value is part of its key for YAML: an address, a header with a token."""
+_SECRET_LENGTH_MIN = 4
+"""A shorter value of a variable is a number or a word of ours, and would be cut out of every sentence."""
 _VARIABLE = re.compile(r"\$(\$)?\{([^}]*)(\})?")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
@@ -46,13 +50,27 @@ class Source(NamedTuple):
     values: Any
     lines: Mapping[Path, int]
     mistakes: list[Mistake]
+    from_environment: frozenset[str] = frozenset()
+    """What variables were replaced by: mostly secrets."""
+
+    def redacted(self, mistake: Mistake) -> Mistake:
+        """Return a mistake without what came from the environment."""
+        path, message = mistake
+        for secret in sorted(self.from_environment, key=len, reverse=True):
+            for written in (secret, repr(secret)[1:-1]):
+                path, message = path.replace(written, "…"), message.replace(written, "…")
+        return Mistake(path, message)
 
 
 def path_text(path: Path) -> str:
-    """Return ``path`` as people write it: ``clusters[0].offsets.topic``."""
+    """Return ``path`` as people write it: ``clusters[0].offsets.topic``; no key but what looks like one."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            key = part if _KEY.fullmatch(str(part)) else "…"
+            text += f".{key}" if text else str(key)
     return text
 
 
@@ -86,7 +104,9 @@ def _parsed(text: str, environment: Mapping[str, str]) -> Source:
     mistakes: list[Mistake] = []
     if node is not None:
         mistakes.extend(_walk(node, (), lines))
-    return Source(_substituted(values, (), environment, mistakes), lines, mistakes)
+    found: set[str] = set()
+    substituted = _substituted(values, (), environment, mistakes, found)
+    return Source(substituted, lines, mistakes, frozenset(found))
 
 
 def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
@@ -148,22 +168,35 @@ def _walk_mapping(node: yaml.MappingNode, path: Path, lines: dict[Path, int]) ->
         lines[here] = line
 
 
-def _substituted(value: Any, path: Path, environment: Mapping[str, str], mistakes: list[Mistake]) -> Any:
+def _substituted(
+    value: Any, path: Path, environment: Mapping[str, str], mistakes: list[Mistake], found: set[str]
+) -> Any:
     if isinstance(value, str):
-        return _text_substituted(value, path, environment, mistakes)
+        text = _text_substituted(value, path, environment, mistakes, found)
+        if not _is_text(text):
+            mistakes.append(Mistake(path_text(path), "holds a character that cannot be in a text"))
+        return text
     if isinstance(value, dict):
         return {
-            key: _substituted(item, (*path, str(key)), environment, mistakes) for key, item in value.items()
+            key: _substituted(item, (*path, str(key)), environment, mistakes, found)
+            for key, item in value.items()
         }
     if isinstance(value, list):
         return [
-            _substituted(item, (*path, position), environment, mistakes)
+            _substituted(item, (*path, position), environment, mistakes, found)
             for position, item in enumerate(value)
         ]
     return value
 
 
-def _text_substituted(text: str, path: Path, environment: Mapping[str, str], mistakes: list[Mistake]) -> str:
+def _is_text(text: str) -> bool:
+    """Say whether every program can take ``text``: a NUL ends it for some, and half a character is none."""
+    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
+
+
+def _text_substituted(
+    text: str, path: Path, environment: Mapping[str, str], mistakes: list[Mistake], values: set[str]
+) -> str:
     def one(match: re.Match[str]) -> str:
         escaped, inner, closed = match.groups()
         if escaped:
@@ -185,6 +218,8 @@ def _text_substituted(text: str, path: Path, environment: Mapping[str, str], mis
         if found is None:
             mistakes.append(Mistake(path_text(path), f"the environment variable {variable} is not set"))
             return match[0]
+        if len(found) >= _SECRET_LENGTH_MIN:
+            values.add(found)
         return found
 
     return _VARIABLE.sub(one, text)

@@ -1,5 +1,6 @@
 """The kinds of value a configuration key can hold: durations, patterns, addresses, topics."""
 
+import math
 import re
 import zoneinfo
 from typing import Annotated, Any
@@ -8,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)", re.ASCII)
+_SHOWN_MAX = 80
+"""Characters of a value that a complaint repeats; no duration is as long."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
 
@@ -24,6 +27,12 @@ class Options(BaseModel):
         return {} if value is None else value
 
 
+def shown(value: object) -> str:
+    """Return a wrong value as a complaint may repeat it: not what looks like an address with its secret."""
+    text = repr(value)
+    return "this" if len(text) > _SHOWN_MAX or "@" in text or "://" in text else text
+
+
 def parse_duration_ms(value: Any) -> int:
     """Return a duration in milliseconds: ``500ms``, ``10m``, ``1h30m``, ``7d``; a bare number is seconds.
 
@@ -34,13 +43,18 @@ def parse_duration_ms(value: Any) -> int:
         value = f"{value}s"
     if not isinstance(value, str):
         raise ValueError('expected a duration such as "500ms", "30s", "10m", "4h" or "7d"')
-    text = value.strip()
+    text = value.strip() if len(value) <= _SHOWN_MAX else "?"
     parts = _PART.findall(text)
     if not parts and text.isascii() and text.replace(".", "", 1).isdigit():
         parts, text = [(text, "s")], f"{text}s"
     if not parts or _PART.sub("", text).strip():
-        raise ValueError(f'{value!r} is no duration; write for instance "500ms", "30s", "10m", "4h" or "7d"')
-    return round(sum(float(number) * _UNITS_MS[unit] for number, unit in parts))
+        raise ValueError(
+            f'{shown(value)} is no duration; write for instance "500ms", "30s", "10m", "4h" or "7d"'
+        )
+    length_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
+    if not math.isfinite(length_ms):
+        raise ValueError(f"{shown(value)} is too long")
+    return round(length_ms)
 
 
 DURATION_MAX_MS = 100 * 365 * 86_400_000
@@ -59,22 +73,26 @@ def _pattern(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        raise ValueError(f"{shown(value)} is no regular expression: {error}") from None
+    except (OverflowError, RecursionError):
+        raise ValueError(f"{shown(value)} is too large or too deep for a regular expression") from None
     return value
 
 
 def _topic(value: str) -> str:
     if not _TOPIC.fullmatch(value) or value in {".", ".."}:
-        raise ValueError(f"{value!r} cannot be a topic: use letters, digits, '.', '_' and '-', at most 249")
+        raise ValueError(
+            f"{shown(value)} cannot be a topic: use letters, digits, '.', '_' and '-', at most 249"
+        )
     return value
 
 
 def _address(value: str) -> str:
     match = _ADDRESS.fullmatch(value)
     if match is None:
-        raise ValueError(f'{value!r} is no "host:port"')
+        raise ValueError(f'{shown(value)} is no "host:port"')
     if not 1 <= int(match[2]) <= 65535:
-        raise ValueError(f"{value!r}: the port must be between 1 and 65535")
+        raise ValueError(f"{shown(value)}: the port must be between 1 and 65535")
     return value
 
 
@@ -87,7 +105,9 @@ def parse_timezone(value: str) -> str:
     try:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f'{value!r} is no time zone; write for instance "UTC" or "Europe/Berlin"') from None
+        raise ValueError(
+            f'{shown(value)} is no time zone; write for instance "UTC" or "Europe/Berlin"'
+        ) from None
     return value
 
 

@@ -57,6 +57,9 @@ _STORIES_MAX = 2
 _THREADS = 8
 """For everything but health."""
 _HEALTH_THREADS = 4
+_SCRAPES_MAX = 2
+_WAITING_MAX = 16
+"""Requests of one kind that wait for a thread."""
 _GZIP_LEVEL = 1
 """Metrics shrink to some 6 % with it in a tenth of the time of the best level."""
 _PAGE_HEADERS = {
@@ -202,6 +205,7 @@ def health_application(health: Health, registry: CollectorRegistry) -> Starlette
 
 def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThreads") -> list[Route]:
     """Return the routes about the process itself."""
+    scrapes = _InThreads(_SCRAPES_MAX)
     health_only = _InThreads(_HEALTH_THREADS)
 
     def metrics(request: Request) -> Response:
@@ -220,7 +224,7 @@ def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThre
         return _json(told, 503 if problems else 200)
 
     return [
-        Route("/metrics", answering(metrics)),
+        Route("/metrics", scrapes(metrics)),
         Route("/healthz", health_only(healthz)),
         Route("/ready", health_only(ready)),
     ]
@@ -238,21 +242,34 @@ def _group(view: View, stories: _Stories, request: Request) -> Response:
 
 
 class _InThreads:
-    """Runs handlers outside the event loop, so many at a time: /metrics of 10,000 groups takes seconds."""
+    """Runs handlers outside the event loop, so many at a time: /metrics of 10,000 groups takes seconds.
+
+    Who waits for too long a queue is sent away, and nothing is made for who has gone meanwhile.
+    """
 
     def __init__(self, threads: int) -> None:
-        self._limiter = anyio.CapacityLimiter(threads)
+        self._turns = anyio.CapacityLimiter(threads)
+        self._threads = anyio.CapacityLimiter(threads)
 
     def __call__(self, answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
         """Return the endpoint for a handler."""
 
         async def endpoint(request: Request) -> Response:
-            try:
-                return await anyio.to_thread.run_sync(answer, request, limiter=self._limiter)
-            except BadRequestError as error:
-                return _json(Problem(error=str(error)), 400)
+            if self._turns.statistics().tasks_waiting >= _WAITING_MAX:
+                busy = Problem(error="too many requests wait already; ask again in some seconds")
+                return _json(busy, 503, {"Retry-After": "1"})
+            async with self._turns:
+                if await request.is_disconnected():
+                    return Response(status_code=503)
+                return await self._answered(answer, request)
 
         return endpoint
+
+    async def _answered(self, answer: Callable[[Request], Response], request: Request) -> Response:
+        try:
+            return await anyio.to_thread.run_sync(answer, request, limiter=self._threads)
+        except BadRequestError as error:
+            return _json(Problem(error=str(error)), 400)
 
 
 def _compressed(request: Request, body: bytes, media_type: str) -> Response:

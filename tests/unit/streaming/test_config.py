@@ -340,6 +340,68 @@ def test_an_address_that_python_cannot_read_is_not_repeated(url: str) -> None:
     assert "receivers[0].webhook.url" in found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("receivers: [{name: r, webhook: {https://h/hunter2: }}]", id="an-address-as-key"),
+        pytest.param(
+            "receivers: [{name: r, webhook: {url: http://h, headers: {'Authorization: hunter2': x}}}]",
+            id="a-header-as-key",
+        ),
+        pytest.param("output: {bootstrap_servers: ['user:hunter2@h:9092']}", id="an-address-with-a-password"),
+    ],
+)
+def test_what_looks_like_an_address_is_not_repeated(text: str) -> None:
+    """A missing space makes a key of a whole address, and keys are shown."""
+    assert "hunter2" not in str(mistakes(MINIMAL + text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "receivers: [{name: r, webhook: {url: http://h, timeout: '${PW}'}}]",
+        "output: {alerts_topic: '${PW} x'}",
+        "routes: [{receivers: ['${PW}']}]",
+        "events: {timezone: '${PW}'}",
+        "silences: [{groups: a, until: 'x ${PW}'}]",
+    ],
+)
+def test_what_a_variable_held_is_not_repeated(text: str) -> None:
+    """Wherever it was put by mistake."""
+    assert "hunter2" not in str(mistakes(MINIMAL + text, PW="hunter2'\\secret"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("trigger_interval: '" + "9" * 400 + "s'", id="an-endless-duration"),
+        pytest.param("trigger_interval: " + "9" * 400, id="an-endless-number"),
+        pytest.param("trigger_interval: '" + "1" * 40_000 + "'", id="a-long-text"),
+        pytest.param(
+            "routes: [{receivers: x, match: {group: 'a{99999999999999999999}'}}]", id="a-repetition"
+        ),
+        pytest.param("routes: [{receivers: x, match: {group: '" + "(" * 3_000 + "'}}]", id="deep-brackets"),
+        pytest.param("receivers: [{name: [a], log: {}}]", id="a-list-as-name"),
+        pytest.param("receivers: [{name: {a: b}, log: {}}]", id="a-mapping-as-name"),
+        pytest.param(
+            "silences: [{groups: a, until: 0001-01-01T00:00, timezone: Asia/Tokyo}]", id="before-the-year-1"
+        ),
+        pytest.param('state_dir: "a\\0b"', id="a-nul"),
+        pytest.param('checkpoint: "\\uD800"', id="half-a-character"),
+        pytest.param('receivers: [{name: r, webhook: {url: "http://h/\\x01"}}]', id="a-control-character"),
+        pytest.param(
+            f"receivers: [{{name: r, webhook: {{url: 'http://h/{'x' * 70_000}'}}}}]", id="a-long-url"
+        ),
+    ],
+)
+def test_values_that_cannot_be_are_told_with_their_path(text: str) -> None:
+    """No traceback, and the other mistakes of the file are told as well."""
+    found = mistakes(MINIMAL + text + "\nnonsense: 1")
+    assert "nonsense" in found
+    assert len(found) >= 2
+    assert max(map(len, found.values())) < 600
+
+
 def test_aliases_are_bounded() -> None:
     """A dozen lines that stand for a billion values are one mistake, found at once."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]

@@ -15,6 +15,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
 from alerts.exporter import PictureCollector
 from streaming import http_limits
@@ -252,6 +254,66 @@ def test_metrics_are_compressed_for_who_asks(port: int) -> None:
     assert gzip.decompress(body) == _get(port, "/metrics", **{"Accept-Encoding": "identity"}).content
     for refused in ("identity", "gzip;q=0", "br"):
         assert "content-encoding" not in _get(port, "/metrics", **{"Accept-Encoding": refused}).headers
+
+
+class SlowCollector(Collector):
+    """Metrics that take until somebody lets them go on; counts how often they are made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.begun = threading.Semaphore(0)
+        self.go_on = threading.Event()
+
+    def collect(self) -> Iterator[Metric]:
+        """Make nothing, slowly."""
+        self.made += 1
+        self.begun.release()
+        self.go_on.wait(_LONG_S)
+        yield from ()
+
+
+def test_nothing_is_made_for_scrapers_that_have_gone(view: View) -> None:
+    """A hundred that ask and close cost two scrapes, and the next one is answered."""
+    slow, registry = SlowCollector(), CollectorRegistry(auto_describe=False)
+    server = HttpServer(HttpConfig(port=0), view, Ready(), registry)
+    port = server.start()
+    registry.register(slow)
+    made = slow.made  # by registering
+    try:
+        for _ in range(50):
+            with closing(_connect(port)) as client:
+                client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(2):
+            assert slow.begun.acquire(timeout=_LONG_S)
+        assert _get(port, "/healthz").status_code == 200
+        slow.go_on.set()
+        assert _get(port, "/metrics").status_code == 200
+    finally:
+        slow.go_on.set()
+        server.stop()
+
+    assert slow.made - made <= 4
+
+
+def test_who_waits_in_a_long_queue_is_sent_away(view: View) -> None:
+    """Sixteen may wait for a scrape; the others are told to come back."""
+    slow, registry = SlowCollector(), CollectorRegistry(auto_describe=False)
+    server = HttpServer(HttpConfig(port=0), view, Ready(), registry)
+    port = server.start()
+    registry.register(slow)
+    codes: list[int] = []
+    askers = [
+        threading.Thread(target=lambda: codes.append(_get(port, "/metrics").status_code)) for _ in range(30)
+    ]
+    for asker in askers:
+        asker.start()
+    _eventually(lambda: codes.count(503) == 12)
+    slow.go_on.set()
+    for asker in askers:
+        asker.join(_LONG_S)
+    server.stop()
+
+    assert sorted(codes) == [200] * 18 + [503] * 12
 
 
 def test_the_server_listens_on_the_loopback_address_unless_told_otherwise() -> None:

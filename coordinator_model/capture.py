@@ -6,13 +6,14 @@ the caller says so.
 
 import binascii
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.bounds import INT32_MAX
 from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
+from coordinator_model.hashing import hash_of, shard_of_hash
 from coordinator_model.judging import Divergence, Judge, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.ordering import SETTLE_MS
@@ -32,7 +33,7 @@ class CaptureError(Exception):
 class OffsetsRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag="offsets"):
     """One record of ``__consumer_offsets``; key and value in hex, a tombstone's value is null."""
 
-    partition: int
+    partition: Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)]
     timestamp_ms: int
     key: str
     value: str | None = None
@@ -108,12 +109,14 @@ def shard_count_of(homes: Mapping[str, int]) -> int:
     """
     lowest: int = max(homes.values(), default=0) + 1
     candidates: list[int] = [SHARDS, *range(lowest, _SHARDS_MAX)]
+    # Each name is read once: a thousand candidates times 32,767 characters would take seconds.
+    hashed = [(hash_of(group), home) for group, home in homes.items()]
     for count in candidates:
-        if all(shard_of(group, count) == partition for group, partition in homes.items()):
+        if all(shard_of_hash(one, count) == home for one, home in hashed):
             return count
     # A line was misread, or its group's name imitates one: the number that fits most of the others.
-    some = list(homes.items())[:_HOMES_COMPARED]
-    return max(candidates, key=lambda count: sum(shard_of(group, count) == home for group, home in some))
+    some = hashed[:_HOMES_COMPARED]
+    return max(candidates, key=lambda count: sum(shard_of_hash(one, count) == home for one, home in some))
 
 
 class Mirror:

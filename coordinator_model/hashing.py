@@ -14,7 +14,18 @@ def java_string_hash(text: str) -> int:
 
 def shard_of(group: str, shard_count: int) -> int:
     """Return the partition of ``__consumer_offsets`` that holds ``group`` (Kafka: ``Utils.abs``)."""
-    return _shard(_extended(0, group), shard_count)
+    return shard_of_hash(hash_of(group), shard_count)
+
+
+def shard_of_hash(value: int, shard_count: int) -> int:
+    """Return the shard of a group with this hash (``hash_of``)."""
+    signed = value - 2**32 if value >= 2**31 else value
+    return (0 if signed == _INT_MIN else abs(signed)) % shard_count
+
+
+def hash_of(group: str) -> int:
+    """Return what ``shard_of_hash`` takes, for who asks about one group and many counts."""
+    return _extended(0, group)
 
 
 def shards_of_prefixes(text: str, start: int, ends: Iterable[int], shard_count: int) -> list[int]:
@@ -23,7 +34,7 @@ def shards_of_prefixes(text: str, start: int, ends: Iterable[int], shard_count: 
     value, place = 0, start
     for end in ends:
         value, place = _extended(value, text[place:end]), end
-        shards.append(_shard(value, shard_count))
+        shards.append(shard_of_hash(value, shard_count))
     return shards
 
 
@@ -34,10 +45,10 @@ def shards_of_runs(pieces: Sequence[str], separator: str, shard_count: int) -> s
     added = [(_extended(0, text), pow(31, _size(text), 2**32)) for text in joined]
     shards: set[int] = set()
     for start, value in enumerate(alone):
-        shards.add(_shard(value, shard_count))
+        shards.add(shard_of_hash(value, shard_count))
         for more, factor in added[start + 1 :]:
             value = (value * factor + more) & _MASK  # noqa: PLW2901 - the run grows
-            shards.add(_shard(value, shard_count))
+            shards.add(shard_of_hash(value, shard_count))
     return shards
 
 
@@ -55,8 +66,3 @@ def _extended(value: int, text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & _MASK
     return value
-
-
-def _shard(value: int, shard_count: int) -> int:
-    signed = value - 2**32 if value >= 2**31 else value
-    return (0 if signed == _INT_MIN else abs(signed)) % shard_count

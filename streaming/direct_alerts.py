@@ -142,7 +142,7 @@ def _read(path: Path) -> list[Kept]:
             return msgspec.json.decode(file.read(_BYTES_MAX), type=_Content).alerts
     except FileNotFoundError:
         return []
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         _log.warning("%s cannot be read, so what it says of open alerts is lost: %s", path, error)
         return []
 

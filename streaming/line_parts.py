@@ -9,7 +9,8 @@ hundreds of members are that long), and most shippers put parts together themsel
 from coordinator_model.line_text import Opened, open_text
 from coordinator_model.log_envelope import LENGTH_MAX
 
-_Key = tuple[int, bytes | None, str]
+_Key = tuple[int, bytes | None, int, str]
+"""Partition, record key, broker where the envelope names it, stream."""
 
 
 class LineParts:
@@ -33,7 +34,7 @@ class LineParts:
         if part.carrier.part is None:
             return part, 0
         stream, goes_on = part.carrier.part
-        where = (partition, key, stream)
+        where = (partition, key, part.carrier.broker, stream)
         if goes_on:
             self._waiting.setdefault(where, []).append(part)
             return None, 0

@@ -194,7 +194,7 @@ class TopicPlace:
         try:
             mark = msgspec.json.decode(value, type=MarkRecord).mark
             mark.sentence("")
-        except (msgspec.MsgspecError, ValueError, OverflowError, OSError):
+        except (ValueError, OverflowError, OSError, RecursionError):
             return  # counted where all control records are read
         if mark.token == self._mine.token or not mark.concerns(self._mine):
             return

@@ -105,6 +105,6 @@ def decode_mark(value: bytes) -> Mark | None:
     try:
         mark = msgspec.json.decode(value, type=Mark)
         mark.sentence("")
-    except (msgspec.MsgspecError, ValueError, OverflowError, OSError):
+    except (ValueError, OverflowError, OSError, RecursionError):
         return None
     return mark

@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 GAP_S = 15.0
 """Silence of Kafka that is more than one slow answer."""
+OUTAGE_S = 60.0
+"""So long ClusterUnreachable waits by default.  A shorter silence is told by nobody, so it excuses no job."""
 DEATHS_MAX = 3
 """A query that died so often without finishing a batch dies of that batch, not of an accident."""
 LATE_S = 30.0
@@ -65,6 +67,8 @@ class Progress:
         self._answering_since = clock()
         """Begin of the time in which Kafka has answered without a longer gap."""
         self.batch_done_at: float | None = None
+        self._present_s = 0.0
+        """For how long Kafka has answered at least now and then since a batch ended last."""
         self._done_id = -1
         self._is_up = False
         self._deaths: list[float] = []
@@ -89,6 +93,9 @@ class Progress:
 
     def kafka_answered(self) -> None:
         """Kafka answered the probe just now."""
+        silent_s = self.seconds_since_kafka()
+        if silent_s <= OUTAGE_S:
+            self._present_s += silent_s
         if self.seconds_since_kafka() > GAP_S:
             self._answering_since = self._now()
         self.kafka_answered_at = self._now()
@@ -109,6 +116,7 @@ class Progress:
             self._deaths.clear()
         self.batches += 1
         self.batch_done_at = self._now()
+        self._present_s = 0.0
         self.query_error = ""
         self._is_up = True
 
@@ -239,7 +247,8 @@ class Progress:
 
     def seconds_stuck(self) -> float:
         """How long no batch has ended although Kafka was there: an outage is not the job's fault."""
-        return min(self.seconds_since_batch(), self._now() - self._answering_since)
+        answering_s = max(self._now() - self._answering_since, self._present_s)
+        return min(self.seconds_since_batch(), answering_s)
 
     def watermark_behind_s(self) -> float:
         """How far what is judged lies behind the wall clock."""

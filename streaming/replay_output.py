@@ -1,5 +1,7 @@
 """What ``groupwatch replay`` prints: JSON Lines, or a table for people."""
 
+import json
+import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -12,6 +14,14 @@ from alerts.alert import Alert
 from alerts.wording import printable
 from coordinator_model.group import Transition
 
+_UNSAFE = re.compile("[^\x20-\x7e]")
+"""Names may hold what steers a terminal, and not each terminal takes every character."""
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Return a character of a JSON text as JSON writes it in ASCII; the value stays the same."""
+    return json.dumps(found[0])[1:-1]
+
 
 def print_replay(happened: Iterable[Transition | Alert], *, as_json: bool, alerts: bool) -> int:
     """Print what happened to stdout and return how many lines; alerts only if asked for."""
@@ -22,7 +32,7 @@ def print_replay(happened: Iterable[Transition | Alert], *, as_json: bool, alert
 def _print_json(happened: Iterable[Transition | Alert]) -> int:
     count = 0
     for one in happened:
-        sys.stdout.write(msgspec.json.encode(one).decode() + "\n")
+        sys.stdout.write(_UNSAFE.sub(_escaped, msgspec.json.encode(one).decode()) + "\n")
         count += 1
     return count
 

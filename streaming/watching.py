@@ -150,7 +150,7 @@ def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[
     for value in values:
         try:
             told = _DECODER.decode(value or b"")
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (ValueError, RecursionError):
             continue
         if told.kind == "clock":
             # Jobs of older versions do not say whose they are.

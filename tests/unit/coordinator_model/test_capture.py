@@ -110,3 +110,11 @@ def test_a_record_and_its_lines_make_one_story() -> None:
         (GroupState.STABLE, 4_000, "offsets"),
     ]
     assert mirror.divergences == []
+
+
+def test_a_partition_that_cannot_be_is_no_row() -> None:
+    """A replay counts it and goes on."""
+    for partition in (-1, 2**31):
+        row = b'{"source": "offsets", "partition": %d, "timestamp_ms": 1, "key": "00"}' % partition
+        with pytest.raises(CaptureError):
+            read_row(row)

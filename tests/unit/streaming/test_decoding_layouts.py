@@ -128,6 +128,21 @@ def test_parts_in_envelopes_are_joined() -> None:
         assert [what for *_, what in said(result)] == [failed("m" * 20_000)]
 
 
+def test_parts_of_two_brokers_are_not_joined() -> None:
+    """Where the envelope names the broker, each has a line of its own under way in one partition."""
+    long = line(sentence(member="m" * 20_000))
+    result = decoded(
+        json.dumps({"log": long[:16_384], "broker": 1, "logtag": "P"}),
+        json.dumps({"log": line(sentence(member="short")), "broker": 2, "logtag": "F"}),
+        json.dumps({"log": long[16_384:], "broker": 1, "logtag": "F"}),
+    )
+
+    whats = [what for *_, what in said(result)]
+    assert len(whats) == 2
+    assert failed("m" * 20_000) in whats
+    assert failed("short") in whats
+
+
 def test_a_part_whose_rest_is_missing() -> None:
     """A line whose rest never came is counted, and what is left of it is no sentence."""
     result = decoded(cri(line(sentence())[:90], "P"))

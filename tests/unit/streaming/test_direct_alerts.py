@@ -193,3 +193,19 @@ def test_the_file_lies_beside_a_local_checkpoint(
     monkeypatch.setenv("XDG_STATE_HOME", "/home/me/.state")
     config: Config = parse_config(MINIMAL + more.strip("{}").replace(", ", "\n"))
     assert os.fspath(state_file(config, "run")) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b'{"format":1,"alerts":[{"alert":{"id":"\xff"}}]}', id="no-utf-8"),
+        pytest.param(b'{"zz":' + b"[" * 20_000 + b"]" * 20_000 + b"}", id="nested-without-end"),
+        pytest.param(b"\x00\x01", id="no-json"),
+    ],
+)
+def test_a_damaged_file_keeps_nobody_from_starting(tmp_path: Path, content: bytes) -> None:
+    """What it told of open alerts is lost, and said; the process runs."""
+    path = tmp_path / "open-alerts-run.json"
+    path.write_bytes(content)
+
+    assert Process(path, Desk()).direct.open_alerts() == []

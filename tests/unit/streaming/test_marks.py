@@ -296,3 +296,8 @@ def _blind(keeper: MarkKeeper) -> MarkKeeper:
     """Let it look around before the other's claim can be seen."""
     keeper._look_around = lambda known, *, is_first: known  # type: ignore[method-assign]
     return keeper
+
+
+def test_a_mark_that_is_nested_without_end_is_none() -> None:
+    """Whoever may write it would keep every job from starting."""
+    assert decode_mark(b'{"zz":' + b"[" * 20_000 + b"]" * 20_000 + b"}") is None

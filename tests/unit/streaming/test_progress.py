@@ -241,6 +241,18 @@ def test_a_stalled_monitor_is_not_cured_by_an_outage(
     assert ("MonitorStalled", RESOLVED) in _told(said)
 
 
+def test_a_cluster_that_answers_only_now_and_then_excuses_no_job(
+    now: Now, progress: Progress, watched: Watched, said: list[Alert]
+) -> None:
+    """An answer each twenty seconds is no outage, so a job that does nothing meanwhile is told."""
+    for _ in range(30):
+        progress.kafka_answered()
+        for _ in range(20):
+            _pass(now, watched, 1)
+
+    assert _told(said) == [("MonitorStalled", FIRING)]
+
+
 def test_a_disabled_rule_says_nothing(now: Now, progress: Progress, said: list[Alert]) -> None:
     """``enabled: false`` silences either alert."""
     off = {"cluster_unreachable": {"enabled": False}, "monitor_stalled": {"enabled": False}}

@@ -34,6 +34,10 @@ REASONS = (NOT_AN_ALERT, OUT_OF_RANGE, WRONG_KEY, REVISION_JUMP, TOO_MANY)
 """Why a record can be refused."""
 
 
+DIRECT = frozenset({"ClusterUnreachable", "MonitorStalled"})
+"""Alerts that are sent straight to receivers; while one is open, others of its cluster are held back."""
+
+
 class Refused(NamedTuple):
     """A record that is not believed."""
 
@@ -62,6 +66,8 @@ def read_alert(key: bytes | None, value: bytes, *, timestamp_ms: int, now_ms: in
         return Refused(NOT_AN_ALERT, str(error)[:_NAME_MAX])
     if (key or b"") != alert.id.encode("utf-8", "surrogatepass"):
         return Refused(WRONG_KEY, f"key {(key or b'')[:50]!r} of alert {alert.id[:50]!r}")
+    if alert.name in DIRECT:
+        return Refused(OUT_OF_RANGE, f"{alert.name} is told to receivers directly, never by a topic")
     wrong = _out_of_range(alert, min(timestamp_ms, now_ms + AHEAD_MAX_MS) + AHEAD_MAX_MS)
     return Refused(OUT_OF_RANGE, wrong) if wrong else alert
 

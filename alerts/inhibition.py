@@ -59,6 +59,11 @@ class WideCauses:
     def __init__(self) -> None:
         self._open: dict[str, dict[str, str]] = {}
 
+    def forget(self, alert_id: str) -> None:
+        """Let go of an alert that its topic has forgotten."""
+        for of_cluster in self._open.values():
+            of_cluster.pop(alert_id, None)
+
     def note(self, alert: Alert) -> None:
         """Take note of any alert's newest revision."""
         if alert.group:

@@ -147,6 +147,7 @@ class Outbox:
             if log in self._recovering:
                 self._recovering[log].latest.pop(alert_id, None)
             self._changed_ids.add(alert_id)
+            self._wide.forget(alert_id)
             entry = self._pending.pop(alert_id, None)
             if entry is not None:
                 self._line.leave(entry)

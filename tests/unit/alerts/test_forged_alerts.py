@@ -8,6 +8,7 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.alert_records import AHEAD_MAX_MS, JUMP_MAX, REVISION_MAX, Refused, read_alert
+from alerts.inhibition import WideCauses
 from alerts.notifier import Reader
 from alerts.outbox import Outbox
 from alerts.receivers import Delivery, Outcome
@@ -57,6 +58,8 @@ FORGED: list[dict[str, object]] = [
     {"id": "x" * 300},
     {"name": ""},
     {"name": "x" * 300},
+    {"name": "ClusterUnreachable", "group": ""},
+    {"name": "MonitorStalled", "group": ""},
     {"cluster": "x" * 300},
     {"group": "x" * 40_000},
     {"culprits": (Culprit(member_id="m", share=-1e308),)},
@@ -197,3 +200,12 @@ def test_bounds_let_every_real_alert_through(make_alert: MakeAlert) -> None:
     group = "g" * 32_767
     alert = make_alert(group=group, summary=group, cause=group, evidence=(group,) * 10)
     assert read_alert(b"a1", msgspec.json.encode(alert), timestamp_ms=T0, now_ms=T0) == alert
+
+
+def test_a_cause_that_its_topic_forgot_holds_nothing_back(make_alert: MakeAlert) -> None:
+    """A tombstone ends what an alert about the whole cluster excused."""
+    causes = WideCauses()
+    causes.note(make_alert(id="wide", name="SourceSilent", group=""))
+    causes.forget("wide")
+
+    assert not any(causes._open.values())

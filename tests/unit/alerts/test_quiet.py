@@ -288,7 +288,7 @@ def test_effects_that_were_told_are_not_taken_back(
     """A cause that comes later silences no one's news, such as that it got louder."""
     topic.write(make_alert(name="CommitsStopped"))
     assert len(desk.send()) == 1
-    topic.write(make_alert(id="c", name="ClusterUnreachable", group=""))
+    topic.write(make_alert(id="c", name="SourceSilent", group=""))
     topic.write(make_alert(name="CommitsStopped", revision=1, severity=Severity.CRITICAL))
 
     assert {told[0] for told in desk.send()} == {"c", "a1"}

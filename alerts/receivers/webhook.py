@@ -1,6 +1,7 @@
 """A receiver that posts Alertmanager's webhook format, version "4", so anything written for it works."""
 
 import asyncio
+import contextlib
 import email.utils
 import json
 import time
@@ -14,6 +15,7 @@ import httpx
 
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.lookups import Lookups
 from alerts.wording import nobody, printable
 from coordinator_model.bounds import TIME_MS_MAX
 
@@ -26,6 +28,7 @@ _DETAIL_BYTES_MAX = 200
 _AGAIN = frozenset({404, 408, 425, 429})
 """Refusals of now, not for ever: a route that is being deployed, a queue that is full."""
 _WAIT_CHARACTERS_MAX = 64
+_CLOSE_S = 1.0
 _WAIT_S_MAX = 366 * 86_400.0
 """A receiver that asks to wait for longer than a year means nothing by it."""
 
@@ -56,12 +59,14 @@ class WebhookReceiver:
         self._clock_s = clock_s
         self._timeout_s = timeout_s
         self._runner = asyncio.Runner()
+        self._runner.get_loop().set_default_executor(Lookups())
         self._is_closed = False
         self._client = httpx.AsyncClient(
             timeout=None,  # noqa: S113 - each delivery as a whole has one
             follow_redirects=False,
             headers={"User-Agent": "groupwatch", "Accept-Encoding": "identity", **(headers or {})},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # nothing is kept of an answer
+            event_hooks={"response": [_set_location_aside]},
         )
 
     def deliver(self, notification: Notification) -> Delivery:
@@ -78,9 +83,9 @@ class WebhookReceiver:
             return self._runner.run(self._post(body, headers))
         except TimeoutError:
             return Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeError) as error:
             return Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, OSError) as error:
             return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
 
     async def _post(self, body: bytes, headers: Mapping[str, str]) -> Delivery:
@@ -115,17 +120,30 @@ class WebhookReceiver:
         return f": {text}" if text else ""
 
     def close(self) -> None:
-        """Close the connections; a delivery that still goes on keeps its own until it ends."""
+        """Close the connections, within a second; what was not delivered is told by the next start.
+
+        A delivery that still goes on keeps its own until it ends.  A lookup that hangs is left behind.
+        """
         if self._is_closed or self._runner.get_loop().is_running():
             return
         self._is_closed = True
-        self._runner.run(self._client.aclose())
+        self._runner.run(self._close_connections())
         self._runner.close()
+
+    async def _close_connections(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._client.aclose()
+
+
+async def _set_location_aside(response: httpx.Response) -> None:
+    """Keep where a redirect points from httpx, which fails on some places even if it need not go there."""
+    response.extensions["location"] = response.headers.pop("Location", "")
 
 
 def _refusal(response: httpx.Response) -> str:
     """Return the status in words, and where a redirect points to, so that it can be configured."""
-    where = response.headers.get("Location", "") if response.is_redirect else ""
+    where = response.extensions["location"] if response.is_redirect else ""
     shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if where else ""
     return f"HTTP {response.status_code}{shown}"
 

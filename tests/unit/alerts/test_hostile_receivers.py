@@ -241,3 +241,72 @@ def test_nothing_of_an_answer_is_kept(make_alert: MakeAlert) -> None:
     receiver.close()
     hostile.close()
     assert b"Cookie:" not in b"".join(seen)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param(b"http://xn--/", id="no-IDNA"),
+        pytest.param("http://xn--é.example/".encode(), id="not-even-ASCII"),
+        pytest.param(b"http://[::1/", id="no-URL"),
+        pytest.param(b"http://h:99999999/", id="no-port"),
+        pytest.param(b"\xff\xfe", id="no-UTF-8"),
+        pytest.param(b"http://h/" + b"a" * 60_000, id="too-long"),
+    ],
+)
+def test_a_redirect_to_nowhere_is_a_redirect(where: bytes, deliver: Deliver) -> None:
+    """Nobody follows it, so nobody minds where it points; it is tried again like any other."""
+    head = b"HTTP/1.1 302 Found\r\nLocation: " + where + b"\r\nContent-Length: 0\r\n\r\n"
+    delivery = deliver(_answers(head, iter(())))
+    assert delivery.outcome is Outcome.RETRY
+    assert delivery.detail.startswith("HTTP 302 to '")
+    assert len(delivery.detail) < 300
+
+
+def test_a_name_server_that_hangs_does_not_hold_up_the_end(
+    make_alert: MakeAlert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can break off the lookup of a name, so it is left behind; the process may end at once."""
+    answers = threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        answers.wait(30)
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    receiver = WebhookReceiver("r", "http://hook.example/", timeout_s=0.2)
+    try:
+        delivery = receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),)))
+        began_s = time.monotonic()
+        receiver.close()
+        took_s = time.monotonic() - began_s
+        looking_up = [one for one in threading.enumerate() if one.name == "lookup"]
+    finally:
+        answers.set()
+    assert delivery == Delivery(outcome=Outcome.RETRY, detail="no answer within 0.2 s")
+    assert took_s < 2
+    assert [one.daemon for one in looking_up] == [True]
+
+
+def test_lookups_that_hang_do_not_pile_up(make_alert: MakeAlert, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some hang at a time; what comes then is tried again later."""
+    answers = threading.Event()
+    calls: list[int] = []
+
+    def hang(*_: object, **__: object) -> list[object]:
+        calls.append(1)
+        answers.wait(30)
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    receiver = WebhookReceiver("r", "http://hook.example/", timeout_s=0.02)
+    try:
+        details = [
+            receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),))).detail
+            for _ in range(12)
+        ]
+        receiver.close()
+    finally:
+        answers.set()
+    assert len(calls) == 4
+    assert "lookups" in details[-1]

@@ -1,0 +1,46 @@
+"""Lookups of host names that may be left behind: nobody can break off one that hangs."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+LOOKUPS_MAX = 4
+"""Each delivery gives its lookup up after ``timeout``; a resolver that hangs gives up some 20 s later."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Lookups(ThreadPoolExecutor):
+    """Runs each call in a daemon thread of its own, so that neither closing nor the process's end waits.
+
+    A pool's threads are waited for at exit, whatever they hang in.  asyncio takes nothing but a
+    ``ThreadPoolExecutor``, so this is one that keeps no threads.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+        self._turns = threading.BoundedSemaphore(LOOKUPS_MAX)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Begin the call.
+
+        Raises:
+            OSError: too many are under way, and hang.
+        """
+        if not self._turns.acquire(blocking=False):
+            raise OSError(f"{LOOKUPS_MAX} lookups of the host name hang already")
+        future: Future[T] = Future()
+
+        def look_up() -> None:
+            try:
+                if future.set_running_or_notify_cancel():
+                    future.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                self._turns.release()
+
+        threading.Thread(target=look_up, name="lookup", daemon=True).start()
+        return future

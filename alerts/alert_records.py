@@ -1,7 +1,7 @@
 """Records of the alerts topic as they are read: nothing in them is trusted, since anybody may write there.
 
 What is refused is counted and set aside.  It pauses no receiver, and it mutes no alert: a revision counts
-for what it says, not for how high its number is (``outbox.py``).
+for what it says, not for how high its number is (``last_word.py``).
 """
 
 from typing import Final, NamedTuple
@@ -13,8 +13,6 @@ from coordinator_model.bounds import is_time_ms
 
 REVISION_MAX: Final = 100_000
 """A revision is made when there is something new to say; no alert has that much to say."""
-JUMP_MAX: Final = 100
-"""Revisions that a reader may have missed of an alert it knows: what was compacted before it was read."""
 AHEAD_MAX_MS: Final = 86_400_000
 """How far a time may lie ahead of the record's own, and that ahead of ours: clocks differ by less."""
 OPEN_MAX: Final = 200_000

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from alerts.alert import Alert, AlertStatus
+from alerts.last_word import Said, is_jump
 from alerts.narrative_costs import Spent, in_words, summed_up
 from alerts.narrative_episodes import Episode, episodes_of, joined, moves_of, refined, with_late_news
 from alerts.narrative_words import began, ended, how_it_went, noun
@@ -85,7 +86,7 @@ def explain(
         cluster: its name, for the title.
         group: whose transitions and alerts are told; others are passed over.
         transitions: in any order, with repeats; those that were replaced are left out.
-        alerts: any revisions, in any order.
+        alerts: any revisions, in the order in which they were said.
         since_ms: what was over before is left out.
         until_ms: now, or the end of what was replayed.
         present: what is known of it now.
@@ -120,7 +121,11 @@ def _told(alerts: Iterable[Alert], since_ms: int) -> list[tuple[Alert, Alert]]:
     """Return the first and the newest revision of each alert that was open since then."""
     first: dict[str, Alert] = {}
     newest: dict[str, Alert] = {}
-    for alert in sorted(alerts, key=lambda one: one.revision):
+    said = Said()
+    for alert in alerts:
+        before = newest.get(alert.id)
+        if is_jump(alert.revision, before.revision if before else -1) or said.is_repeat(alert):
+            continue
         if alert.status is AlertStatus.FIRING:
             first[alert.id] = alert
         newest[alert.id] = alert

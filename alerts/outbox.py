@@ -20,13 +20,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
-from alerts.alert_records import JUMP_MAX, OPEN_MAX, REVISION_JUMP, TOO_MANY
+from alerts.alert_records import OPEN_MAX, REVISION_JUMP, TOO_MANY
 from alerts.cursor_texts import CursorTexts
 from alerts.inhibition import WideCauses
+from alerts.last_word import Said, Word, is_jump, is_later
 from alerts.line import HeldPlaces, Line, Repeats
 from alerts.quiet import NO_QUIET, Quiet
 from alerts.receivers import Delivery, Notification, Outcome
@@ -49,8 +48,6 @@ _CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _ENDED_REMEMBERED_MAX = 100_000
-_CONTENTS_MAX = 8
-"""A crash repeats what one batch said, which of one alert is little."""
 _FORGET_TRIES = 100
 _AT_ONCE = 0
 """A time that has come already."""
@@ -105,7 +102,7 @@ class Outbox:
         self._homes: dict[str, Place] = {}
         self._repeats = Repeats()
         self._newest: OrderedDict[str, int] = OrderedDict()
-        self._contents: dict[str, tuple[int, ...]] = {}  # what was taken of each alert lately, as hashes
+        self._said = Said()
         self._recovering: dict[str, Known] = {}
         self._positions: dict[str, dict[int, int]] = {}
         self._late_seen_ms: dict[str, int] = {}
@@ -121,17 +118,16 @@ class Outbox:
     def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> str:
         """Take one record of a log; return why it is set aside, "": it is not.
 
-        The last word about an alert counts, whatever its number: else who writes one record with a high
-        revision would mute all that follow.  A repeat after a crash is known by its content.
+        The last word about an alert counts (``last_word.py``).
         """
         with self.changed:
             known = self._recovering.get(place.log)
             newest = self._newest_of(alert.id, known)
-            if 0 <= newest < alert.revision - JUMP_MAX:
+            if is_jump(alert.revision, newest):
                 return REVISION_JUMP
             if newest < 0 and known is None and len(self._open) >= OPEN_MAX:
                 return TOO_MANY
-            if self._is_repeat(alert):
+            if self._said.is_repeat(alert):
                 return ""
             if known is not None:
                 self._remember(known, alert, place, timestamp_ms)
@@ -156,9 +152,9 @@ class Outbox:
                 self._told,
                 self._doubts,
                 self._homes,
-                self._contents,
             ):
                 memory.pop(alert_id, None)
+            self._said.forget(alert_id)
             self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
@@ -340,14 +336,6 @@ class Outbox:
         before = known.latest.get(alert_id) if known is not None else None
         return self._newest.get(alert_id, -1) if before is None else before.alert.revision
 
-    def _is_repeat(self, alert: Alert) -> bool:
-        """Say whether just this was taken before, and remember it."""
-        content, before = hash(msgspec.json.encode(alert)), self._contents.get(alert.id, ())
-        if content in before:
-            return True
-        self._contents[alert.id] = (*before, content)[-_CONTENTS_MAX:]
-        return False
-
     def _hold_back(self, entry: Entry, now_ms: int) -> bool:
         """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
         alert = entry.alert
@@ -411,8 +399,8 @@ class Outbox:
         if cursor is not None and place.offset < cursor.offset:
             severity = self._should_know(alert)
             told = None if severity is None else Told(severity, timestamp_ms)
-        is_after = before is not None and place.partition == before.place.partition
-        if before is None or is_after or alert.revision >= before.alert.revision:
+        earlier = Word(before.alert.revision, before.place.partition) if before else None
+        if is_later(Word(alert.revision, place.partition), earlier):
             known.latest[alert.id] = Recovered(
                 alert=alert, place=place, timestamp_ms=timestamp_ms, told_by_log=told
             )
@@ -466,7 +454,7 @@ class Outbox:
                 alert_id in memory for memory in (self._open, self._pending, self._told, self._doubts)
             ):
                 del self._newest[alert_id]
-                self._contents.pop(alert_id, None)
+                self._said.forget(alert_id)
                 self._homes.pop(alert_id, None)
                 return True
             self._newest.move_to_end(alert_id)

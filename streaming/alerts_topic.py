@@ -16,7 +16,8 @@ from kafka.structs import TopicPartition
 
 from alerts.alert import Alert, AlertStatus
 from alerts.alert_log import GROUP_PREFIX
-from alerts.alert_records import JUMP_MAX, Refused, read_alert
+from alerts.alert_records import Refused, read_alert
+from alerts.last_word import Said, Word, is_jump, is_later
 from alerts.notifier import wall_clock_ms
 from streaming.kafka_io import consumer, producer
 from streaming.plan import ClusterPlan
@@ -33,6 +34,8 @@ _BURIED_MAX = 5_000
 """Tombstones written in one round."""
 _ANSWER_S = 10.0
 _POLL_MS = 200
+_OF_ITS_APPEND = 1
+"""The type of a record's time that the broker gave it (``LogAppendTime``)."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ class Ended(NamedTuple):
     place: TopicPartition
     offset: int
     at_ms: int
-    """When it ended, and was written: the later of the two."""
+    """When it ended, and was written or first read here: the latest of them."""
 
 
 class Opened(NamedTuple):
@@ -84,7 +87,9 @@ class AlertsTopic:
         self._positions: dict[TopicPartition, int] = {}
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
-        self._revisions: dict[str, int] = {}
+        self._words: dict[str, Word] = {}
+        """The last word about each alert."""
+        self._said = Said()
         self.refused = 0
         """Records that are no alerts, or that nobody of ours can have written."""
 
@@ -137,34 +142,47 @@ class AlertsTopic:
         return sum(max(0, end - self._positions[partition]) for partition, end in ends.items())
 
     def _forget_all(self) -> None:
-        for memory in (self._positions, self._opened, self._ended, self._revisions):
+        for memory in (self._positions, self._opened, self._ended, self._words, self._said):
             memory.clear()
 
     def _take(self, partition: TopicPartition, record: Any) -> None:
         key: bytes = record.key or b""
         name = key.decode("utf-8", "replace")
         if record.value is None:
-            for memory in (self._opened, self._ended, self._revisions):
+            for memory in (self._opened, self._ended, self._words):
                 memory.pop(name, None)
+            self._said.forget(name)
             return
         now_ms = self._clock_ms()
         found = read_alert(key, record.value, timestamp_ms=record.timestamp, now_ms=now_ms)
         if isinstance(found, Refused):
             self.refused += 1
         elif found.cluster == self._cluster:
-            newest = self._revisions.get(found.id, found.revision)
-            if newest <= found.revision <= newest + JUMP_MAX:
-                self._note(found, partition, record)
+            self._hear(found, partition, record)
+
+    def _hear(self, alert: Alert, partition: TopicPartition, record: Any) -> None:
+        before, word = self._words.get(alert.id), Word(alert.revision, partition.partition)
+        if is_jump(word.revision, before.revision if before else -1):
+            self.refused += 1
+        elif not self._said.is_repeat(alert) and is_later(word, before):
+            self._words[alert.id] = word
+            self._note(alert, partition, record)
 
     def _note(self, alert: Alert, partition: TopicPartition, record: Any) -> None:
-        self._revisions[alert.id] = alert.revision
         if alert.status is AlertStatus.FIRING:
             self._ended.pop(alert.id, None)
             self._opened[alert.id] = Opened(alert, record.timestamp)
         else:
             self._opened.pop(alert.id, None)
-            at_ms = max(record.timestamp, alert.ends_at_ms or 0)
+            at_ms = max(self._written_ms(record), alert.ends_at_ms or 0)
             self._ended[alert.id] = Ended(partition, record.offset, at_ms)
+
+    def _written_ms(self, record: Any) -> int:
+        """Return since when a record stands in the topic, as far as nobody can have forged that.
+
+        A writer's own time may lie far back, and a tombstone for what fires would follow at once.
+        """
+        return int(record.timestamp) if record.timestamp_type == _OF_ITS_APPEND else self._clock_ms()
 
 
 def to_bury(

@@ -7,9 +7,10 @@
 | transitions | 6 | 7 days | keyed by group |
 | alerts | 1 | compacted | read whole at each start; one order over all alerts |
 
-Events and control carry the time of their append (``LogAppendTime``), from which the clock learns
-how far each broker's clock is from ours.  Topics that others made are used as they are; what is set up
-otherwise than it should be, and what it costs, is said (``faults``).
+Events, control and alerts carry the time of their append (``LogAppendTime``): from that the clock learns
+how far each broker's clock is from ours, and nobody can date an alert's end back.  Topics that others
+made are used as they are; what is set up otherwise than it should be, and what it costs, is said
+(``faults``).
 """
 
 import logging
@@ -56,7 +57,9 @@ def specs(plan: ClusterPlan, brokers: int) -> tuple[list[TopicSpec], list[TopicS
     outputs = [
         TopicSpec(plan.control_topic, 1, _appended(_DAY_MS)),
         TopicSpec(plan.transitions_topic, 6, {"retention.ms": str(7 * _DAY_MS)}),
-        TopicSpec(plan.alerts_topic, 1, {"cleanup.policy": "compact"}),
+        TopicSpec(
+            plan.alerts_topic, 1, {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"}
+        ),
     ]
     return inputs, outputs
 
@@ -135,8 +138,17 @@ def _faults_of(name: str, plan: ClusterPlan, told: Mapping[str, Any], partitions
             f"{name} has cleanup.policy={cleanup}: alerts that stay open for longer than its retention are "
             "forgotten by the next start, which tells them anew. Set it to compact."
         )
+    if name == plan.alerts_topic and times == "CreateTime":
+        yield (
+            f"{name} has message.timestamp.type=CreateTime: its records carry the times of whoever writes "
+            "them, so an alert that is over leaves it a week after this process has read its end, and never "
+            "where restarts are more frequent. Set it to LogAppendTime."
+        )
     if name in (plan.control_topic, plan.alerts_topic) and partitions > 1:
         yield f"{name} has {partitions} partitions where one is needed: only partition 0 is used."
+
+
+_COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"}
 
 
 def _appended(retention_ms: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus
 from alerts.exporter import ClusterSample, GroupSample
+from alerts.last_word import Said
 from alerts.quiet import NO_QUIET, Quiet
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
@@ -92,6 +93,7 @@ class View:
         self._quiet = quiet
         self._alerts: dict[str, Alert] = {}
         self._resolved: OrderedDict[str, Alert] = OrderedDict()
+        self._said = Said()
         self._transition_ids: OrderedDict[str, None] = OrderedDict()
         self._takers: dict[str, Callable[[str, KeptCluster, str, bytes], None]] = {
             "report": self._take_report,
@@ -119,9 +121,15 @@ class View:
                     _LOGGER.error("a %s of %s cannot be read: %s", kind, cluster, error)
 
     def remember(self, alert: Alert) -> None:
-        """Take an alert from the alerts topic, or from the supervisor; older revisions change nothing."""
+        """Take an alert from the alerts topic, or from the supervisor; older revisions change nothing.
+
+        Reading the topic and the batches overlap, and have no order; what a batch says afterwards wins.
+        """
         with self._lock:
-            self._put_alert(self._clusters.setdefault(alert.cluster, KeptCluster()), alert)
+            before = self._alerts.get(alert.id) or self._resolved.get(alert.id)
+            if before is None or before.revision < alert.revision:
+                self._said.is_repeat(alert)
+                self._put_alert(self._clusters.setdefault(alert.cluster, KeptCluster()), alert)
 
     def set_end_offsets(self, cluster: str, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
         """Take topic → partition → (end offset, epoch ms) of one cluster."""
@@ -172,27 +180,31 @@ class View:
 
     def _take_alert(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
         alert = msgspec.json.decode(value, type=Alert)
-        is_new = self._put_alert(known, alert)
-        if is_new and alert.revision == 0 and alert.status is AlertStatus.FIRING:
+        if self._said.is_repeat(alert):
+            return  # a batch that was run again after a failure
+        self._put_alert(known, alert)
+        if alert.revision == 0 and alert.status is AlertStatus.FIRING:
             self._detected(max(0, self._clock_ms() - alert.detected_at_ms) / 1000)
 
-    def _put_alert(self, known: KeptCluster, alert: Alert) -> bool:
-        before = self._alerts.get(alert.id) or self._resolved.get(alert.id)
-        if before is not None and before.revision >= alert.revision:
-            return False
-        of_group = known.firing.setdefault(alert.group, {})
+    def _put_alert(self, known: KeptCluster, alert: Alert) -> None:
+        self._take_away(alert.id)
         if alert.status is AlertStatus.FIRING:
-            self._alerts[alert.id] = of_group[alert.id] = alert
-            self._resolved.pop(alert.id, None)
+            self._alerts[alert.id] = known.firing.setdefault(alert.group, {})[alert.id] = alert
         else:
-            self._alerts.pop(alert.id, None)
-            of_group.pop(alert.id, None)
             self._resolved[alert.id] = alert
             while len(self._resolved) > _RESOLVED_KEPT_MAX:
-                self._resolved.popitem(last=False)
-        if not of_group:
-            del known.firing[alert.group]
-        return True
+                self._said.forget(self._resolved.popitem(last=False)[0])
+
+    def _take_away(self, alert_id: str) -> None:
+        """Take an alert out of where its last record has put it; a forged one may name another group."""
+        self._resolved.pop(alert_id, None)
+        before = self._alerts.pop(alert_id, None)
+        if before is None:
+            return
+        firing = self._clusters[before.cluster].firing
+        del firing[before.group][alert_id]
+        if not firing[before.group]:
+            del firing[before.group]
 
     def _take_transition(self, cluster: str, known: KeptCluster, group: str, value: bytes) -> None:
         transition = msgspec.json.decode(value, type=Transition)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from alerts.alert import Alert, AlertStatus
+from alerts.last_word import Said
 from alerts.waiting import RANK
 
 REQUEST_LEVEL = "DEBUG"
@@ -93,18 +94,23 @@ class Troubles:
     def __init__(self, names: Set[str]) -> None:
         self._names = names
         self._open: dict[str, Alert] = {}
+        self._said = Said()
+
+    def remember(self, alert: Alert) -> None:
+        """Take an alert of the alerts topic; older revisions than what is known change nothing."""
+        known = self._open.get(alert.id)
+        if known is None or known.revision < alert.revision:
+            self.take(alert)
 
     def take(self, alert: Alert) -> None:
-        """Take one revision of an alert; older ones than what is known change nothing."""
-        if alert.name not in self._names or not alert.group:
-            return
-        known = self._open.get(alert.id)
-        if known is not None and known.revision >= alert.revision:
+        """Take what the job says of an alert; its last word counts (``alerts/last_word.py``)."""
+        if alert.name not in self._names or not alert.group or self._said.is_repeat(alert):
             return
         if alert.status is AlertStatus.FIRING:
             self._open[alert.id] = alert
         else:
             self._open.pop(alert.id, None)
+            self._said.forget(alert.id)
 
     def sorted(self) -> list[Trouble]:
         """Return them, the loudest first, then the oldest."""

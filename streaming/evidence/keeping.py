@@ -128,12 +128,14 @@ class EvidenceKeeper:
         for kind, _, value in rows:
             if kind == "alert":
                 with contextlib.suppress(msgspec.MsgspecError):  # the view has complained of it
-                    self.remember(msgspec.json.decode(value, type=Alert))
+                    alert = msgspec.json.decode(value, type=Alert)
+                    with self._lock:
+                        self._troubles.take(alert)
 
     def remember(self, alert: Alert) -> None:
-        """Take one alert."""
+        """Take one alert that the alerts topic has open."""
         with self._lock:
-            self._troubles.take(alert)
+            self._troubles.remember(alert)
 
     def start(self) -> None:
         """Begin, in a thread of its own."""

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit
-from alerts.alert_records import AHEAD_MAX_MS, JUMP_MAX, REVISION_MAX, Refused, read_alert
+from alerts.alert_records import AHEAD_MAX_MS, REVISION_MAX, Refused, read_alert
 from alerts.inhibition import WideCauses
+from alerts.last_word import JUMP_MAX
 from alerts.notifier import Reader
 from alerts.outbox import Outbox
 from alerts.receivers import Delivery, Outcome

@@ -179,6 +179,14 @@ def test_an_alert_is_told_when_it_fires_and_when_it_ends() -> None:
     assert told.advice == []
 
 
+def test_a_forged_end_is_not_told_over_what_the_job_says_afterwards() -> None:
+    """The last word counts, whatever its number."""
+    forged = alert(revision=100, status=AlertStatus.RESOLVED, ends_at_ms=T0 + 50_000, summary="Forged.")
+    jump = alert(revision=1_000, status=AlertStatus.RESOLVED, ends_at_ms=T0 + 50_000, summary="Forged.")
+    told = tell([], alert(), forged, alert(revision=1, summary="Still."), jump)
+    assert [one.kind for one in told.entries] == ["alert"]
+
+
 def test_of_a_compacted_topic_the_cause_tells_what_an_alert_was_about() -> None:
     """Its last word is all that is left."""
     told = tell([], alert(revision=4, status=AlertStatus.RESOLVED, ends_at_ms=T0 + 50_000, summary="Over."))

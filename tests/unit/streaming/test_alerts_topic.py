@@ -30,11 +30,18 @@ class Kafka:
         self.polled = 0
         self.portion = 1_000
         self.now_s = 0.0
+        self.is_append_time = True
 
     def write(self, key: str, value: bytes | None, at_ms: int = BEGAN_MS) -> None:
         """Append a record."""
-        offset = len(self.records)
-        self.records.append(SimpleNamespace(offset=offset, key=key.encode(), value=value, timestamp=at_ms))
+        record = SimpleNamespace(
+            offset=len(self.records),
+            key=key.encode(),
+            value=value,
+            timestamp=at_ms,
+            timestamp_type=int(self.is_append_time),
+        )
+        self.records.append(record)
 
     def alert(self, alert_id: str, at_ms: int = BEGAN_MS, **changes: Any) -> None:
         """Append an alert's revision."""
@@ -103,8 +110,9 @@ def ids(topic: AlertsTopic) -> list[tuple[str, int]]:
 
 
 def test_only_what_still_fires_in_this_cluster_is_taken_over(kafka: Kafka, topic: AlertsTopic) -> None:
-    """The newest revision counts, whatever the order; tombstones, strangers and rubbish do not."""
+    """The last word counts, and a repeat is none; tombstones, strangers and rubbish do not."""
     kafka.alert("a1")
+    kafka.alert("a2")
     kafka.alert("a2", revision=1, status=RESOLVED, ends_at_ms=BEGAN_MS)
     kafka.alert("a2")
     kafka.write("a3", msgspec.json.encode(an_alert(id="a3", cluster="other")))
@@ -197,6 +205,35 @@ def test_what_fires_is_never_buried(kafka: Kafka, topic: AlertsTopic) -> None:
     kafka.alert("late", BEGAN_MS + 5, revision=1, status=RESOLVED, ends_at_ms=BEGAN_MS)
     topic.read(60)
     assert to_bury(topic.ended(), [], BEGAN_MS + KEPT_MS) == [("over", PLACE)]
+
+
+def test_a_forged_end_does_not_outlast_the_next_word_of_the_job(kafka: Kafka, topic: AlertsTopic) -> None:
+    """Whatever its number: the alert fires again, and ends when the job says so."""
+    kafka.alert("a1")
+    kafka.alert("a1", revision=100, status=RESOLVED, ends_at_ms=BEGAN_MS)
+    topic.read(60)
+    assert list(topic.ended()) == ["a1"]
+    kafka.alert("a1", revision=1)
+    topic.read(60)
+    assert (ids(topic), topic.ended()) == ([("a1", 1)], {})
+    kafka.alert("a1", revision=2, status=RESOLVED, ends_at_ms=BEGAN_MS)
+    topic.read(60)
+    assert (ids(topic), list(topic.ended())) == ([], ["a1"])
+
+
+def test_an_end_that_its_writer_dated_back_counts_from_when_it_was_read(
+    kafka: Kafka, topic: AlertsTopic
+) -> None:
+    """Else whoever forges one has the alert buried while it fires."""
+    kafka.is_append_time = False
+    read_ms = BEGAN_MS + KEPT_MS
+    began_ms = read_ms - 9 * 86_400_000
+    times = {"starts_at_ms": began_ms, "detected_at_ms": began_ms}
+    kafka.alert("a1", began_ms, **times)
+    kafka.alert("a1", began_ms, revision=100, status=RESOLVED, ends_at_ms=began_ms, **times)
+    topic.read(60)
+    assert to_bury(topic.ended(), [], read_ms + KEPT_MS - 1) == []
+    assert to_bury(topic.ended(), [], read_ms + KEPT_MS) == [("a1", PLACE)]
 
 
 class Producer:

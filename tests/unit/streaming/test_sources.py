@@ -116,6 +116,7 @@ def test_topics_are_created_where_they_belong() -> None:
         ("alerts", 1),
     ]
     assert outputs[2].configs["cleanup.policy"] == "compact"
+    assert outputs[2].configs["message.timestamp.type"] == "LogAppendTime"
     assert inputs[0].configs["message.timestamp.type"] == "LogAppendTime"
     assert [one.partitions for one in specs(plan(), brokers=1)[0]] == [4]
 

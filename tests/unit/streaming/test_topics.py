@@ -72,7 +72,7 @@ def test_only_what_is_missing_is_created_and_awaited() -> None:
     assert admin.created["alerts"] == {
         "num_partitions": 1,
         "replication_factor": 3,
-        "configs": {"cleanup.policy": "compact"},
+        "configs": {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"},
     }
 
 
@@ -131,7 +131,7 @@ def test_without_the_offsets_source_kafkas_default_number_of_shards_is_taken() -
 
 APPENDED = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
 CREATED = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
-COMPACTED = {"message.timestamp.type": "CreateTime", "cleanup.policy": "compact"}
+COMPACTED = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
 
 
 def _faults(**changes: tuple[int, dict[str, str]]) -> dict[str, str]:
@@ -156,14 +156,10 @@ def test_topics_as_we_make_them_have_no_fault() -> None:
     [
         ("events", 4, CREATED, "message.timestamp.type=CreateTime"),
         ("control", 1, CREATED, "bounded by the driver's clock"),
-        (
-            "events",
-            4,
-            COMPACTED | {"message.timestamp.type": "LogAppendTime"},
-            "the newest lines of each broker",
-        ),
+        ("events", 4, COMPACTED, "the newest lines of each broker"),
         ("control", 1, APPENDED | {"cleanup.policy": "compact,delete"}, "takes away clock records"),
         ("alerts", 1, CREATED, "Set it to compact"),
+        ("alerts", 1, COMPACTED | {"message.timestamp.type": "CreateTime"}, "leaves it a week after"),
         ("alerts", 3, COMPACTED, "only partition 0 is used"),
         ("control", 3, APPENDED, "has 3 partitions where one is needed"),
     ],

@@ -108,8 +108,8 @@ def test_the_troubled_come_first(view: View, rows: "Rows") -> None:
 
 
 def test_an_alert_opens_gains_revisions_and_ends(view: View, rows: "Rows") -> None:
-    """Old revisions change nothing, whenever they come."""
-    view.apply("eu", [rows.alert(revision=1, severity=Severity.CRITICAL), rows.alert()])
+    """What was said before changes nothing, whenever it comes again."""
+    view.apply("eu", [rows.alert(), rows.alert(revision=1, severity=Severity.CRITICAL), rows.alert()])
     assert [alert.severity for alert in view.alerts().alerts] == ["critical"]
     assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
     view.apply("eu", [rows.alert(revision=2, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS), rows.alert()])
@@ -125,6 +125,19 @@ def test_alerts_remembered_from_the_topic_do_not_undo_newer_ones(view: View, row
     view.remember(rows.make_alert())
     view.remember(rows.make_alert(id="a2", name="SessionTimeout"))
     assert [alert.id for alert in view.alerts().alerts] == ["a2"]
+
+
+def test_a_forged_revision_from_the_topic_mutes_nothing_that_the_job_says(view: View, rows: "Rows") -> None:
+    """The job's next word wins, whatever its number, and nothing of the forged one is left."""
+    view.remember(rows.make_alert(revision=90, group="another", summary="forged"))
+    view.apply("eu", [rows.alert(revision=1)])
+    assert [(alert.revision, alert.group) for alert in view.alerts().alerts] == [(1, "payments")]
+    view.remember(rows.make_alert(revision=100, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS))
+    view.apply("eu", [rows.alert(revision=2)])
+    assert [alert.revision for alert in view.alerts().alerts] == [2]
+    assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
+    view.apply("eu", [rows.alert(revision=3, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS)])
+    assert [alert.revision for alert in view.alerts(status="").alerts] == [3]
 
 
 def test_filters_and_pages(view: View, rows: "Rows") -> None:

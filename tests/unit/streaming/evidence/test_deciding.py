@@ -166,16 +166,26 @@ def test_after_a_crash_the_time_of_what_we_raised_is_over() -> None:
     assert found == {1: msgspec.structs.replace(ours, until_ms=NOW + 5), 2: done, 3: theirs}
 
 
-def test_open_alerts_are_kept_by_their_newest_revision() -> None:
-    """The loudest first, then the oldest; repeats and late revisions change nothing."""
+def test_open_alerts_are_kept_by_their_last_word() -> None:
+    """The loudest first, then the oldest; repeats, and late revisions from the topic, change nothing."""
     troubles = Troubles(TERMS.alerts)
     troubles.take(alert())
+    troubles.take(alert(id="a2", group="h"))
     troubles.take(alert(id="a2", group="h", revision=1, severity=Severity.CRITICAL))
     troubles.take(alert(id="a2", group="h"))
+    troubles.remember(alert(id="a2", group="h"))
     troubles.take(alert(id="a3", group="i", starts_at_ms=NOW - 1))
     assert [one.group for one in troubles.sorted()] == ["h", "i", "g"]
     troubles.take(alert(id="a2", group="h", revision=2, status=AlertStatus.RESOLVED))
     assert [one.group for one in troubles.sorted()] == ["i", "g"]
+
+
+def test_a_forged_revision_in_the_topic_keeps_no_trouble_open() -> None:
+    """The job's next word ends it, whatever its number."""
+    troubles = Troubles(TERMS.alerts)
+    troubles.remember(alert(revision=100))
+    troubles.take(alert(revision=1, status=AlertStatus.RESOLVED))
+    assert troubles.sorted() == []
 
 
 def test_other_alerts_are_nobodys_business() -> None:

@@ -9,6 +9,9 @@ of which generations begin anew, so a line says nothing by its generation alone.
 - before the newest record of the group, which says by itself who was in it.  What such a line tells of a
   move that was guessed, or of how a member went whose going was seen, still corrects that.
 
+Of a line that tells whole seconds the start of its second counts against an end, and the end of its second
+against a birth and a record: the milliseconds that it got from its append prove nothing.
+
 An old line is counted, moves nothing, and proves nothing.  Times are held against one another on one
 broker's clock as far as that can be had: a coordinator stamps its lines and its records with the same.
 """
@@ -55,10 +58,11 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
     """Say whether a line tells of a life of the group that is over, or of a coordinator before its own."""
     if seen.source not in _LOGS:
         return False
-    at_ms = seen.at_ms
-    if at_ms < group.ended_ms or (isinstance(seen.what, _ENDS) and at_ms <= group.born_ms):
+    if _earliest_ms(seen) < group.ended_ms:
         return True
-    return at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
+    if isinstance(seen.what, _ENDS) and _latest_ms(seen) < group.born_ms:
+        return True
+    return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
 
 
 def remember_end(header: Header, group: Group, at_ms: int) -> None:
@@ -124,10 +128,11 @@ def _is_beyond_memory(group: Group, seen: Seen) -> bool:
     return full and is_of_member and _latest_ms(seen) < group.departures[0].at_ms
 
 
-def _latest_ms(seen: Seen) -> int:
-    """Return the latest time that a line may mean.
+def _earliest_ms(seen: Seen) -> int:
+    """Return the earliest time that a line may mean: one in whole seconds, the start of its second."""
+    return seen.at_ms - seen.at_ms % WHOLE_SECOND_MS if seen.is_whole else seen.at_ms
 
-    Where a layout has whole seconds and nothing else tells more, that is any time within the second.
-    """
-    at_ms = seen.at_ms
-    return at_ms if at_ms % WHOLE_SECOND_MS else at_ms + WHOLE_SECOND_MS - 1
+
+def _latest_ms(seen: Seen) -> int:
+    """Return the latest time that a line may mean: one in whole seconds, the end of its second."""
+    return _earliest_ms(seen) + WHOLE_SECOND_MS - 1 if seen.is_whole else seen.at_ms

@@ -24,6 +24,8 @@ class Line(NamedTuple):
     level: str | None
     logger: str | None
     message: str
+    is_whole: bool = False
+    """Its time was written in whole seconds: what ``at_ms`` has beyond them is a guess."""
 
 
 class Carrier(NamedTuple):
@@ -116,9 +118,10 @@ def opened_quickly(text: str, quick: re.Match[str], carrier: Carrier) -> Opened:
         is_encoded = False
     else:
         bare, logger, is_encoded = _split_logger(message, is_last=second is not None and level is not None)
+    is_whole = at_ms < 0 <= carrier.moment.at_ms and carrier.moment.is_whole
     if at_ms < 0:
         at_ms = _carried_ms(carrier)
-    line = Line(carrier.broker, at_ms, level or carrier.level, logger or carrier.logger, bare)
+    line = Line(carrier.broker, at_ms, level or carrier.level, logger or carrier.logger, bare, is_whole)
     return Opened(line, True, second is not None or level is not None, False, is_encoded, carrier, text)
 
 
@@ -144,13 +147,9 @@ def _opened_by_header(text: str, carrier: Carrier) -> Opened:
     bare, logger, is_encoded = message, header.logger, False
     if logger is None:
         bare, logger, is_encoded = _split_logger(message, is_last=is_last)
-    line = Line(
-        carrier.broker,
-        _own_ms(header, carrier),
-        header.level or carrier.level,
-        logger or carrier.logger,
-        bare,
-    )
+    at_ms, is_whole = _own_ms(header, carrier)
+    level, logger = header.level or carrier.level, logger or carrier.logger
+    line = Line(carrier.broker, at_ms, level, logger, bare, is_whole)
     if header.stream:
         carrier = carrier._replace(part=(header.stream, header.is_partial))
     return Opened(
@@ -169,13 +168,16 @@ def _outer(header: Header, carrier: Carrier) -> Moment:
     return header.times[0] if header.carried else carrier.moment
 
 
-def _own_ms(header: Header, carrier: Carrier) -> int:
-    """Return when the line was written; the innermost time is the nearest to that."""
+def _own_ms(header: Header, carrier: Carrier) -> tuple[int, bool]:
+    """Return when the line was written, and whether only the second is known.
+
+    The innermost time is the nearest to that.
+    """
     times = [one for one in reversed(header.times) if one.at_ms >= 0]
     if not times:
-        return _carried_ms(carrier)
+        return _carried_ms(carrier), carrier.moment.at_ms >= 0 and carrier.moment.is_whole
     outer = (*(one.at_ms for one in times[1:]), carrier.moment.at_ms, carrier.stamp_ms)
-    return refined_ms(times[0], outer)
+    return refined_ms(times[0], outer), times[0].is_whole
 
 
 def _carried_ms(carrier: Carrier) -> int:

@@ -796,6 +796,8 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     backlog: bool
     """It stood before the end offsets captured at the first start: sets states, makes no outputs."""
     what: AnyObservation
+    is_whole: bool = False
+    """Its line told whole seconds: it may have happened at any time within the second of ``at_ms``."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()

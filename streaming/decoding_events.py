@@ -313,7 +313,8 @@ class _Decoding:
         stretch = self._stretch(place.partition, place.backlog, broker)
         stretch.hear(on.Source.COORDINATOR_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
         shards = self._shards(parsed.observation, parsed.partition)
-        seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, parsed.observation)
+        what = parsed.observation
+        seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, what, is_whole=line.is_whole)
         for shard in shards:
             self._decoded.add(shard, seen)
         reason = _NOT_UNDERSTOOD.get(getattr(parsed.observation, "kind", ""))
@@ -359,20 +360,25 @@ class _Decoding:
             stretch.beat_of(beat, heard_ms, place)
             return 1
         stretch.hear(on.Source.REQUEST_LOG, heard_ms // 1000, place)
-        return self._request(stretch, place, at_ms, message)
+        return self._request(stretch, place, at_ms, message, is_whole=line.is_whole)
 
-    def _request(self, stretch: Stretch, place: Place, at_ms: int, message: bytes) -> int:
+    def _request(
+        self, stretch: Stretch, place: Place, at_ms: int, message: bytes, *, is_whole: bool = False
+    ) -> int:
         kind, observations = request_log.parse(message, at_ms)
         self._decoded.count("request_log", kind)
         for index, what in enumerate(observations):
             if isinstance(what, on.Heartbeats | on.CommitsAnswered):
                 stretch.fold(what, place)
-            elif isinstance(what, on.GroupObservation | on.ShardStalled):
-                seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
-                self._decoded.add(shard_of(what.group, self._shard_count), seen)
+                continue
+            if isinstance(what, on.GroupObservation | on.ShardStalled):
+                shard = shard_of(what.group, self._shard_count)
             elif isinstance(what, on.TransactionEnded) and what.partition < self._shard_count:
-                seen = place.seen(at_ms, on.Source.REQUEST_LOG, stretch.broker, what, index)
-                self._decoded.add(what.partition, seen)
+                shard = what.partition
+            else:
+                continue
+            source, broker = on.Source.REQUEST_LOG, stretch.broker
+            self._decoded.add(shard, place.seen(at_ms, source, broker, what, index, is_whole=is_whole))
         return len(observations)
 
     def _reject(self, reason: str, value: bytes | None, detail: str, rows: int = 1) -> None:

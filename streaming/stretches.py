@@ -28,7 +28,14 @@ class Place(msgspec.Struct, frozen=True):
     """How many observations of the row come before: it may hold several lines."""
 
     def seen(
-        self, at_ms: int, source: on.Source, broker: int, what: on.AnyObservation, index: int = 0
+        self,
+        at_ms: int,
+        source: on.Source,
+        broker: int,
+        what: on.AnyObservation,
+        index: int = 0,
+        *,
+        is_whole: bool = False,
     ) -> on.Seen:
         """Return ``what`` as seen here; an index below 0 is of the row as a whole."""
         return on.Seen(
@@ -41,6 +48,7 @@ class Place(msgspec.Struct, frozen=True):
             recorded_at_ms=self.timestamp_ms,
             backlog=self.backlog,
             what=what,
+            is_whole=is_whole,
         )
 
 

@@ -1,5 +1,6 @@
 """Lines that are older than the group's life, its coordinator's load, or its newest record."""
 
+import msgspec
 import pytest
 
 from coordinator_model import ages, classic
@@ -28,6 +29,11 @@ def line(at_ms: int, what: AnyObservation, broker: int = 1) -> Seen:
         return seen(at_ms, what, Source.OFFSETS)
     is_request = isinstance(what, on.JoinAnswered | on.LeaveAnswered | on.SyncAnswered | on.Heartbeats)
     return seen(at_ms, what, Source.REQUEST_LOG if is_request else Source.COORDINATOR_LOG, broker=broker)
+
+
+def whole(at_ms: int, what: AnyObservation) -> Seen:
+    """Return a line of a layout without milliseconds: those of ``at_ms`` are of its append."""
+    return msgspec.structs.replace(line(at_ms, what), is_whole=True)
 
 
 def recorded(generation: int, *names: str) -> on.GroupRecorded:
@@ -146,9 +152,61 @@ def test_whole_seconds_are_no_proof_of_age() -> None:
     group = classic.new_group(G)
     a_life(group, 1_960, "a")  # its record is of 2_000
     applied(group, 2_300, recorded(1, "a"))
-    step = applied(group, 2_000, on.RebalanceStarted(group=G, generation=1, reason=LEFT))
+    step = classic.apply(group, whole(2_000, on.RebalanceStarted(group=G, generation=1, reason=LEFT)), QUIET)
 
     assert [one.to_state for one in step.transitions] == [GroupState.PREPARING_REBALANCE]
+
+
+def test_a_line_at_the_full_second_is_no_whole_second() -> None:
+    """One line in a thousand tells three noughts as its milliseconds: it is as old as it says."""
+    group = classic.new_group(G)
+    a_life(group, 1_960, "a")
+    applied(group, 2_300, recorded(1, "a"))
+
+    assert applied(group, 2_000, on.MemberJoined(group=G, member_id="b")).divergences == [ages.OLD_LINE]
+
+
+def test_whole_seconds_of_an_ended_group_do_not_bring_it_back() -> None:
+    """A line that got its milliseconds from its append may be older than a deletion of the same second."""
+    group = classic.new_group(G)
+    a_life(group, 1_000, "a")
+    an_end(group, 5_000, "a")  # its tombstone is of 5_901
+    ghost = on.RebalanceStarted(group=G, generation=1, reason=LEFT)
+    steps = [classic.apply(group, whole(at_ms, ghost), QUIET) for at_ms in (5_950, 5_999)]
+
+    assert (group.state, [step.divergences for step in steps]) == (GroupState.DEAD, [[ages.OLD_LINE]] * 2)
+    assert classic.apply(group, whole(6_000, ghost), QUIET).transitions
+
+
+def test_a_record_brings_a_group_back_within_the_second_of_its_end() -> None:
+    """What was created anew in the second in which it was deleted is there as soon as it is recorded."""
+    group = classic.new_group(G)
+    a_life(group, 1_000, "a")
+    an_end(group, 5_000, "a")
+    classic.apply(group, whole(5_940, on.MemberJoined(group=G, member_id="b")), REQUESTS)
+    assert group.state is GroupState.DEAD
+    applied(group, 5_950, recorded(1, "b"), REQUESTS)
+
+    assert picture(group) == (GroupState.STABLE, 1, ["b"])
+
+
+@pytest.mark.parametrize("end", [on.GroupsDeleted(names=G), on.GroupDied(group=G, generation=0)])
+def test_a_group_that_lines_alone_made_ends_in_the_millisecond_of_its_birth(end: AnyObservation) -> None:
+    """A stretch of lines that is sent again in one batch begins a group and ends it: it does not stay."""
+    group = classic.new_group(G)
+    applied(group, 1_000, on.RebalanceStarted(group=G, generation=0, reason=joins("a")))
+    applied(group, 1_000, end)
+
+    assert group.state is GroupState.DEAD
+
+
+def test_an_end_of_the_second_of_a_birth_is_not_old() -> None:
+    """Where lines tell whole seconds, an end that seems to come before a birth may have come after it."""
+    group = classic.new_group(G)
+    classic.apply(group, whole(1_700, on.RebalanceStarted(group=G, generation=0, reason=joins("a"))), QUIET)
+    classic.apply(group, whole(1_650, on.GroupDied(group=G, generation=0)), QUIET)
+
+    assert group.state is GroupState.DEAD
 
 
 def test_ends_of_forgotten_groups_are_bounded() -> None:

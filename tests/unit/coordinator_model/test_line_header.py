@@ -287,7 +287,7 @@ def test_pairs() -> None:
     escaped = json.dumps(message)
     pairs = f'time="{ISO}" level=info logger={LOGGER} msg={escaped}'
 
-    assert [(*one.line[1:],) for one in opened(pairs)] == [(AT, "info", LOGGER, message)]
+    assert [(*one.line[1:5],) for one in opened(pairs)] == [(AT, "info", LOGGER, message)]
     assert [one.line.message for one in opened(json.dumps(written(PATTERNS["kafka"], message)))] == [message]
 
 
@@ -364,7 +364,7 @@ def test_layouts_of_log4j(layout: str) -> None:
     found = [*opened(text), *opened(json.dumps(around)), *opened(f"{iso(READ)} stdout F {text}")]
 
     expected = (1, AT, LOGGER, SENTENCE)
-    assert [(*one.line[:2], *one.line[3:]) for one in found] == [expected] * 3
+    assert [(*one.line[:2], *one.line[3:5]) for one in found] == [expected] * 3
 
 
 # --- what is not understood, and what imitates -------------------------------------------------------

@@ -140,7 +140,7 @@ ENVELOPES = [
             "log": {"level": "INFO", "logger": LOGGER},
             "message": MESSAGE,
         },
-        Line(1, AT + 1075, "INFO", LOGGER, MESSAGE),
+        Line(1, AT + 1075, "INFO", LOGGER, MESSAGE, is_whole=True),
         id="ecs-nested",
     ),
     pytest.param(

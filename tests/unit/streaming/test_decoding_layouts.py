@@ -27,6 +27,20 @@ def sentence(group: str = "g", member: str = "m", partition: int | None = None) 
     )
 
 
+def leave_answer() -> str:
+    """Return what the request log says of a member that leaves."""
+    name = {"requestApiKey": 13, "requestApiVersion": 5, "clientId": "c", "requestApiKeyName": "LEAVE_GROUP"}
+    told = {
+        "isForwarded": False,
+        "requestHeader": name,
+        "request": {"groupId": "g", "members": [{"memberId": "m"}]},
+        "response": {"errorCode": 0, "members": [{"memberId": "m", "errorCode": 0}]},
+        "connection": "10.0.0.1:9092-10.0.0.2:4242-0",
+        "totalTimeMs": 1.0,
+    }
+    return f"Completed request:{json.dumps(told, separators=(',', ':'))}"
+
+
 def line(message: str, tail: str = "") -> str:
     """Return a line in Kafka's own pattern."""
     return f"[2026-11-20 23:51:50,925] INFO {message} ({LOGGER}){tail}"
@@ -73,6 +87,25 @@ def test_many_lines_in_one_record() -> None:
     batch = json.dumps([line(sentence(member=f"m{number}")) for number in range(3)])
 
     assert said(decoded(batch)) == [(0, number, AT, failed(f"m{number}")) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"),
+    [
+        (line(sentence()), False),
+        (f"2026-11-20 23:51:50 INFO  [x] GroupMetadataManager:612 - {sentence()}", True),
+        (f"2026-11-20 23:51:50 DEBUG [x] logger:283 - {leave_answer()}", True),
+        (f"2026-11-20 23:51:50,925 DEBUG [x] logger:283 - {leave_answer()}", False),
+        (json.dumps({"message": sentence(), "timestamp": "2026-11-20T23:51:50Z"}), True),
+        (json.dumps({"message": sentence(), "timestamp": "2026-11-20T23:51:50.9Z"}), False),
+        (sentence(), False),
+    ],
+)
+def test_what_is_told_in_whole_seconds_is_marked(text: str, is_whole: bool) -> None:
+    """The groups must know how far an age can be believed, whether a line or its envelope tells it."""
+    told = (one for cell in decoded(text).cells.values() for one in cell)
+
+    assert [one.is_whole for one in told if isinstance(one.what, on.GroupObservation)] == [is_whole]
 
 
 def test_unknown_layouts_are_counted() -> None:

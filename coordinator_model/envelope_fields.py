@@ -1,8 +1,8 @@
 """The fields of a shipper's JSON: the message, its time, its logger, and which broker wrote it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from coordinator_model.line_text import QUICK, Carrier, Opened, opened_quickly
 from coordinator_model.line_times import Moment, moment_of
@@ -61,10 +61,72 @@ _BROKERS = (
 )
 _NESTS = ("fields", "labels", "kafka", "attributes", "tags", "resource", "stream")
 _POD_NESTS = ("labels", "pod_labels", "annotations", "pod_annotations")
-_PART_FIELDS = frozenset({"stream", "logtag", "_partial", "_LINE_BREAK", "time"})
+_PART_FIELDS = frozenset(
+    {"stream", "logtag", "_partial", "_LINE_BREAK", "time", "CONTAINER_PARTIAL_MESSAGE", "partial_message"}
+)
 _DOCKER_FIELDS = frozenset({"log", "stream", "time", "attrs"})
 _DOCKER_PART_BYTES = 16_384
 """At which Docker's json-file cuts a line."""
+
+
+_TRUE = (True, "true")
+_GOES_ON = (
+    ("_partial", _TRUE),
+    ("_LINE_BREAK", ("line-max",)),
+    ("CONTAINER_PARTIAL_MESSAGE", _TRUE),
+    ("partial_message", _TRUE),
+)
+"""Vector, journald, and Docker's journald and fluentd drivers; only the last of them marks the last part."""
+_SOURCE_NESTS = frozenset(
+    {"host", "container", "kubernetes", "log", "file", "labels", "stream", "resource", "attributes", "fields"}
+)
+_PASSED_OVER = frozenset({"labels", "stream", "resource", "attributes", "fields", "kubernetes"})
+"""Nests whose name says nothing of what is in them."""
+_WRITERS = frozenset(
+    {
+        *("host", "hostname", "host_name", "host.name", "host.id", "_HOSTNAME", "_MACHINE_ID", "_BOOT_ID"),
+        *("_PID", "_STREAM_ID", "node", "node_name", "nodename", "instance", "host.hostname"),
+        *("pod", "pod_name", "pod_id", "pod_uid", "pod.name", "k8s.pod.name", "k8s.pod.uid"),
+        *("container_id", "container.id", "docker_id", "CONTAINER_ID", "CONTAINER_ID_FULL"),
+        *("partial_id", "CONTAINER_PARTIAL_ID"),
+    }
+)
+"""What tells one process, container or machine from others."""
+_FILES = frozenset(
+    {"file", "filename", "filepath", "path", "log.file.path", "file.path", "log.file.name", "file.name"}
+)
+"""What tells apart what one machine writes; two machines may have the same."""
+_OF_A_CONTAINER = ("/pods/", "/containers/")
+_WORD_MAX = 1_024
+_NESTED_MAX = 3
+
+
+class Origin(NamedTuple):
+    """What the envelopes tell of who wrote a line."""
+
+    words: tuple[tuple[str, str], ...]
+    is_told: bool
+    """They name the process, the container or the machine."""
+
+
+def origin_of(around: Iterable[Fields]) -> Origin:
+    """Return who wrote a line, as far as its envelopes tell."""
+    words = [word for fields in around for word in _words_of(fields, "", 0)]
+    is_told = any(
+        name in _WRITERS or (name in _FILES and any(one in text for one in _OF_A_CONTAINER))
+        for name, text in words
+    )
+    return Origin(tuple(words), is_told)
+
+
+def _words_of(fields: Fields, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            if name in _SOURCE_NESTS and depth < _NESTED_MAX:
+                inner = prefix if name in _PASSED_OVER else f"{prefix}{name}."
+                yield from _words_of(value, inner, depth + 1)
+        elif f"{prefix}{name}" in _WRITERS or f"{prefix}{name}" in _FILES:
+            yield f"{prefix}{name}", str(value)[:_WORD_MAX]
 
 
 def key_broker(key: bytes | None) -> int:
@@ -83,7 +145,8 @@ def open_quickly(message: str, carrier: Carrier, fields: Fields) -> Opened | Non
     if quick is None or quick[1] is None:
         return None
     broker = carrier.broker if carrier.broker >= 0 else envelope_broker(fields)
-    within = Carrier(broker, carrier.stamp_ms, carrier.timezone, part=part_of(fields))
+    around = (*carrier.around, fields)
+    within = Carrier(broker, carrier.stamp_ms, carrier.timezone, part=part_of(fields), around=around)
     opened = opened_quickly(message.rstrip("\r\n"), quick, within)
     return None if opened.line.at_ms < 0 else opened
 
@@ -99,6 +162,7 @@ def carrier_of(fields: Fields, around: Carrier) -> Carrier:
         level=_text(fields, _LEVELS) or around.level,
         logger=_text(fields, _LOGGERS) or around.logger,
         part=part_of(fields) or around.part,
+        around=(*around.around, fields),
     )
 
 
@@ -110,13 +174,18 @@ def part_of(fields: Fields) -> tuple[str, bool] | None:
     tag = fields.get("logtag")
     if tag in ("P", "F"):
         return stream, tag == "P"
-    if fields.get("_partial") is True or fields.get("_LINE_BREAK") == "line-max":
-        return stream, True
+    if marks_no_end(fields):
+        return stream, fields.get("partial_last") not in _TRUE
     log = fields.get("log")
     if isinstance(log, str) and fields.keys() <= _DOCKER_FIELDS:
         is_cut = len(log) <= _DOCKER_PART_BYTES and len(log.encode(errors="replace")) == _DOCKER_PART_BYTES
         return (stream, True) if is_cut and not log.endswith("\n") else (stream, False)
     return None
+
+
+def marks_no_end(fields: Fields) -> bool:
+    """Say whether a part is marked as such in a way in which the last part of its line is not."""
+    return any(fields.get(name) in values for name, values in _GOES_ON)
 
 
 def message_of(fields: Fields) -> str | None:

@@ -5,7 +5,8 @@ shipper read the line.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from coordinator_model.line_header import MARKS, Header, read_header
 from coordinator_model.line_times import NO_MOMENT, Moment, local_ms, refined_ms
@@ -41,6 +42,8 @@ class Carrier(NamedTuple):
     logger: str | None = None
     part: tuple[str, bool] | None = None
     """The stream of which it is a part (one that was too long is cut), and whether another follows."""
+    around: tuple[Mapping[str, Any], ...] = ()
+    """The envelopes in which it stands, the outermost first."""
 
 
 class Opened(NamedTuple):
@@ -75,11 +78,20 @@ _CONTINUATION = re.compile(
 )
 _TRAILING_COLOUR = re.compile(r"(?:\x1b|#033)\[[\d;]{0,20}[mK]\s*\Z")
 _COLOUR_SIZE = 64
+_HEADER_SIZE = 1_024
 
 
 def is_continuation(message: str) -> bool:
     """Say whether a line without a date is the rest of an event above it: a stack trace."""
     return _CONTINUATION.match(message) is not None
+
+
+def begins_anew(text: str) -> bool:
+    """Say whether a text begins as a line does, or as what follows a line, and so is no rest of one."""
+    opened = open_text(text[:_HEADER_SIZE], Carrier(-1, -1, "UTC"))
+    has_header = opened.line.level is not None and opened.line.at_ms >= 0
+    is_trace = is_continuation(text) and not text.startswith(" ")
+    return opened.is_known or has_header or is_trace or text.startswith('{"')
 
 
 # --- text --------------------------------------------------------------------------------------------

@@ -176,6 +176,167 @@ def test_parts_of_two_brokers_are_not_joined() -> None:
     assert failed("short") in whats
 
 
+LONG = "m" * 20_000
+
+
+def keyed(*records: tuple[bytes | None, str]) -> Decoded:
+    """Decode records of one partition, each with its key."""
+    rows: list[Row] = [
+        (0, offset, AT + 1_000, key, value.encode()) for offset, (key, value) in enumerate(records)
+    ]
+    return decode_rows(rows, shard_count=SHARDS, backlog_ends={}, timezone="UTC")
+
+
+def cut(member: str) -> tuple[str, str]:
+    """Return both parts of a long line."""
+    whole = line(sentence(member=member))
+    return whole[:16_384], whole[16_384:]
+
+
+def two_writers() -> list[tuple[int, str, str]]:
+    """Return (writer, tag, text) of two long lines that come mixed."""
+    ones, others = cut(f"one{LONG}"), cut(f"other{LONG}")
+    return [(1, "P", ones[0]), (2, "P", others[0]), (1, "F", ones[1]), (2, "F", others[1])]
+
+
+def test_parts_of_two_writers_whom_nothing_names_are_not_joined() -> None:
+    """Nobody knows whose rest comes first; what comes after both is read again."""
+    short = line(sentence(member="short"))
+    result = decoded(*(cri(text, tag) for _, tag, text in two_writers()), cri(short, "F"))
+
+    assert [what for *_, what in said(result)] == [failed("short")]
+    assert bad(result) == {"partial_line": 4}
+    assert not any(source == "coordinator_log" and kind == "other" for source, kind in result.counts)
+
+
+def test_a_line_between_the_parts_of_another_is_no_part_of_it() -> None:
+    """It is counted, and not read by itself: it may be the rest, with a name that imitates a line."""
+    first, rest = cut(LONG)
+    between = line(sentence(member="between"))
+    result = decoded(cri(first, "P"), cri(between, "F"), cri(rest, "F"), cri(between, "F"))
+
+    assert [(offset, what) for offset, _, _, what in said(result)] == [(3, failed("between"))]
+    assert bad(result) == {"partial_line": 3}
+
+
+def test_no_cut_makes_a_line_of_a_name() -> None:
+    """Whoever chooses a name knows where a runtime cuts."""
+    head = line(sentence()).index("Member m") + len("Member ")
+    empty = f"{sentence('victim').split(']')[0]}] Group victim with generation 3 is now empty."
+    member = "m" * (16_384 - head) + line(empty) + "m" * 20_000
+    whole = line(sentence(member=member))
+    parts = [(whole[:16_384], "P"), (whole[16_384:32_768], "P"), (whole[32_768:], "F")]
+    unnamed = decoded(*(cri(text, tag) for text, tag in parts))
+    named = keyed(*((b"1", cri(text, tag)) for text, tag in parts))
+
+    assert (said(unnamed), bad(unnamed)) == ([], {"partial_line": 3})
+    assert [what for *_, what in said(named)] == [failed(member)]
+
+
+def test_a_doubt_whose_rest_never_comes_ends_after_many_parts() -> None:
+    """One line that was given up does not silence its partition."""
+    first, _ = cut(LONG)
+    short = [cri(line(sentence(member=f"m{n}")), "F") for n in range(150)]
+    result = decoded(cri(first, "P"), *short)
+
+    assert bad(result) == {"partial_line": 101}
+    assert len(said(result)) == 50
+
+
+PATH = "/var/log/pods/ns_kafka-%d_0f/kafka/0.log"
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        pytest.param(lambda n, text, tag: {"message": cri(text, tag), "host": {"name": f"k{n}"}}, id="host"),
+        pytest.param(
+            lambda n, text, tag: {"message": cri(text, tag), "log": {"file": {"path": PATH % n}}}, id="file"
+        ),
+        pytest.param(
+            lambda n, text, tag: {"log": text, "logtag": tag, "kubernetes": {"pod_name": f"k-{n}"}}, id="pod"
+        ),
+        pytest.param(
+            lambda n, text, tag: (
+                {"MESSAGE": text, "_PID": f"{n}", "_HOSTNAME": "h", "_STREAM_ID": f"{n}f"}
+                | ({"_LINE_BREAK": "line-max"} if tag == "P" else {})
+            ),
+            id="journald",
+        ),
+        pytest.param(
+            lambda n, text, tag: (
+                {"message": text, "stream": "stdout", "file": PATH % n}
+                | ({"_partial": True} if tag == "P" else {})
+            ),
+            id="vector",
+        ),
+        pytest.param(
+            lambda n, text, tag: (
+                {"MESSAGE": text, "CONTAINER_ID_FULL": f"{n}c", "CONTAINER_PARTIAL_ID": f"{n}p"}
+                | ({"CONTAINER_PARTIAL_MESSAGE": "true"} if tag == "P" else {})
+            ),
+            id="docker-journald",
+        ),
+        pytest.param(
+            lambda n, text, tag: {
+                "log": text,
+                "container_id": f"{n}c",
+                "partial_message": "true",
+                "partial_id": f"{n}p",
+                "partial_last": str(tag == "F").lower(),
+            },
+            id="docker-fluentd",
+        ),
+    ],
+)
+def test_parts_of_two_writers_whom_their_envelopes_name_are_joined(envelope: Any) -> None:
+    """Each finds its own rest, whether the last part is marked or not."""
+    result = decoded(*(json.dumps(envelope(n, text, tag)) for n, tag, text in two_writers()))
+
+    assert [what for *_, what in said(result)] == [failed(f"one{LONG}"), failed(f"other{LONG}")]
+    assert bad(result) == {}
+
+
+def test_parts_of_two_writers_whom_their_keys_name_are_joined() -> None:
+    """The record key is the broker."""
+    result = keyed(*((str(n).encode(), cri(text, tag)) for n, tag, text in two_writers()))
+
+    assert [what for *_, what in said(result)] == [failed(f"one{LONG}"), failed(f"other{LONG}")]
+
+
+def test_the_path_of_a_file_alone_names_no_writer() -> None:
+    """Two machines have the same."""
+    values = [
+        json.dumps({"message": cri(text, tag), "log": {"file": {"path": "/var/log/kafka.log"}}})
+        for _, tag, text in two_writers()
+    ]
+    assert said(decoded(*values)) == []
+
+
+def test_a_whole_line_in_place_of_an_unmarked_rest_is_not_joined() -> None:
+    """Journald lost the rest, or a name imitates a line: neither is read, and what follows is."""
+    entry = {"_PID": "7", "_HOSTNAME": "h"}
+    values = [
+        {"MESSAGE": cut(LONG)[0], "_LINE_BREAK": "line-max", **entry},
+        {"MESSAGE": line(sentence(member="next")), **entry},
+        {"MESSAGE": line(sentence(member="after")), **entry},
+    ]
+    result = decoded(*map(json.dumps, values))
+
+    assert [what for *_, what in said(result)] == [failed("after")]
+    assert bad(result) == {"partial_line": 2}
+
+
+def test_a_line_that_lies_across_two_batches_is_counted_once_for_each_part_of_the_first() -> None:
+    """What comes in the second is no sentence."""
+    whole = line(sentence(member="m" * 40_000))
+    first = decoded(cri(whole[:16_384], "P"), cri(whole[16_384:32_768], "P"))
+    second = decoded(cri(whole[32_768:], "F"), cri(line(sentence()), "F"))
+
+    assert (said(first), bad(first)) == ([], {"partial_line": 2})
+    assert ([what for *_, what in said(second)], bad(second)) == ([failed("m")], {})
+
+
 def test_a_part_whose_rest_is_missing() -> None:
     """A line whose rest never came is counted, and what is left of it is no sentence."""
     result = decoded(cri(line(sentence())[:90], "P"))

@@ -3,7 +3,7 @@
 import sys
 
 from tests.saved.fields import LIST, breaches, collected, read, written
-from tests.saved.golden import blobs, differences, make, uncovered
+from tests.saved.golden import between_releases, blobs, differences, make, uncovered
 
 
 def main() -> int:
@@ -16,8 +16,10 @@ def main() -> int:
         return 1
     LIST.write_text(written(entries))
     _say(f"{LIST.name}: {len(entries)} structs and enums")
-    if uncovered():
-        _say(f"{make(entries).path.name}: a new golden shard beside the others; commit both files of it")
+    if uncovered() or len(between_releases()) > 1:  # several: of branches that were merged
+        made = make(entries).path.name
+        _say(f"{made}: the golden shard of today's structs, in place of those since the last release;")
+        _say("commit what was written and what is gone")
     return 0
 
 

@@ -1,5 +1,6 @@
 """Saved structs only grow: checkpoints of older versions are read with everything that they say."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from alerts.alert import Severity
 from alerts.told import Memory, Told, pack_told, unpack_told
 from coordinator_model import snapshot
 from streaming.shard_state import STATE_SCHEMA
+from tests.saved import golden
 from tests.saved.fields import LIST, Entries, Entry, Field, breaches, collected, read, written
 from tests.saved.golden import Blob, Filler, blobs, differences, told, uncovered
 
@@ -94,6 +96,28 @@ def test_every_saved_field_is_in_a_golden_shard() -> None:
     """Each field of each saved struct is other than its default somewhere; `make state` sees to it."""
     assert blobs()
     assert uncovered() == set()
+
+
+def test_of_golden_shards_those_of_releases_and_the_newest_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written between two releases goes when there is one that has more."""
+    monkeypatch.setattr(golden, "FOLDER", tmp_path)
+    for name in (*golden.RELEASED, "v1-between", "v1-later"):
+        for ending in (".bin", ".json"):
+            (tmp_path / f"{name}{ending}").write_bytes(b"{}")
+    (tmp_path / "v1.bin").write_bytes(b"of a test of its own")
+    made = golden.make(collected())
+
+    names = {one.name for one in tmp_path.iterdir()}
+    assert names == {
+        f"{name}{end}" for name in (*golden.RELEASED, made.path.stem) for end in (".bin", ".json")
+    } | {"v1.bin"}
+
+
+def test_released_shards_are_there() -> None:
+    """Nobody deletes what a checkpoint out there may look like."""
+    assert {blob.path.stem for blob in blobs()} >= golden.RELEASED
 
 
 def test_a_golden_shard_is_saved_to_the_same_bytes() -> None:

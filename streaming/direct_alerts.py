@@ -90,6 +90,11 @@ class DirectAlerts:
         """Return those that fire."""
         return [one.alert for one in self._kept.values() if one.alert.status is AlertStatus.FIRING]
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is open, and whoever was told a beginning was told its end."""
+        return not self._kept
+
     def speak_through(self, notifier: Speaks) -> None:
         """Send through ``notifier`` from now on, and let it go on with what is open."""
         self.notifier = notifier

@@ -42,13 +42,17 @@ _log = logging.getLogger("groupwatch.notifier")
 
 
 def make_notifier(
-    config: Config, metrics: NotifierMetrics, caught_up: Callable[[str], bool | None] = lambda _cluster: None
+    config: Config,
+    metrics: NotifierMetrics,
+    caught_up: Callable[[str], bool | None] = lambda _cluster: None,
+    *,
+    reads_topics: bool = True,
 ) -> Notifier:
-    """Return the notifier with every receiver, route and alerts topic of ``config``."""
+    """Return the notifier with every receiver and route of ``config``, and with its alerts topics or none."""
     return Notifier(
         [receiver_of(one, config.http.external_url) for one in config.receivers],
         [route_of(one) for one in config.routes],
-        alert_logs(config),
+        alert_logs(config) if reads_topics else {},
         count=metrics.notified,
         caught_up=caught_up,
         quiet=quiet_of(config.silences, config.maintenance),
@@ -108,14 +112,23 @@ def _opener(address: KafkaAddress, topic: str) -> OpenLog:
 class Station:
     """``groupwatch notify``: the notifier, and what tells of a blind monitor, in one process.
 
-    It speaks unless a job that speaks itself is alive, so that nobody is told twice.
+    It speaks unless a job that speaks itself is alive, so that nobody is told twice.  Of what it has told
+    of that job's absence it tells the end also then.
     """
 
-    def __init__(self, config: Config, registry: CollectorRegistry) -> None:
+    def __init__(
+        self, config: Config, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Put the parts together; ``start`` opens connections."""
         self._config = config
+        self._clock = clock
+        limits = limits_from(config)
         self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers])
-        self.jobs = {cluster.name: FarProgress(cluster.name) for cluster in config.clusters}
+        patience_s = 2 * min(limits.unreachable_s, limits.stalled_s)
+        self.jobs = {
+            cluster.name: FarProgress(cluster.name, clock, patience_s=patience_s)
+            for cluster in config.clusters
+        }
         plans = [plan_of(config, cluster) for cluster in config.clusters]
         self._probes = [
             Probe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
@@ -125,9 +138,12 @@ class Station:
             JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
         ]
         self._direct = DirectAlerts(state_file(config, "notify"))
-        self._watched: list[Watched] = []
+        opened = self._direct.open_alerts()
+        self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
         self._notifier: Notifier | None = None
-        self._began_s = time.monotonic()
+        self._speaks = False
+        """Alerts of the topics are delivered; else a notifier, if there is one, tells ends of direct ones."""
+        self._began_s = clock()
         registry.register(DeliveryCollector(self._states))
         registry.register(JobCollector(self.jobs))
 
@@ -152,11 +168,11 @@ class Station:
         """Speak or be silent, and judge every job once; to be called each second."""
         if any(job.job_speaks for job in self.jobs.values()):
             self._be_silent()
-        elif self._notifier is None and self._is_settled:
+        elif not self._speaks and self._is_settled:
             self._speak()
         for one in self._watched:
             try:
-                one.look(wall_clock_ms())
+                one.look(wall_clock_ms(), opens=self._speaks)
             except Exception:
                 _log.exception("the job could not be judged")  # and must be looked at again in any case
         self._direct.save()
@@ -168,29 +184,38 @@ class Station:
     def _is_settled(self) -> bool:
         """Whether a job speaks is known, or will not be soon."""
         heard = all(job.seconds_since_heard() < FRESH_S / 2 for job in self.jobs.values())
-        waited_s = time.monotonic() - self._began_s
+        waited_s = self._clock() - self._began_s
         return waited_s > _LISTEN_S or (heard and waited_s > 1.0)
 
     def _speak(self) -> None:
-        self._notifier = make_notifier(self._config, self._metrics)
-        self._notifier.start()
-        self._direct.speak_through(self._notifier)
-        limits, opened = limits_from(self._config), self._direct.open_alerts()
-        self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
-        _log.info("delivering alerts to %s", ", ".join(self._notifier.outboxes))
+        notifier = make_notifier(self._config, self._metrics)
+        self._deliver_through(notifier)
+        self._speaks = True
+        _log.info("delivering alerts to %s", ", ".join(notifier.outboxes))
 
     def _be_silent(self) -> None:
-        notifier, self._notifier, self._watched = self._notifier, None, []
-        if notifier is not None:
-            notifier.stop()
+        """Leave everything to the job, but for the ends of what this process has told by itself."""
+        has_ends = not self._direct.is_empty
+        if self._speaks or (self._notifier is not None and not has_ends):
+            self._speaks = False
+            self._deliver_through(None)
+        if self._notifier is None and has_ends:
+            self._deliver_through(make_notifier(self._config, self._metrics, reads_topics=False))
+
+    def _deliver_through(self, notifier: Notifier | None) -> None:
+        before, self._notifier = self._notifier, None
+        if before is not None:
+            before.stop()
             self._direct.save()
             self._direct.notifier = None
+        if notifier is not None:
+            notifier.start()
+            self._direct.speak_through(notifier)
+            self._notifier = notifier
 
     def stop(self) -> None:
         """End: attempts under way are finished, and who was told what is written down."""
-        notifier, self._notifier = self._notifier, None
-        if notifier is not None:
-            notifier.stop()
+        self._deliver_through(None)
         self._direct.save()
         for reader in self._readers:
             reader.stop(_STOP_S)
@@ -202,7 +227,7 @@ class Station:
     def clusters(self) -> list[Mapping[str, Any]]:
         """Return what is known of each cluster's job; ready: its alerts are read, and somebody tells them."""
         notifier = self._notifier
-        has_read = notifier is not None and notifier.is_caught_up
+        has_read = self._speaks and notifier is not None and notifier.is_caught_up
         return [{**job.describe(), "ready": has_read or job.job_speaks} for job in self.jobs.values()]
 
     def problems(self) -> list[str]:

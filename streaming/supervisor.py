@@ -84,8 +84,13 @@ class Watched:
             if alert.cluster == progress.cluster and alert.name in _KINDS
         }
 
-    def look(self, now_ms: int) -> None:
-        """Fire or resolve what the facts of now ask for; ``now_ms`` is the wall clock."""
+    def look(self, now_ms: int, *, opens: bool = True) -> None:
+        """Fire or resolve what the facts of now ask for.
+
+        Args:
+            now_ms: the wall clock.
+            opens: False: nothing fires, for another process tells it; what is open here is resolved here.
+        """
         limits, progress = self._limits, self._progress
         away_s = progress.seconds_since_kafka()
         if limits.unreachable_severity is None:
@@ -93,7 +98,7 @@ class Watched:
         else:
             self._judge(
                 "unreachable",
-                away_s > limits.unreachable_s,
+                opens and away_s > limits.unreachable_s,
                 away_s <= limits.unreachable_s and progress.has_answered,
                 lambda: cluster_unreachable(
                     progress.cluster,
@@ -108,9 +113,9 @@ class Watched:
         if limits.stalled_severity is None:
             self._judge_disabled("stalled", lambda alert: monitor_running(alert, now_ms))
         else:
-            self._judge_stalled(now_ms, limits.stalled_severity, away_s)
+            self._judge_stalled(now_ms, limits.stalled_severity, away_s, opens=opens)
 
-    def _judge_stalled(self, now_ms: int, severity: Severity, away_s: float) -> None:
+    def _judge_stalled(self, now_ms: int, severity: Severity, away_s: float, *, opens: bool) -> None:
         limits, progress = self._limits, self._progress
         stuck_s, losing_s = progress.seconds_stuck(), progress.seconds_losing()
         is_late = losing_s > limits.stalled_s >= stuck_s
@@ -119,7 +124,9 @@ class Watched:
             why = "; ".join(filter(None, (progress.lagging, progress.trouble)))
         self._judge(
             "stalled",
-            (max(stuck_s, losing_s) > limits.stalled_s or progress.is_dying) and away_s <= ANSWERING_S,
+            opens
+            and (max(stuck_s, losing_s) > limits.stalled_s or progress.is_dying)
+            and away_s <= ANSWERING_S,
             # While Kafka is away nothing can be said about the job: an open alert stays open.
             max(stuck_s, losing_s) <= limits.stalled_s
             and progress.has_batch_since_answer

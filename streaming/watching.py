@@ -23,6 +23,8 @@ from streaming.progress import DEATHS_MAX, Progress
 
 FRESH_S = 15.0
 """A job that speaks itself, and was heard so lately, is left to speak."""
+PATIENCE_S = 60.0
+"""One that an outage of Kafka may hide is left to speak for so long: twice ClusterUnreachable's patience."""
 _LOOK_BACK = 500
 """Records before the end of the control topic in which the newest of each job is looked for at start."""
 _POLL_MS = 500
@@ -50,8 +52,12 @@ _DECODER = msgspec.json.Decoder(Told)
 class FarProgress(Progress):
     """How the job of one cluster is doing, as its records tell."""
 
-    def __init__(self, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, cluster: str, clock: Callable[[], float] = time.monotonic, *, patience_s: float = PATIENCE_S
+    ) -> None:
+        """Begin to watch; a job that cannot be heard of is taken to live for ``patience_s``."""
         super().__init__(cluster, clock)
+        self._patience_s = patience_s
         self._heard_at: float | None = None
         self._told, self._run = _NOTHING, ""
         self._has_stopped = False
@@ -85,9 +91,11 @@ class FarProgress(Progress):
         """The job tells the receivers itself, and lives as far as can be known."""
         if self._heard_at is None or not self._told.speaks:
             return False
-        # While Kafka is away nobody hears of the job, which is no sign of its death.
-        since_s = min(self.seconds_since_heard(), self._now() - self._answering_since)
-        return since_s < FRESH_S or self.seconds_since_kafka() > FRESH_S / 2
+        unheard_s = self.seconds_since_heard()
+        # While Kafka is away nobody hears of the job, which is no sign of its death.  But it may have died
+        # at the same time: an outage that two tell is better than one that nobody does.
+        is_hidden = self.seconds_since_kafka() > FRESH_S / 2 or self._now() - self._answering_since < FRESH_S
+        return unheard_s < (max(FRESH_S, self._patience_s) if is_hidden else FRESH_S)
 
     def seconds_losing(self) -> float:
         """How long the job's watermark has been behind without gaining, as far as it says."""

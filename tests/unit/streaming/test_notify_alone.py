@@ -1,7 +1,7 @@
 """``groupwatch notify`` with no Kafka at all: it tells so, remembers that it did, and says how it is."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import httpx
@@ -98,6 +98,155 @@ def test_a_job_that_delivers_by_itself_is_not_talked_over(
     (silent,) = of_records([told.replace(b"true", b"false")], ["gone"])["gone"]
     job.heard(silent)
     look_until(station, station.deliveries)
+
+
+class Now:
+    """A clock that goes when told."""
+
+    def __init__(self) -> None:
+        self.s = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time it was set to."""
+        return self.s
+
+
+class Standby:
+    """``notify`` beside a job that delivers by itself, with two clusters."""
+
+    def __init__(self, folder: Path, web: WebhookProbe) -> None:
+        self.now, self.web = Now(), web
+        self.opened: list[str] = []
+        self._config = parse_config(
+            f"""
+clusters:
+- {{name: near, bootstrap_servers: ["127.0.0.1:1"]}}
+- {{name: far, bootstrap_servers: ["127.0.0.1:2"]}}
+checkpoint: {folder}
+rules: {{cluster_unreachable: {{after: 30s}}, monitor_stalled: {{after: 60s}}}}
+receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
+"""
+        )
+        self.station = Station(self._config, CollectorRegistry(), self.now)
+
+    def restart(self) -> None:
+        """End the process and begin another."""
+        self.station.stop()
+        self.station = Station(self._config, CollectorRegistry(), self.now)
+
+    def open_log(self, cluster: str) -> AlertLog:
+        """Find nobody who answers."""
+        self.opened.append(cluster)
+        raise ConnectionError("nobody answers")
+
+    def live(self, seconds: int, *, answering: Collection[str] = ("near", "far"), job: bool = True) -> None:
+        """Let time pass; the job is heard where Kafka answers, if it lives."""
+        for _ in range(seconds):
+            self.now.s += 1
+            for cluster in answering:
+                self.station.jobs[cluster].kafka_answered()
+                if job:
+                    self._hear(cluster)
+            self.station.look()
+
+    def _hear(self, cluster: str) -> None:
+        told = b'{"kind":"clock","job":{"cluster":"%s","batches":1,"speaks":true}}' % cluster.encode()
+        for record in of_records([told], [cluster])[cluster]:
+            self.station.jobs[cluster].heard(record)
+
+    def await_told(self, *expected: tuple[str, str, str]) -> None:
+        """Wait until just this was told: (alert, cluster, status)."""
+        look_until(self.station, lambda: len(self.told()) >= len(expected))
+        assert sorted(self.told()) == sorted(expected)
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """Return what was told."""
+        return [(one.labels["alertname"], one.labels["cluster"], one.status) for one in self.web.told]
+
+    def ids(self) -> set[str]:
+        """Return the ids under which MonitorStalled of one cluster was told."""
+        return {one.fingerprint for one in self.web.told if one.labels["cluster"] == "near"}
+
+
+@pytest.fixture
+def standby(tmp_path: Path, web: WebhookProbe, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standby]:
+    made = Standby(tmp_path, web)
+    monkeypatch.setattr(notifying, "alert_logs", lambda _config: {"near": made.open_log})
+    yield made
+    made.station.stop()
+
+
+def test_a_job_that_dies_together_with_one_of_its_kafkas_is_told(standby: Standby) -> None:
+    """Who cannot be heard is not taken to live for ever; both are told in at most twice the usual time."""
+    standby.live(20)
+    standby.live(61, answering=["near"], job=False)
+    standby.await_told(("ClusterUnreachable", "far", "firing"), ("MonitorStalled", "near", "firing"))
+
+
+def test_a_job_that_lives_on_one_cluster_is_left_to_tell_of_the_other(standby: Standby) -> None:
+    """The outage that it tells of itself is not told twice, however long it is."""
+    standby.live(20)
+    standby.live(600, answering=["near"])
+    assert standby.station.deliveries() == []
+    assert standby.told() == []
+
+
+DEAD = [("MonitorStalled", "near", "firing"), ("MonitorStalled", "far", "firing")]
+BACK = [("MonitorStalled", "near", "resolved"), ("MonitorStalled", "far", "resolved")]
+
+
+def test_the_end_of_what_was_told_is_told_when_the_job_delivers_again(standby: Standby) -> None:
+    """Under the same id, by whoever told its beginning; the topics are the job's again meanwhile."""
+    standby.live(20)
+    standby.live(80, job=False)
+    standby.await_told(*DEAD)
+    standby.live(2)
+    opened = len(standby.opened)
+    standby.await_told(*DEAD, *BACK)
+    assert len(standby.ids()) == 1
+    standby.live(1)
+    look_until(standby.station, lambda: standby.station.deliveries() == [])
+    assert len(standby.opened) == opened
+    standby.live(300)
+    assert len(standby.told()) == 4
+
+
+def test_the_end_is_told_also_after_a_restart(standby: Standby) -> None:
+    """The file beside the process remembers what is open, also where the job delivers from the first."""
+    standby.live(20)
+    standby.live(80, job=False)
+    standby.await_told(*DEAD)
+    standby.restart()
+    opened = len(standby.opened)
+    standby.live(2)
+    standby.await_told(*DEAD, *BACK)
+    assert len(standby.ids()) == 1
+    assert len(standby.opened) == opened
+
+
+def test_a_cluster_that_is_still_away_when_the_job_is_back_is_told_when_it_answers(
+    standby: Standby,
+) -> None:
+    """What is open stays so until it is over, and nothing new is opened beside the job."""
+    standby.live(20)
+    standby.live(61, answering=["near"], job=False)
+    began = [("ClusterUnreachable", "far", "firing"), ("MonitorStalled", "near", "firing")]
+    standby.await_told(*began)
+    standby.live(30, answering=["near"])
+    standby.await_told(*began, ("MonitorStalled", "near", "resolved"))
+    standby.live(2)
+    over = ("ClusterUnreachable", "far", "resolved")
+    standby.await_told(*began, ("MonitorStalled", "near", "resolved"), over)
+
+
+def test_a_job_that_dies_again_is_told_again(standby: Standby) -> None:
+    """Standing by is no end."""
+    standby.live(20)
+    for times in (1, 2):
+        standby.live(80, job=False)
+        standby.await_told(*(DEAD * times), *(BACK * (times - 1)))
+        standby.live(20)
+        standby.await_told(*(DEAD * times), *(BACK * times))
 
 
 def test_metrics_and_health_are_served(make_station: Callable[[], Station]) -> None:

@@ -126,11 +126,11 @@ def test_a_job_that_was_stopped_in_good_order_is_told_as_that(desk: Desk) -> Non
 
 
 def test_a_job_that_speaks_itself_is_left_to_speak_while_it_lives(desk: Desk) -> None:
-    """Also through an outage of Kafka, in which nobody hears of it."""
+    """Also through a short outage of Kafka, in which nobody hears of it."""
     assert not desk.job.job_speaks
     desk.live(20, speaks=True)
     assert desk.job.job_speaks
-    for _ in range(300):
+    for _ in range(40):
         desk.live(1, kafka=False)
         assert desk.job.job_speaks
     desk.live(14)
@@ -138,6 +138,28 @@ def test_a_job_that_speaks_itself_is_left_to_speak_while_it_lives(desk: Desk) ->
     desk.live(2)
     assert not desk.job.job_speaks
     desk.live(1, speaks=False)
+    assert not desk.job.job_speaks
+
+
+def test_a_job_that_a_long_outage_hides_is_not_taken_to_live_for_ever(desk: Desk) -> None:
+    """It may have died at the same time: after twice the patience of ClusterUnreachable somebody speaks."""
+    desk.live(20, speaks=True)
+    desk.live(59, kafka=False)
+    assert desk.job.job_speaks
+    desk.live(1, kafka=False)
+    assert not desk.job.job_speaks
+    desk.live(5)
+    assert not desk.job.job_speaks, "Kafka is back, and nothing is heard of the job"
+    desk.live(1, speaks=True)
+    assert desk.job.job_speaks
+
+
+def test_a_kafka_that_comes_and_goes_hides_no_death_for_ever(desk: Desk) -> None:
+    """However short each outage is."""
+    desk.live(20, speaks=True)
+    for _ in range(3):
+        desk.live(18, kafka=False)
+        desk.live(5)
     assert not desk.job.job_speaks
 
 

@@ -12,6 +12,8 @@ from coordinator_model.states import SETTLED, GroupState
 
 _POLL_TIMEOUT = "PollIntervalExceeded"
 _LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.ALL_MEMBERS_LEFT, CauseKind.UNKNOWN})
+_CHAIN_MAX = 50
+"""Corrections of one transition, and steps of one rebalance, that are followed: a few are real."""
 
 
 class Episode(msgspec.Struct):
@@ -67,7 +69,7 @@ def moves_of(transitions: Iterable[Transition], group: str) -> list[Transition]:
 def _whole(move: Transition, found: dict[str, Transition]) -> Transition:
     """Return a transition with what those told of costs that it replaces, one after the other."""
     seen, earlier = {move.id}, move.replaces
-    while earlier and earlier in found and earlier not in seen:
+    while earlier and earlier in found and earlier not in seen and len(seen) < _CHAIN_MAX:
         seen.add(earlier)
         move, earlier = carried(move, found[earlier]), found[earlier].replaces
     return move
@@ -134,7 +136,8 @@ def joined(episodes: list[Episode]) -> list[Episode]:
         cost = one.last.cost
         is_second = not isinstance(cost, UnsetType) and cost.second_step and one.is_rebalance
         before = found[-1] if found else None
-        if before is not None and is_second and before.cost is not None:
+        is_open = before is not None and len(before.then) < _CHAIN_MAX
+        if before is not None and is_open and is_second and before.cost is not None:
             before.then = [*before.then, one.steps]
             before.reread = None if one.reread is None else one.reread + (before.reread or 0)
         else:

@@ -8,10 +8,11 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -21,11 +22,12 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
 from alerts.alert import Alert
-from alerts.alert_records import is_credible
+from alerts.alert_records import Refused, read_alert
 from alerts.narrative import Explanation, Present, explain
 from alerts.narrative_text import as_text
 from alerts.notifier import wall_clock_ms
-from alerts.wording import span
+from alerts.transition_records import refusal
+from alerts.wording import span, times
 from coordinator_model.bounds import is_time_ms
 from coordinator_model.group import Transition
 from coordinator_model.report import GroupReport
@@ -44,6 +46,10 @@ READ_HTTP_S = 5.0
 _HTTP_TIMEOUT_S = 15.0
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _ALERTS_MAX = 1_000
+RECORDS_MAX = 50_000
+"""Of one group and topic, of which a story is made: what a storm makes in days."""
+_SIZE_MAX = 64 << 20
+"""Their bytes: forged ones are long."""
 _EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
 _SINCE_MAX = 64
 """Characters of a time or a span; more is a mistake, and numbers of hundreds of digits are slow to read."""
@@ -103,56 +109,128 @@ def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) 
     Raises:
         kafka.errors.KafkaError: Kafka does not answer.
     """
-    search = _Search(group, time.monotonic() + within_s)
+    search = _Search(plan.cluster, group, time.monotonic() + within_s)
     reader = consumer(plan.output)
-    notes = []
     try:
-        moves = search.topic(reader, plan.transitions_topic, since_ms, Transition)
-        alerts = search.topic(reader, plan.alerts_topic, -1, Alert)
+        moves = search.topic(reader, plan.transitions_topic, since_ms, Transition, _refused_transition)
+        told = search.topic(reader, plan.alerts_topic, -1, Alert, _refused_alert)
     finally:
         reader.close()
+    notes = []
     if not search.is_whole:
         notes.append(
             f"The topics could not be searched to their ends within {span(within_s * 1_000)}, so the newest "
             "events may be missing; ask for a shorter time."
         )
-    # Several clusters may write into the same topics.
-    mine = [one for one in moves if isinstance(one, Transition) and one.cluster == plan.cluster]
-    told = [one for one in alerts if isinstance(one, Alert) and one.cluster == plan.cluster]
-    told = [one for one in told if is_credible(one, wall_clock_ms())]
-    return History(mine, told, notes)
+    return History(moves, told, [*notes, *search.notes])
+
+
+T = TypeVar("T", Transition, Alert)
+
+
+def _refused_transition(one: Transition, record: Any, now_ms: int) -> Refused | None:
+    return refusal(one, record.key, timestamp_ms=record.timestamp, now_ms=now_ms)
+
+
+def _refused_alert(_: Alert, record: Any, now_ms: int) -> Refused | None:
+    found = read_alert(record.key, record.value, timestamp_ms=record.timestamp, now_ms=now_ms)
+    return found if isinstance(found, Refused) else None
+
+
+class _Newest(Generic[T]):
+    """The newest records, as many as a story may be made of."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[T, int]] = deque()
+        self._size = 0
+        self.dropped = 0
+        """Older ones that had to go."""
+
+    def add(self, one: T, size: int) -> None:
+        """Keep one more, of so many bytes."""
+        self._kept.append((one, size))
+        self._size += size
+        while len(self._kept) > RECORDS_MAX or self._size > _SIZE_MAX:
+            self._size -= self._kept.popleft()[1]
+            self.dropped += 1
+
+    def all(self) -> list[T]:
+        """Return them as they came."""
+        return [one for one, _ in self._kept]
 
 
 class _Search:
     """A search for one group's records, in several topics, within one time."""
 
-    def __init__(self, group: str, deadline_s: float) -> None:
+    def __init__(self, cluster: str, group: str, deadline_s: float) -> None:
+        self._cluster = cluster
         self._group = group
         # A quick look for the name spares decoding what other groups did; the decoded value decides.
         self._name = msgspec.json.encode(group)
         self._deadline_s = deadline_s
         self.is_whole = True
         """Every topic was read to its end."""
+        self.notes: list[str] = []
+        """What was left out, as sentences."""
 
     def topic(
-        self, reader: KafkaConsumer, topic: str, since_ms: int, kind: type[msgspec.Struct]
-    ) -> list[object]:
-        """Return the group's records in one topic that were written since then (-1: ever)."""
+        self,
+        reader: KafkaConsumer,
+        topic: str,
+        since_ms: int,
+        kind: type[T],
+        refused: Callable[[T, Any, int], Refused | None],
+    ) -> list[T]:
+        """Return the group's records in one topic that were written since then (-1: ever).
+
+        Those that ``refused`` has a reason against are counted and left out.
+        """
         partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
-        found: list[object] = []
+        found: _Newest[T] = _Newest()
+        reasons: Counter[str] = Counter()
+        now_ms = wall_clock_ms()
+        for record in self._records(reader, partitions, since_ms):
+            one = self._decoded(record.value, kind)
+            why = refused(one, record, now_ms) if one else None
+            if why is not None:
+                reasons[why.reason] += 1
+            elif one is not None:
+                found.add(one, len(record.value))
+        self._note(topic, reasons, found.dropped)
+        return found.all()
+
+    def _records(
+        self, reader: KafkaConsumer, partitions: list[TopicPartition], since_ms: int
+    ) -> Iterator[Any]:
         if not partitions:
-            return found
+            return
         reader.assign(partitions)
         _seek(reader, partitions, since_ms)
         ends = reader.end_offsets(partitions)
         while any(reader.position(partition) < ends[partition] for partition in partitions):
             if time.monotonic() > self._deadline_s:
                 self.is_whole = False
-                break
+                return
             for records in reader.poll(timeout_ms=200).values():
-                values = (one.value for one in records if one.value and self._name in one.value)
-                found += _decoded(values, self._group, kind)
-        return found
+                yield from (one for one in records if one.value and self._name in one.value)
+
+    def _decoded(self, value: bytes, kind: type[T]) -> T | None:
+        try:
+            one = msgspec.json.decode(value, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None  # anybody may write into a topic
+        # Several clusters may write into the same topics.
+        return one if (one.group, one.cluster) == (self._group, self._cluster) else None
+
+    def _note(self, topic: str, reasons: Counter[str], dropped: int) -> None:
+        if reasons:
+            why = ", ".join(sorted(reasons))
+            self.notes.append(
+                f"Left out of the story: {times(reasons.total(), 'record')} of {topic} that no groupwatch "
+                f"can have written ({why})."
+            )
+        if dropped:
+            self.notes.append(f"Left out of the story: the oldest {times(dropped, 'record')} of {topic}.")
 
 
 def _seek(reader: KafkaConsumer, partitions: list[TopicPartition], since_ms: int) -> None:
@@ -166,18 +244,6 @@ def _seek(reader: KafkaConsumer, partitions: list[TopicPartition], since_ms: int
             reader.seek_to_end(partition)
         else:
             reader.seek(partition, start.offset)
-
-
-def _decoded(values: Iterable[bytes], group: str, kind: type[msgspec.Struct]) -> list[object]:
-    found: list[object] = []
-    for value in values:
-        try:
-            one = msgspec.json.decode(value, type=kind)
-        except msgspec.MsgspecError:
-            continue  # anybody may write into a topic
-        if getattr(one, "group", None) == group:
-            found.append(one)
-    return found
 
 
 # --- over HTTP ---------------------------------------------------------------------------------------

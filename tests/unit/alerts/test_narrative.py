@@ -6,8 +6,10 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from alerts import narrative_episodes
 from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.narrative import ENTRIES_MAX, Explanation, Present, explain
+from alerts.narrative_episodes import episodes_of, joined, moves_of
 from alerts.narrative_text import WIDTH, as_text
 from coordinator_model.cost_parts import ToldCost
 from coordinator_model.group import Basis, Cause, CauseKind, Transition
@@ -149,6 +151,31 @@ def test_a_guess_that_was_replaced_is_not_told() -> None:
     told = tell([guess, right, right])
 
     assert [entry.text for entry in told.entries] == ["app on 10.0.0.7 left."]
+
+
+def test_forged_corrections_are_followed_only_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long chain of them, with many ends, would cost the square of its length."""
+    followed: list[Transition] = []
+
+    def carried(one: Transition, _: Transition) -> Transition:
+        followed.append(one)
+        return one
+
+    monkeypatch.setattr(narrative_episodes, "carried", carried)
+    chain = [move(n, STABLE, PREPARING, 3, id=f"c{n}", replaces=f"c{n - 1}") for n in range(1_000)]
+    ends = [move(2_000 + n, STABLE, PREPARING, 3, id=f"e{n}", replaces="c999") for n in range(10)]
+    assert len(moves_of([*chain, *ends], "orders")) == 10
+    assert len(followed) <= 500
+
+
+def test_forged_second_steps_are_joined_only_so_far() -> None:
+    """Each step that is joined has its cost summed up with those before."""
+    begun = [move(2 * n, STABLE, PREPARING, 3, id=f"b{n}") for n in range(1_000)]
+    done = [
+        move(2 * n + 1, PREPARING, STABLE, 4, id=f"d{n}", cost=cost(second_step=n > 0)) for n in range(1_000)
+    ]
+    told = joined(episodes_of(moves_of([*begun, *done], "orders")))
+    assert max(len(one.then) for one in told) <= 50
 
 
 def test_what_is_inferred_says_so() -> None:

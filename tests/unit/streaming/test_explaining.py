@@ -210,9 +210,19 @@ def test_the_page_links_to_stories(site: Site) -> None:
 
 
 class Record(NamedTuple):
-    """What a consumer returns."""
+    """What a consumer returns; it was written under the group, or the alert, that it is about."""
 
     value: bytes | None
+    timestamp: int = NOW_MS
+
+    @property
+    def key(self) -> bytes:
+        """Return the key that a groupwatch would have given it."""
+        try:
+            told = json.loads(self.value or b"")
+        except ValueError:
+            return b""
+        return str(told["group"] if "from" in told else told["id"]).encode()
 
 
 class FakeReader:
@@ -314,6 +324,123 @@ def test_the_topics_are_searched_for_one_group_of_one_cluster(new_reader: NewRea
     assert found == History([transition()], [alert], [])
     assert reader.sought_ms == [1_234, 1_234]
     assert reader.closed
+
+
+def forged(**changes: Any) -> bytes:
+    """Return a transition that no groupwatch can have written."""
+    return msgspec.json.encode(msgspec.structs.replace(transition(), **changes))
+
+
+FORGED = [
+    pytest.param({"at_ms": 253_402_300_800_000}, id="year-10000"),
+    pytest.param({"at_ms": NOW_MS + 3 * 86_400_000}, id="future"),
+    pytest.param({"recorded_at_ms": 2**62}, id="recorded"),
+    pytest.param({"at_ms": -(2**62)}, id="before-1970"),
+    pytest.param({"generation": 2**40}, id="generation"),
+    pytest.param({"generation": -7}, id="negative-generation"),
+    pytest.param({"id": ""}, id="no-id"),
+    pytest.param({"id": "x" * 300}, id="long-id"),
+    pytest.param({"replaces": "x" * 300}, id="long-replaces"),
+    pytest.param({"group_type": "x" * 300}, id="long-type"),
+    pytest.param({"source": "x" * 300}, id="long-source"),
+    pytest.param({"cause": Cause(kind=CauseKind.UNKNOWN, detail="x" * 5_000)}, id="long-detail"),
+    pytest.param({"cause": Cause(kind=CauseKind.UNKNOWN, client_id="x" * 70_000)}, id="long-client"),
+    pytest.param({"reread": 2**60}, id="reread"),
+]
+
+
+@pytest.mark.parametrize("changes", FORGED)
+def test_a_transition_that_no_groupwatch_can_have_written_is_left_out_and_counted(
+    changes: dict[str, Any], new_reader: NewReader
+) -> None:
+    """Times, numbers and lengths; the rest of the story is told, and says that something is left out."""
+    good = msgspec.json.encode(transition())
+    new_reader({"groupwatch-transitions": [[b"", forged(**changes), good, forged(**changes)]]})
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
+
+    assert found.transitions == [transition()]
+    assert found.notes == [
+        "Left out of the story: 2 records of groupwatch-transitions that no groupwatch can have written "
+        "(out_of_range)."
+    ]
+
+
+TIMES = [name for name in ToldCost.__struct_fields__ if name.endswith("_ms")]
+
+
+@pytest.mark.parametrize("field", [*TIMES, "partitions", "moved", "rate_before"])
+def test_a_cost_that_nobody_can_have_counted_is_left_out(field: str, new_reader: NewReader) -> None:
+    """With the transition that tells it."""
+    new_reader(
+        {"groupwatch-transitions": [[b"", forged(cost=msgspec.structs.replace(COST, **{field: 2**60}))]]}
+    )
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
+
+    assert (found.transitions, len(found.notes)) == ([], 1)
+
+
+def test_bounds_let_every_real_transition_through(new_reader: NewReader) -> None:
+    """Names as long as Kafka allows, a time that is not known, a cost."""
+    name = "n" * 32_767
+    why = Cause(
+        kind=CauseKind.MEMBER_LEFT,
+        member_id=f"{name}-5bb1e7d4-93f5-4bd4-b7cb-1b7ba35bd3fd",
+        client_id=name,
+        client_host="/10.0.0.7",
+        detail="d" * 1_000,
+    )
+    real = msgspec.structs.replace(
+        transition(name), id="x", cause=why, cost=COST, reread=0, generation=-1, recorded_at_ms=-1
+    )
+    new_reader({"groupwatch-transitions": [[b"", msgspec.json.encode(real)]]})
+    config = parse_config(CONFIG)
+
+    assert read_history(plan_of(config, config.clusters[0]), name, 0, 20.0) == History([real], [], [])
+
+
+def test_a_transition_under_another_key_is_left_out(
+    new_reader: NewReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is the group."""
+    monkeypatch.setattr(Record, "key", b"another")
+    new_reader({"groupwatch-transitions": [[b"", msgspec.json.encode(transition())]]})
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
+
+    assert found.transitions == []
+    assert "(wrong_key)" in found.notes[0]
+
+
+def test_forged_alerts_are_counted_as_well(new_reader: NewReader, rows: "Rows") -> None:
+    """As they are by those who page."""
+    alert = rows.make_alert(group="g", cluster="eu", revision=10**6)
+    new_reader({"groupwatch-alerts": [[msgspec.json.encode(alert)]]})
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
+
+    assert found.alerts == []
+    assert found.notes == [
+        "Left out of the story: 1 record of groupwatch-alerts that no groupwatch can have written "
+        "(out_of_range)."
+    ]
+
+
+@pytest.mark.parametrize("bound", ["RECORDS_MAX", "_SIZE_MAX"])
+def test_a_flood_of_transitions_is_bounded(
+    bound: str, new_reader: NewReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In number and in bytes: the newest count, and the story says so."""
+    moves = [transition(at_ms=NOW_MS - 10 + n) for n in range(5)]
+    size = len(msgspec.json.encode(moves[0]))
+    monkeypatch.setattr(explaining, bound, 3 if bound == "RECORDS_MAX" else 4 * size - 1)
+    new_reader({"groupwatch-transitions": [[b"", *map(msgspec.json.encode, moves)]]})
+    config = parse_config(CONFIG)
+    found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
+
+    assert found.transitions == moves[2:]
+    assert found.notes == ["Left out of the story: the oldest 2 records of groupwatch-transitions."]
 
 
 def test_a_search_that_takes_too_long_says_so(new_reader: NewReader) -> None:

@@ -70,6 +70,11 @@ def read_alert(key: bytes | None, value: bytes, *, timestamp_ms: int, now_ms: in
     return Refused(OUT_OF_RANGE, wrong) if wrong else alert
 
 
+def is_credible(alert: Alert, now_ms: int) -> bool:
+    """Say whether an alert that was read without its record can be one."""
+    return not _out_of_range(alert, now_ms + AHEAD_MAX_MS)
+
+
 def _out_of_range(alert: Alert, latest_ms: int) -> str:
     """Return what of ``alert`` no rule can have said; "": nothing."""
     times = (alert.starts_at_ms, alert.detected_at_ms, -1 if alert.ends_at_ms is None else alert.ends_at_ms)

@@ -4,19 +4,23 @@ They are in no topic, so a small file beside the process remembers which are ope
 starts again during an outage goes on under the same id, and tells the end to those who know the beginning.
 """
 
+import hashlib
 import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from alerts.alert import Alert, AlertStatus
+from alerts.alert_records import DIRECT, is_credible
+from alerts.lifecycle import Closing, resolve
 from alerts.notifier import wall_clock_ms
 from alerts.told import Told
+from coordinator_model.bounds import is_time_ms
 from streaming.config import Config
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -56,22 +60,30 @@ class Speaks(Protocol):
         ...
 
 
-def state_folder(config: Config) -> Path:
-    """Return where a process keeps its file: as configured, else beside a local checkpoint, else at home."""
-    if config.state_dir:
-        return Path(config.state_dir)
+def state_file(config: Config, process: str) -> Path:
+    """Return the file of ``run`` or ``notify``: one each, for both may run side by side.
+
+    As configured, else beside a local checkpoint, else at home.  Where other jobs may keep theirs too, its
+    name tells whose it is: a job is known by its checkpoint, which no two share and no restart changes.
+    """
+    checkpoint = _checkpoint(config)
+    if isinstance(checkpoint, Path) and not config.state_dir:
+        return checkpoint / f"open-alerts-{process}.json"
+    whose = os.path.abspath(checkpoint) if isinstance(checkpoint, Path) else checkpoint
+    digest = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(config.state_dir) if config.state_dir else Path(home) / "groupwatch"
+    return folder / f"open-alerts-{process}-{digest}.json"
+
+
+def _checkpoint(config: Config) -> Path | str:
+    """Return the local folder of the checkpoint, or the address of a remote one in one spelling."""
     scheme = _SCHEME.fullmatch(config.checkpoint)
     if scheme is None:
         return Path(config.checkpoint)
     if scheme[1].lower() == "file":
         return Path("/" + scheme[2].lstrip("/"))
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "groupwatch"
-
-
-def state_file(config: Config, process: str) -> Path:
-    """Return the file of ``run`` or ``notify``: one each, for both may run side by side."""
-    return state_folder(config) / f"open-alerts-{process}.json"
+    return f"{scheme[1].lower()}:{scheme[2].rstrip('/')}"
 
 
 class DirectAlerts:
@@ -80,7 +92,7 @@ class DirectAlerts:
     def __init__(self, path: Path, *, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._path = path
         self._clock_ms = clock_ms
-        self._kept = {one.alert.id: one for one in _read(path)}
+        self._kept = {one.alert.id: one for one in _read(path, clock_ms())}
         self._written = b""
         self.error = ""
         """Why the file cannot be written; "" if it can."""
@@ -100,6 +112,20 @@ class DirectAlerts:
         self.notifier = notifier
         for one in self._kept.values():
             notifier.restore(one.alert, one.told)
+
+    def end_all_but(self, clusters: Collection[str]) -> None:
+        """End what nobody will judge any more: alerts of other clusters, and all but one of each kind."""
+        judged: set[tuple[str, str]] = set()
+        for alert in sorted(self.open_alerts(), key=lambda one: one.detected_at_ms, reverse=True):
+            kind = (alert.cluster, alert.name)
+            if alert.cluster not in clusters:
+                why = f"Kafka cluster {alert.cluster} is not configured any more, so nobody asks how it is."
+            elif kind in judged:
+                why = f"Another {alert.name} of Kafka cluster {alert.cluster} goes on in its place."
+            else:
+                judged.add(kind)
+                continue
+            self.deliver(resolve(alert, Closing(ends_at_ms=self._clock_ms(), summary=why)))
 
     def deliver(self, alert: Alert) -> None:
         """Send a revision, and remember it first: a process that is killed now sends it again."""
@@ -141,15 +167,28 @@ def _is_done(one: Kept, over_ms: int) -> bool:
     return not one.told or (alert.ends_at_ms or 0) < over_ms
 
 
-def _read(path: Path) -> list[Kept]:
+def _read(path: Path, now_ms: int) -> list[Kept]:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_BYTES_MAX), type=_Content).alerts
+            found = msgspec.json.decode(file.read(_BYTES_MAX), type=_Content).alerts
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
         _log.warning("%s cannot be read, so what it says of open alerts is lost: %s", path, error)
         return []
+    kept = [one for one in found if _is_ours(one, now_ms)]
+    if len(kept) < len(found):
+        _log.warning("%s: %d alerts are set aside, for no such alert was told", path, len(found) - len(kept))
+    return kept
+
+
+def _is_ours(one: Kept, now_ms: int) -> bool:
+    """Say whether a process before this one can have written it; there is nobody who would end another."""
+    return (
+        one.alert.name in DIRECT
+        and is_credible(one.alert, now_ms)
+        and all(is_time_ms(told.at_ms) for told in one.told.values())
+    )
 
 
 def _replace(path: Path, content: bytes) -> None:

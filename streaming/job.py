@@ -112,6 +112,7 @@ class Monitor:
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
         limits = limits_from(config)
         self._direct = DirectAlerts(state_file(config, "run"))
+        self._direct.end_all_but(names)
         opened = self._direct.open_alerts()
         self._supervisor = Supervisor(
             [Watched(job.progress, limits, self._deliver, opened) for job in self.jobs.values()],

@@ -138,6 +138,7 @@ class Station:
             JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
         ]
         self._direct = DirectAlerts(state_file(config, "notify"))
+        self._direct.end_all_but(self.jobs)
         opened = self._direct.open_alerts()
         self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
         self._notifier: Notifier | None = None

@@ -1,7 +1,7 @@
 """Alerts that are in no topic: sent straight, and remembered over a restart."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from streaming.config import Config, parse_config
 from streaming.direct_alerts import DirectAlerts, state_file
 from streaming.progress import Progress
 from streaming.supervisor import Limits, Watched
-from tests.unit.made_alerts import an_alert
+from tests.unit.made_alerts import BEGAN_MS, an_alert
 
 MINIMAL = "clusters: [{name: a, bootstrap_servers: ['127.0.0.1:1']}]\n"
 
@@ -52,11 +52,12 @@ class Now:
 class Process:
     """One life of a process that watches one cluster."""
 
-    def __init__(self, path: Path, *desks: Desk) -> None:
+    def __init__(self, path: Path, *desks: Desk, clusters: Collection[str] = ("prod",)) -> None:
         self.now = Now()
         self.progress = Progress("prod", clock=self.now)
         self.notifier = Notifier(desks, (), {}, clock_ms=lambda: round(self.now.s * 1000))
         self.direct = DirectAlerts(path, clock_ms=lambda: round(self.now.s * 1000))
+        self.direct.end_all_but(clusters)
         self.watched = Watched(self.progress, Limits(), self.direct.deliver, self.direct.open_alerts())
         self.direct.speak_through(self.notifier)
 
@@ -149,7 +150,7 @@ def test_a_damaged_file_is_said_and_costs_only_itself(
     path.write_bytes(content)
     direct = DirectAlerts(path)
     assert "cannot be read" in caplog.text
-    direct.deliver(an_alert(group=""))
+    direct.deliver(an_alert(name="MonitorStalled", group=""))
     assert len(DirectAlerts(path).open_alerts()) == 1
 
 
@@ -182,8 +183,8 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     [
         ("checkpoint: /var/lib/gw", "/var/lib/gw/open-alerts-run.json"),
         ("checkpoint: file:///var/lib/gw", "/var/lib/gw/open-alerts-run.json"),
-        ("checkpoint: s3a://bucket/gw", "/home/me/.state/groupwatch/open-alerts-run.json"),
-        ("{checkpoint: s3a://bucket/gw, state_dir: /data}", "/data/open-alerts-run.json"),
+        ("checkpoint: s3a://bucket/gw", "/home/me/.state/groupwatch/open-alerts-run-b1286f20.json"),
+        ("{checkpoint: s3a://bucket/gw, state_dir: /data}", "/data/open-alerts-run-b1286f20.json"),
     ],
 )
 def test_the_file_lies_beside_a_local_checkpoint(
@@ -209,3 +210,85 @@ def test_a_damaged_file_keeps_nobody_from_starting(tmp_path: Path, content: byte
     path.write_bytes(content)
 
     assert Process(path, Desk()).direct.open_alerts() == []
+
+
+def file_of(more: str, process: str = "run") -> str:
+    """Return where a process with this configuration keeps its file."""
+    return os.fspath(state_file(parse_config(MINIMAL + more), process))
+
+
+@pytest.mark.parametrize("process", ["run", "notify"])
+@pytest.mark.parametrize("folder", ["", "state_dir: /data\n"])
+def test_jobs_with_remote_checkpoints_keep_apart(process: str, folder: str) -> None:
+    """Two of them in one home, or one folder, write no file of each other."""
+    one = file_of(f"{folder}checkpoint: s3a://bucket/one", process)
+    two = file_of(f"{folder}checkpoint: s3a://bucket/two", process)
+    assert one != two
+
+
+def test_jobs_with_local_checkpoints_keep_apart_in_one_folder() -> None:
+    """Where ``state_dir`` gathers what otherwise lies beside each checkpoint."""
+    one, two = (file_of(f"state_dir: /data\ncheckpoint: /var/{name}") for name in ("one", "two"))
+    assert one != two
+
+
+@pytest.mark.parametrize("more", ["checkpoint: s3a://bucket/one/", "checkpoint: S3A://bucket/one"])
+def test_a_job_finds_its_file_again(more: str) -> None:
+    """Also with one cluster more or less, and another spelling of the same place."""
+    found = file_of("checkpoint: s3a://bucket/one")
+    assert file_of(more) == found
+    fewer = parse_config(MINIMAL.replace("name: a", "name: b") + more)
+    assert os.fspath(state_file(fewer, "run")) == found
+
+
+def test_an_outage_of_a_cluster_that_is_not_configured_any_more_is_ended(path: Path) -> None:
+    """Nobody asks that cluster again, so its alert would be repeated for ever."""
+    first = Process(path, old := Desk())
+    first.live(60, kafka=False)
+    (told,) = old.got
+    second = Process(path, desk := Desk(), clusters=("another",))
+    assert second.direct.open_alerts() == []
+    second.now.s = first.now.s
+    second.live(3, kafka=True)
+    assert desk.got == [told.replace("/0", "/1")]
+    assert second.direct.is_empty
+
+
+def test_of_two_alerts_about_the_same_one_is_ended(path: Path) -> None:
+    """Only one of them would ever be looked at again."""
+    direct = DirectAlerts(path)
+    for n in (1, 2):
+        direct.deliver(an_alert(id=f"a{n}", name="MonitorStalled", detected_at_ms=BEGAN_MS + n))
+    direct.end_all_but(["eu"])
+    assert [one.id for one in direct.open_alerts()] == ["a2"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "SessionTimeout"},
+        {"starts_at_ms": 2**62},
+        {"detected_at_ms": 2**62},
+        {"revision": 10**9},
+        {"id": ""},
+        {"cluster": "x" * 1_000},
+    ],
+)
+def test_what_no_process_of_ours_has_written_is_not_believed(
+    path: Path, wrong: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others in the file are."""
+    direct = DirectAlerts(path)
+    direct.deliver(good := an_alert(id="good", name="MonitorStalled"))
+    direct.deliver(an_alert(**({"name": "MonitorStalled"} | wrong)))
+    assert DirectAlerts(path).open_alerts() == [good]
+    assert "1 alerts are set aside" in caplog.text
+
+
+def test_a_time_at_which_nobody_was_told_is_not_believed(path: Path) -> None:
+    """It would put the next repeat off for ever."""
+    direct = DirectAlerts(path)
+    direct.deliver(an_alert(name="MonitorStalled"))
+    told = b'"told":{"oncall":["critical",%d]}' % 2**62
+    path.write_bytes(path.read_bytes().replace(b'"told":{}', told))
+    assert DirectAlerts(path).open_alerts() == []

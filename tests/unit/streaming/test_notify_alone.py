@@ -129,9 +129,11 @@ receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
         )
         self.station = Station(self._config, CollectorRegistry(), self.now)
 
-    def restart(self) -> None:
-        """End the process and begin another."""
+    def restart(self, *, clusters: Collection[str] = ("near", "far")) -> None:
+        """End the process and begin another, with these clusters configured."""
         self.station.stop()
+        kept = [one for one in self._config.clusters if one.name in clusters]
+        self._config = self._config.model_copy(update={"clusters": kept})
         self.station = Station(self._config, CollectorRegistry(), self.now)
 
     def open_log(self, cluster: str) -> AlertLog:
@@ -222,6 +224,16 @@ def test_the_end_is_told_also_after_a_restart(standby: Standby) -> None:
     standby.await_told(*DEAD, *BACK)
     assert len(standby.ids()) == 1
     assert len(standby.opened) == opened
+
+
+def test_what_was_told_of_a_cluster_that_is_removed_is_ended(standby: Standby) -> None:
+    """By the start that knows it no more: nobody would ever find it well again."""
+    standby.live(20)
+    standby.live(80, job=False)
+    standby.await_told(*DEAD)
+    standby.restart(clusters=["near"])
+    standby.live(6, answering=["near"], job=False)
+    standby.await_told(*DEAD, ("MonitorStalled", "far", "resolved"))
 
 
 def test_a_cluster_that_is_still_away_when_the_job_is_back_is_told_when_it_answers(

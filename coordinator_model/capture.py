@@ -91,7 +91,7 @@ def read_row(line: bytes | str) -> CapturedRow:
     """
     try:
         return _ROW.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CaptureError(str(error)) from None
 
 

@@ -82,7 +82,7 @@ def run_of(folder: "Folder") -> str:
     """Return the run of the checkpoint in ``folder``; "" if it has none yet, or not one that we can read."""
     try:
         return msgspec.json.decode(folder.read(FILE) or b"", type=Beginning).run
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
 
 

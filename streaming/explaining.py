@@ -327,7 +327,7 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
         if answer.status_code == 200:
             return msgspec.json.decode(answer.content, type=Explanation)
         problem = msgspec.json.decode(answer.content, type=Problem).error
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ExplainError(f"what answers at {url} is no groupwatch (HTTP {answer.status_code})") from None
     raise ExplainError(problem)
 
@@ -385,7 +385,7 @@ def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail |
         if answer.status_code == 404:
             return None, ""
         return msgspec.json.decode(answer.content, type=GroupDetail), ""
-    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError):
+    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None, f"No running groupwatch answers at {base}, so this is what the topics tell."
 
 

@@ -274,11 +274,16 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
         """Return a fresh access token.
 
         Raises:
-            httpx.HTTPError: the endpoint does not answer, or refuses.
+            httpx.HTTPError: the endpoint does not answer, or refuses, or answers with no token.
         """
         answer = httpx.post(self._url, auth=self._auth, data=self._form, timeout=10)
         answer.raise_for_status()
-        return str(answer.json()["access_token"])
+        try:
+            return str(answer.json()["access_token"])
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            # What it answered is not repeated: a token may stand in it.
+            why = f"{self._url} answered with no access_token ({type(error).__name__})"
+            raise httpx.DecodingError(why, request=answer.request) from None
 
 
 def _token_provider(client: Mapping[str, str], jaas: Mapping[str, str]) -> ClientCredentials:

@@ -37,7 +37,7 @@ def play(lines: Iterable[str]) -> Iterator[str]:
             continue
         try:
             coordinator = _feed(coordinator, line)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from error
         yield from map(_encode, coordinator.outcomes[told:])
         told = len(coordinator.outcomes)

@@ -97,7 +97,7 @@ def _handler(remember: Any) -> type[BaseHTTPRequestHandler]:
             try:
                 remember(json.loads(body), self.headers.get("Idempotency-Key", ""))
                 self.send_response(200)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 self.send_response(400)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -71,7 +71,7 @@ def newest(values: Iterable[bytes | None], cluster: str) -> dict[int, Entry]:
     for value in values:
         try:
             entry = msgspec.json.decode(value or b"", type=Entry)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if entry.cluster == cluster:
             found[entry.broker] = entry

@@ -26,6 +26,8 @@ from coordinator_model.transitions import place, place_of
 
 OLD_LINE = "old_line"
 """The divergence under which old lines are counted."""
+LINE_AHEAD = "line_ahead"
+"""The same of lines that told a time long after their append, so that their age is not known."""
 WHOLE_SECOND_MS = 1_000
 
 ENDED_KEPT_MS = 7_200_000
@@ -63,6 +65,21 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
     if isinstance(seen.what, _ENDS) and _latest_ms(seen) < group.born_ms:
         return True
     return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
+
+
+def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
+    """Say whether a line may be of any time, and records tell what has become of the group.
+
+    Its broker writes another zone than we were told, or has a wrong clock, and nothing has proved it.  It
+    counts at its append, where also what is sent again an hour later seems new.
+
+    Args:
+        group: as it is known.
+        seen: the line.
+        is_recorded: whether records are read.
+    """
+    is_told = group.stored_at_ms >= 0 or group.modern is not None or group.ended_ms >= 0
+    return seen.is_ahead and is_recorded and is_told
 
 
 def remember_end(header: Header, group: Group, at_ms: int) -> None:

@@ -56,7 +56,7 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
     What stood in the backlog changes the group and says nothing.
     """
     step = Step()
-    if held.must_wait(group, seen, context) and held.hold(group, seen):
+    if not seen.is_ahead and held.must_wait(group, seen, context) and held.hold(group, seen):
         _noticed(group, seen, context, step)
     else:
         _apply(group, seen, context, step)
@@ -99,6 +99,10 @@ def pass_time(group: Group, now_ms: int, context: Context) -> Step:
 
 def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     handler = _HANDLERS.get(type(seen.what))
+    if seen.is_ahead:
+        step.divergences.append(ages.LINE_AHEAD)
+    if ages.has_no_age(group, seen, is_recorded=context.offsets_enabled):
+        return
     if _is_old(group, seen):
         step.divergences.append(ages.OLD_LINE)
         return

@@ -798,6 +798,8 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     what: AnyObservation
     is_whole: bool = False
     """Its line told whole seconds: it may have happened at any time within the second of ``at_ms``."""
+    is_ahead: bool = False
+    """Its line told a time long after its append, for whatever reason: ``at_ms`` is the append's."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -30,15 +30,22 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
-from coordinator_model.shifting import shifted
-from coordinator_model.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones, zone_like_ms
+from coordinator_model.righting import (
+    AHEAD_MAX_MS,
+    SKEW_MAX_MS,
+    is_on_time,
+    not_ahead,
+    righted,
+    righted_line,
+    wrong_ms,
+)
+from coordinator_model.settling import settled
+from coordinator_model.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones
 
 SETTLE_MS = 300
 """How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
 SILENT_SETTLE_MS = 10_000
 """The same for lines older than the first clock copy: only its own lines tell how far a partition is."""
-SKEW_MAX_MS = 5_000
-"""A broker's clock that is further off delays nobody else: what it says is dated by the driver's clock."""
 BEYOND_MS = 10_000
 """Ends are told at most some seconds after a clock's time, and skews reach five: what stands before a clock
 and is dated so far behind it has no true time, and counts at the clock's."""
@@ -48,8 +55,6 @@ COMMIT_LAG_MS = 100
 """A record is replicated within a few ms; one that waits longer waits for a broker that is gone."""
 ANSWERS_MAX = 64
 """Ends that are remembered: half a minute of a partition that grows all the time."""
-AHEAD_MAX_MS = 60_000
-"""A line dated further after its Kafka record has a wrong zone or clock; the record's time counts."""
 HELD_MAX = 200_000
 NEVER = 2**62
 """A deadline that is none."""
@@ -161,7 +166,7 @@ class EventsLane(msgspec.Struct, array_like=True):
         """Return when something was appended here, by the driver's clock; or a time not far from it."""
         if seen.recorded_at_ms < 0:
             return self.clock_ms
-        return seen.recorded_at_ms - (self.lead_ms if abs(self.lead_ms) > SKEW_MAX_MS else 0)
+        return seen.recorded_at_ms - wrong_ms(self.lead_ms)
 
     def spoke(self, order_ms: int) -> None:
         """Note a line; before the first clock copy lines are all that tells the time."""
@@ -332,6 +337,8 @@ class Order(msgspec.Struct, array_like=True):
         if lane.newest_ms > limit_ms + BEYOND_MS and seen.recorded_at_ms >= 0:
             self._bound(seen.partition, limit_ms)
             lane.spoken_ms = {broker: min(one, limit_ms) for broker, one in lane.spoken_ms.items()}
+        if lane.clock_ms < 0:
+            self.zones.bound(seen.partition, limit_ms)
         if seen.at_ms < lane.clock_ms - REGRESS_MS:
             self._lower(lambda one: one.partition == seen.partition and one.source in _LINES)
         lane.tick(seen, what, self.settle_ms)
@@ -357,6 +364,7 @@ class Order(msgspec.Struct, array_like=True):
         for run in self.runs:
             if concerned(run.seen):
                 run.floor_ms = min(run.floor_ms, run.times[0])
+        self.zones.lower(concerned)
 
     def _lane(self, partition: int) -> EventsLane:
         lane = self.events.get(partition)
@@ -387,8 +395,7 @@ class Order(msgspec.Struct, array_like=True):
             self.first_clock_ms = self.control_ms
         self.events_partitions = clock.events_partitions
         if clock.zones_ms:
-            self.zones.told(clock.zones_ms, seen.at_ms)
-            self._solve()
+            self.zones.told(clock.zones_ms, self.control_ms)
         self.asked |= clock.ask
         if clock.end_offset >= 0:
             self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
@@ -406,6 +413,7 @@ class Order(msgspec.Struct, array_like=True):
         self.clocked.come_back(to_ms)
         self.now_ms = min(self.now_ms, to_ms)
         self._lower(lambda _: True)
+        self.zones.come_back(to_ms)
 
     def _hold_back(self, end_offset: int) -> None:
         """Give waiting records behind a clock's end the order time they had if the clock had come first."""
@@ -439,17 +447,16 @@ class Order(msgspec.Struct, array_like=True):
             return
         lane = self._lane(seen.partition)
         floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
-        if lane.is_plain(seen):
-            self._put_run(lane, seen, floor_ms)
-        elif not self._puzzles(lane, seen, floor_ms):
-            self._put_run(lane, self._dated(lane, seen), floor_ms)
+        if lane.is_plain(seen) or not self._waits(lane, seen, floor_ms):
+            lane.spoke(self._put_run(lane, self._righted(lane, seen), floor_ms))
 
-    def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> None:
-        seen = _not_ahead(seen)
-        times = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
-        lane.spoke(times[0])
+    def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
+        """Let a run wait for its time, and return its first."""
+        seen = not_ahead(seen)
+        times: tuple[int, ...] = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
         lane.newest_ms = max(lane.newest_ms, times[-1])
         self.runs.append(Run(max(floor_ms, self.now_ms), seen))
+        return times[0]
 
     def _hold(self, seen: Seen) -> None:
         if seen.source is Source.OFFSETS:
@@ -457,62 +464,60 @@ class Order(msgspec.Struct, array_like=True):
             return
         lane = self._lane(seen.partition)
         floor_ms = lane.floor_ms(seen.broker, self.settle_ms)
-        if lane.is_plain(seen):
-            self._put_line(lane, seen, floor_ms)
-        elif not self._puzzles(lane, seen, floor_ms):
-            self._put_line(lane, self._dated(lane, seen), floor_ms)
+        if not self._waits(lane, seen, floor_ms):
+            lane.spoke(self._put_line(lane, self._righted(lane, seen), floor_ms))
 
     def _hold_record(self, seen: Seen) -> None:
-        if self.events_partitions and isinstance(seen.what, on.GroupRecorded):
-            self.zones.note_record(seen.what, seen.at_ms)
-            self._solve()
+        may_have_lines = self.events_partitions or self.first_clock_ms < 0
+        if may_have_lines and isinstance(seen.what, on.GroupRecorded):
+            self.zones.note_record(seen.what, seen.offset, seen.at_ms)
         seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
         order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
         self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
 
-    def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> None:
-        seen = _not_ahead(seen)
+    def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
+        """Let a line wait for its time, and return its order time."""
+        seen = not_ahead(seen)
         order_ms = max(seen.at_ms, floor_ms)
         if seen.source is Source.COORDINATOR_LOG:
             order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
             lane.spoken_ms[seen.broker] = order_ms
         lane.newest_ms = max(lane.newest_ms, order_ms)
-        lane.spoke(order_ms)
         self.held.append(Held(max(order_ms, self.now_ms), seen))
+        return order_ms
 
     # --- brokers with a wrong zone or clock ---
 
-    def _dated(self, lane: EventsLane, seen: Seen) -> Seen:
-        """Return what a broker said at the driver's time, as far as its zone and clock are known."""
-        near_ms, skew_ms = lane.near_ms(seen), lane.skew_ms.get(seen.broker, 0)
-        ahead_ms = self.zones.ahead_ms(seen.broker, near_ms)
-        return righted(seen, ahead_ms + (skew_ms if abs(skew_ms) > SKEW_MAX_MS else 0), near_ms)
+    def _righted(self, lane: EventsLane, seen: Seen) -> Seen:
+        """Return what a broker said at the driver's time, as far as its clock is known."""
+        return righted(seen, lane.skew_ms.get(seen.broker, 0), lane.near_ms(seen)) if lane.is_odd else seen
 
-    def _puzzles(self, lane: EventsLane, seen: Seen, floor_ms: int) -> bool:
-        """Say whether something waits until its broker's zone is known."""
-        if self.clocked.end_offset < 0 or seen.source not in _LINES:
-            return False  # without records nothing can tell: what was configured is believed
-        near_ms, skew_ms = lane.near_ms(seen), lane.skew_ms.get(seen.broker, 0)
-        ahead_ms = zone_like_ms(seen.at_ms - (skew_ms if abs(skew_ms) > SKEW_MAX_MS else 0), near_ms)
-        if not ahead_ms or self.zones.ahead_ms(seen.broker, near_ms) == ahead_ms:
+    def _waits(self, lane: EventsLane, seen: Seen, floor_ms: int) -> bool:
+        """Say whether something waits until its broker's zone is known, or behind a line that does."""
+        if seen.source not in _LINES:
             return False
-        puzzle = Puzzle(floor_ms, near_ms, ahead_ms, seen)
-        if not self.zones.is_open(seen, ahead_ms):
-            self.zones.note_said(puzzle)
+        near_ms, skew_ms = lane.near_ms(seen), wrong_ms(lane.skew_ms.get(seen.broker, 0))
+        if near_ms < 0:
             return False
-        self.zones.puzzles.append(puzzle)
-        self._solve()
-        return True
+        line = Puzzle(floor_ms, near_ms, seen.at_ms - skew_ms - near_ms, seen, skew_ms)
+        if is_on_time(righted(seen, skew_ms, near_ms).at_ms - near_ms):
+            self.zones.note_line(line)
+            if seen.source is not Source.COORDINATOR_LOG or not self.zones.is_queued(seen):
+                return False
+        line.time_ms = floor_ms if lane.clock_ms >= 0 else max(near_ms, floor_ms)
+        return self.zones.take(line)
 
-    def _solve(self) -> None:
-        self._enter(self.zones.solved())
-
-    def _enter(self, puzzles: Iterable[Puzzle]) -> None:
-        for puzzle in puzzles:
-            seen = puzzle.seen
-            lane = self._lane(seen.partition)
-            put = self._put_run if isinstance(seen.what, RUN_TYPES) else self._put_line
-            put(lane, self._dated(lane, seen), puzzle.floor_ms)
+    def _settle(self, reached_ms: int) -> None:
+        """Give the lines their times whose broker's zone is known now, or given up."""
+        records = (one for one in self.held if isinstance(one.seen.what, on.GroupRecorded))
+        orders = {one.seen.offset: one.order_ms for one in records} if self.zones.written else {}
+        # Without records nothing can tell: what was configured is believed.
+        for puzzle, zone_ms in settled(self.zones, orders, reached_ms, asks=self.clocked.end_offset >= 0):
+            lane, seen = self._lane(puzzle.seen.partition), righted_line(puzzle, zone_ms)
+            if isinstance(seen.what, RUN_TYPES):
+                self._put_run(lane, seen, puzzle.floor_ms)
+            else:
+                self._put_line(lane, seen, puzzle.floor_ms)
 
     def advance(self) -> int:
         """Move *now* as far as every lane allows, and return it."""
@@ -529,8 +534,7 @@ class Order(msgspec.Struct, array_like=True):
 
     def _reached(self) -> int:
         reached_ms = self._read()
-        if self.zones.puzzles:
-            self._enter(self.zones.expired(reached_ms))
+        self._settle(reached_ms)
         return self.zones.held_ms(reached_ms)
 
     def _read(self) -> int:
@@ -614,29 +618,7 @@ def _place(seen: Seen) -> tuple[int, int, int, int]:
 
 def _bounded(skew_ms: int) -> int:
     """Return the skew that time must wait for: none where what the broker says is dated anew."""
-    return skew_ms if abs(skew_ms) <= SKEW_MAX_MS else 0
-
-
-def _not_ahead(seen: Seen) -> Seen:
-    """Return a line at its record's time if it is dated long after that, and nobody knows why."""
-    ahead_ms = seen.at_ms - seen.recorded_at_ms
-    return seen if ahead_ms <= AHEAD_MAX_MS or seen.recorded_at_ms < 0 else shifted(seen, -ahead_ms)
-
-
-def righted(seen: Seen, skew_ms: int, near_ms: int) -> Seen:
-    """Return what a broker with a wrong clock said, at the driver's time.
-
-    Args:
-        seen: dated by the broker.
-        skew_ms: how far its clock was last known to be ahead.
-        near_ms: a clock's time not far from when it was said; -1: unknown.
-
-    The clock may have been set right since, so what is nearer to the driver's time as it is stays so.
-    """
-    at_ms = seen.at_ms
-    if abs(skew_ms) <= SKEW_MAX_MS or near_ms < 0 or abs(at_ms - near_ms) <= abs(at_ms - skew_ms - near_ms):
-        return seen
-    return shifted(seen, -skew_ms)
+    return 0 if wrong_ms(skew_ms) else skew_ms
 
 
 def _slowest(skew_ms: dict[int, int]) -> int:

@@ -1,19 +1,22 @@
 """Which brokers write their lines in another zone than we were told: proved by their records alone.
 
-A line that stands hours before its append is either late or written in another zone, and looks the same.
-But the coordinator also writes a record of each generation, dated in epoch milliseconds by the same clock.
-So lines whose distance from their append is like that of a zone (a multiple of 15 minutes) wait until one
-of them is found that is written beside a record: if it is dated as far from that, the zone is wrong; if it
-stands beside it, they are late.  The shard's time waits as well, so that the result is as if the zone had
-been known; and for no longer than ``PATIENCE_MS``, after which they count as late.
+A line that stands hours away from its append is late, or written in another zone, or both, and looks the
+same.  But the coordinator also writes a record of each generation, dated in epoch milliseconds by the same
+clock.  So a line that is written beside a record tells its broker's zone: it is dated as far from that as
+the zone is ahead (a multiple of 15 minutes), however late it comes.  Lines whose distance from their
+append may be a zone's wait until one is found that tells; the shard's time waits as well, so that the
+result is as if the zone had been known, and for no longer than ``PATIENCE_MS``.  After that they are late.
+
+Records, lines and what other shards have found take effect in the order of their times (``settling.py``),
+so that how the input is cut into batches makes no difference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import Seen
 
 STEP_MS = 900_000
 """All zones of today are whole quarters of an hour apart."""
@@ -24,11 +27,13 @@ AHEAD_MS = 5_000
 BESIDE_MS = 10_000
 """A record is written within milliseconds of its line; a busy disk takes seconds."""
 PATIENCE_MS = 30_000
+LESSON_MS = 5_000
+"""By so long after a line that is on time the record beside it has been read."""
 PUZZLES_MAX = 5_000
+TAKEN_MAX = 100_000
+"""Lines of one batch that are looked at in the order of their times; more are taken for late at once."""
 RECORDS_MAX = 128
 SAID_MAX = 32
-_BESIDE = (on.AssignmentReceived, on.GroupEmptied)
-"""Lines that are written with the record of their generation."""
 
 
 class Zone(msgspec.Struct, array_like=True):
@@ -46,8 +51,25 @@ class Puzzle(msgspec.Struct, array_like=True):
     near_ms: int
     """When it was appended."""
     ahead_ms: int
-    """How far its zone is ahead, if it is one."""
+    """How far it is dated after its append, on its broker's clock as far as that is known."""
     seen: Seen
+    skew_ms: int = 0
+    """How far its broker's clock was known to be ahead."""
+    time_ms: int = -1
+    """When it is looked at."""
+    is_open: bool = False
+    """It was looked at, and waits for a proof or behind one that does."""
+
+
+class Written(msgspec.Struct, array_like=True):
+    """A record of a generation that is not yet held against lines."""
+
+    offset: int
+    at_ms: int
+    """On its broker's clock."""
+    group: str
+    generation: int
+    leader_id: str
 
 
 class Zones(msgspec.Struct, array_like=True):
@@ -55,73 +77,85 @@ class Zones(msgspec.Struct, array_like=True):
 
     known: dict[int, Zone] = {}
     puzzles: list[Puzzle] = []
+    """In the order of their partitions."""
     late: dict[int, int] = {}
     """Broker -> distance at which its lines were late, and no zone."""
     records: dict[str, dict[int, int]] = {}
     """Group -> generation -> time of its record, on its broker's clock; the newest ``RECORDS_MAX``."""
     said: list[Puzzle] = []
-    """Lines that were taken for late before the record of their generation was read."""
+    """Lines that were looked at before the record of their generation was read."""
     news: list[tuple[int, int]] = []
     """(broker, how far its lines are ahead) found since the reader last looked; reset by the reader."""
+    leaders: dict[str, dict[int, str]] = {}
+    """The leader in each of these records."""
+    written: list[Written] = []
+    lessons: list[Puzzle] = []
+    """Lines on time that are written beside a record: they may show that a zone is another by now."""
+    told_ms: dict[int, int] = {}
+    """Broker -> what the clock told last."""
+    telling: list[tuple[int, dict[int, int]]] = []
+    """(time, zones that the clock told then and not before)."""
+    ahead: list[int] = []
+    """Brokers whose lines were ahead of their append by no zone's distance, and that nothing has proved."""
+    queued: dict[int, dict[int, int]] = {}
+    """Partition -> broker -> how many of its lines wait."""
 
-    def ahead_ms(self, broker: int, near_ms: int) -> int:
-        """Return how far the zone of what a broker said at ``near_ms`` is ahead."""
-        zone = self.known.get(broker)
-        return 0 if zone is None or near_ms < zone.since_ms - PATIENCE_MS else zone.ahead_ms
-
-    def is_open(self, seen: Seen, ahead_ms: int) -> bool:
-        """Say whether what stands so far from its append may be of another zone."""
-        if not ahead_ms or seen.broker < 0 or self.late.get(seen.broker) == ahead_ms:
-            return False
-        return seen.source is not Source.CONTROL and len(self.puzzles) < PUZZLES_MAX
+    # --- what comes in ---
 
     def told(self, ahead_ms: Mapping[int, int], at_ms: int) -> None:
         """Take in what other shards have found, by ``at_ms``."""
-        for broker, found_ms in ahead_ms.items():
-            known = self.known.get(broker)
-            if known is None or known.ahead_ms != found_ms:
-                self.known[broker] = Zone(found_ms, at_ms)
-                self.late.pop(broker, None)
+        news = {broker: one for broker, one in ahead_ms.items() if self.told_ms.get(broker) != one}
+        if news:
+            self.told_ms = dict(ahead_ms)
+            self.telling = [*self.telling, (at_ms, news)]
 
-    def note_record(self, what: on.GroupRecorded, at_ms: int) -> None:
+    def note_record(self, what: on.GroupRecorded, offset: int, at_ms: int) -> None:
         """Take in when a generation was recorded, by its broker's clock."""
-        generations = self.records.pop(what.group, {})
-        generations[what.generation] = at_ms
-        self.records[what.group] = generations
-        if sum(map(len, self.records.values())) > RECORDS_MAX:
-            oldest = self.records[next(iter(self.records))]
-            del oldest[next(iter(oldest))]
-            if not oldest:
-                del self.records[next(iter(self.records))]
-        for puzzle in self.said:
-            self._learn(puzzle)
+        leader_id = what.leader_id or ""
+        self.written.append(Written(offset, at_ms, what.group, what.generation, leader_id))
 
-    def take_late(self, puzzle: Puzzle) -> None:
-        """Note that a line counts as late; the record of its generation may prove otherwise yet."""
-        self.late[puzzle.seen.broker] = puzzle.ahead_ms
-        self.note_said(puzzle)
+    def note_line(self, puzzle: Puzzle) -> None:
+        """Take in a line on time, which needs no zone; it may tell one."""
+        if _generation_of(puzzle.seen.what) is not None:
+            puzzle.time_ms = puzzle.floor_ms + LESSON_MS
+            self.lessons.append(puzzle)
 
-    def note_said(self, puzzle: Puzzle) -> None:
-        """Keep a line that counted as late, for a record that comes later."""
-        if isinstance(puzzle.seen.what, _BESIDE) and not self._learn(puzzle):
-            self.said = [*self.said, puzzle][-SAID_MAX:]
+    def take(self, puzzle: Puzzle) -> bool:
+        """Let a line wait for its turn; False if there are too many."""
+        if len(self.puzzles) >= TAKEN_MAX:
+            return False
+        self.puzzles.append(puzzle)
+        brokers = self.queued.setdefault(puzzle.seen.partition, {})
+        brokers[puzzle.seen.broker] = brokers.get(puzzle.seen.broker, 0) + 1
+        return True
 
-    def solved(self) -> list[Puzzle]:
-        """Take out the puzzles that records have answered, in the order in which they came."""
+    def is_queued(self, seen: Seen) -> bool:
+        """Say whether lines of the same broker wait that stand before this one."""
+        return bool(self.queued) and seen.broker in self.queued.get(seen.partition, ())
+
+    def bound(self, partition: int, limit_ms: int) -> None:
+        """Let nothing of a partition wait for longer than for its first clock."""
         for puzzle in self.puzzles:
-            self._learn(puzzle)
-        solved = [one for one in self.puzzles if self._is_answered(one)]
-        self.puzzles = [one for one in self.puzzles if not self._is_answered(one)]
-        return solved
+            if puzzle.seen.partition == partition:
+                puzzle.time_ms = min(puzzle.time_ms, limit_ms)
 
-    def expired(self, reached_ms: int) -> list[Puzzle]:
-        """Take out the puzzles that nothing has answered in time; they count as late."""
-        expired = [one for one in self.puzzles if max(one.near_ms, one.floor_ms) + PATIENCE_MS < reached_ms]
-        if expired:
-            self.puzzles = [one for one in self.puzzles if one not in expired]
-            for puzzle in expired:
-                self.take_late(puzzle)
-        return expired
+    def lower(self, concerned: Callable[[Seen], bool]) -> None:
+        """Let lines wait for the time of their append only: what a clock had told was disproved."""
+        for puzzle in (*self.puzzles, *self.lessons):
+            if concerned(puzzle.seen):
+                puzzle.floor_ms = min(puzzle.floor_ms, puzzle.near_ms)
+                puzzle.time_ms = min(puzzle.time_ms, puzzle.near_ms)
+
+    def come_back(self, to_ms: int) -> None:
+        """Let nothing that was told wait for a time that a clock has disproved."""
+        self.telling = [(min(at_ms, to_ms), zones) for at_ms, zones in self.telling]
+
+    # --- what is known ---
+
+    def ahead_ms(self, broker: int) -> int:
+        """Return how far a broker's zone is known to be ahead."""
+        zone = self.known.get(broker)
+        return 0 if zone is None else zone.ahead_ms
 
     def take_news(self, *, whole: bool) -> list[tuple[int, int]]:
         """Return which zones were found since the last call; ``whole``: all that are known."""
@@ -129,60 +163,151 @@ class Zones(msgspec.Struct, array_like=True):
         return [(broker, zone.ahead_ms) for broker, zone in sorted(self.known.items())] if whole else news
 
     def due_ms(self) -> int | None:
-        """Return when the first puzzle is given up; None: there is none."""
-        return min((max(one.near_ms, one.floor_ms) + PATIENCE_MS for one in self.puzzles), default=None)
+        """Return when the first line is looked at or given up; None: there is none."""
+        return min(
+            (one.time_ms + PATIENCE_MS if one.is_open else one.time_ms for one in self.puzzles), default=None
+        )
 
     def held_ms(self, reached_ms: int) -> int:
-        """Return how far time may go while puzzles wait."""
+        """Return how far time may go while lines wait."""
         return min((one.floor_ms for one in self.puzzles), default=reached_ms)
 
-    def _is_answered(self, puzzle: Puzzle) -> bool:
-        broker = puzzle.seen.broker
-        if self.late.get(broker) == puzzle.ahead_ms:
-            return True
-        return self.ahead_ms(broker, puzzle.near_ms) == puzzle.ahead_ms
+    # --- what is learned, in the order of times ---
 
-    def _learn(self, puzzle: Puzzle) -> bool:
-        """Ask the records about one line; True: they tell."""
-        proved_ms = self._proved_ms(puzzle)
+    def learn(self, line: Puzzle) -> bool:
+        """Ask the records about a line; True: they tell."""
+        proved_ms = self._proved_ms(line)
         if proved_ms is None:
             return False
-        broker = puzzle.seen.broker
-        if not proved_ms:
-            self.late[broker] = puzzle.ahead_ms
-            return True
-        if self.late.get(broker) == proved_ms:
-            del self.late[broker]
+        broker = line.seen.broker
         known = self.known.get(broker)
-        if known is not None and known.ahead_ms == proved_ms:
-            known.since_ms = min(known.since_ms, puzzle.near_ms)
-        else:
-            self.known[broker] = Zone(proved_ms, puzzle.near_ms)
+        if proved_ms != self.ahead_ms(broker):
+            self.known[broker] = Zone(proved_ms, line.near_ms)
             self.news.append((broker, proved_ms))
+            self._ask_anew(broker)
+        elif known is not None:
+            known.since_ms = min(known.since_ms, line.near_ms)
+        self.give_up(line)
         return True
 
-    def _proved_ms(self, puzzle: Puzzle) -> int | None:
-        """Return how far the zone of a line is proved to be ahead; 0: it is late; None: nothing is proved."""
-        what, at_ms = puzzle.seen.what, puzzle.seen.at_ms
-        generations = self.records.get(getattr(what, "group", None) or "", {})
-        if not generations:
+    def hear(self, line: Puzzle) -> bool:
+        """Learn from a line, or keep it until its record is read; True if it told something."""
+        if _generation_of(line.seen.what) is None:
+            return False
+        if self.learn(line):
+            return True
+        self.said = [*self.said, line][-SAID_MAX:]
+        return False
+
+    def hear_record(self, record: Written) -> set[int]:
+        """Take in a record, and return the brokers of which it tells something."""
+        generations, leaders = self.records.pop(record.group, {}), self.leaders.setdefault(record.group, {})
+        generations.pop(record.generation, None)
+        generations[record.generation], leaders[record.generation] = record.at_ms, record.leader_id
+        self.records[record.group] = generations
+        if sum(map(len, self.records.values())) > RECORDS_MAX:
+            self._forget_oldest()
+        told = [one for one in self.said if self.learn(one)]
+        self.said = [one for one in self.said if one not in told]
+        return {one.seen.broker for one in told}
+
+    def _forget_oldest(self) -> None:
+        group = next(iter(self.records))
+        oldest, leaders = self.records[group], self.leaders.get(group, {})
+        generation = next(iter(oldest))
+        del oldest[generation]
+        leaders.pop(generation, None)
+        if not oldest:
+            del self.records[group]
+            self.leaders.pop(group, None)
+
+    def hear_told(self, ahead_ms: Mapping[int, int], at_ms: int) -> None:
+        """Take over what other shards have found."""
+        for broker, found_ms in ahead_ms.items():
+            if self.ahead_ms(broker) != found_ms:
+                self.known[broker] = Zone(found_ms, at_ms)
+                self._ask_anew(broker)
+
+    def _ask_anew(self, broker: int) -> None:
+        """Forget which of a broker's lines were late: its zone is another."""
+        self.late.pop(broker, None)
+        self.ahead = [one for one in self.ahead if one != broker]
+
+    def question(self, line: Puzzle) -> int:
+        """Return the distance that a line may be ahead by its zone, if that is not known; 0: all is known.
+
+        ``ELSEWHERE`` is no zone's: the line is late as well, or its broker's clock is wrong.
+        """
+        broker = line.seen.broker
+        zone_ms, like_ms = self.ahead_ms(broker), zone_like_ms(line.ahead_ms)
+        if broker < 0 or -DELAY_MS <= line.ahead_ms - zone_ms <= AHEAD_MS:
+            return 0
+        if like_ms:
+            return 0 if self.late.get(broker) == like_ms else like_ms
+        is_ahead = DELAY_MS < line.ahead_ms <= FARTHEST_MS and line.ahead_ms - zone_ms > AHEAD_MS
+        return ELSEWHERE if is_ahead and broker not in self.ahead else 0
+
+    def give_up(self, line: Puzzle) -> None:
+        """Let no more lines wait that stand where this one does."""
+        asked_ms, broker = self.question(line), line.seen.broker
+        if asked_ms == ELSEWHERE:
+            self.ahead.append(broker)
+        elif asked_ms:
+            self.late[broker] = asked_ms
+
+    def _proved_ms(self, line: Puzzle) -> int | None:
+        """Return how far the zone of a line is proved to be ahead; None: nothing is proved."""
+        what = line.seen.what
+        generation = _generation_of(what)
+        group = getattr(what, "group", "")
+        generations = self.records.get(group, {})
+        recorded_ms = -1 if generation is None else generations.get(generation, -1)
+        if recorded_ms < 0:
             return None
-        if not isinstance(what, _BESIDE):
-            return None  # of a rebalance's begin a record tells little: the group may have been made anew
-        recorded_ms = generations.get(what.generation)
-        return None if recorded_ms is None else _beside(at_ms - recorded_ms, puzzle.ahead_ms)
+        distance_ms = _beside_ms(line.seen) - recorded_ms
+        zone_ms = round(distance_ms / STEP_MS) * STEP_MS
+        if abs(distance_ms - zone_ms) > BESIDE_MS or abs(zone_ms) > FARTHEST_MS:
+            return None
+        leader_id = self.leaders.get(group, {}).get(generation or 0)
+        is_leaders = bool(leader_id) and leader_id == _leader_of(what)
+        if isinstance(what, on.SyncAnswered) and not is_leaders:
+            return None
+        if zone_ms == 0 or zone_ms == zone_like_ms(line.ahead_ms):
+            return zone_ms
+        # A group has each generation once in every life of it, but no two leaders have one id.
+        is_sure = is_leaders or 0 < line.ahead_ms <= zone_ms + AHEAD_MS
+        return zone_ms if is_sure and line.ahead_ms - zone_ms <= AHEAD_MS else None
 
 
-def _beside(ahead_ms: int, expected_ms: int) -> int | None:
-    if abs(ahead_ms) <= BESIDE_MS:
-        return 0
-    return expected_ms if abs(ahead_ms - expected_ms) <= BESIDE_MS else None
+ELSEWHERE = 1
+"""A distance from the append that is no zone's."""
 
 
-def zone_like_ms(at_ms: int, near_ms: int) -> int:
-    """Return how far a line of ``at_ms``, appended at ``near_ms``, would be ahead by its zone; 0: not so."""
-    if at_ms < 0 or near_ms < 0:
-        return 0
-    ahead_ms = round((at_ms - near_ms + DELAY_MS // 2) / STEP_MS) * STEP_MS
-    rest_ms = at_ms - near_ms - ahead_ms
-    return ahead_ms if -DELAY_MS <= rest_ms <= AHEAD_MS and abs(ahead_ms) <= FARTHEST_MS else 0
+def _generation_of(what: on.AnyObservation) -> int | None:
+    """Return the generation whose record is written with a line; None: there is none.
+
+    Of a rebalance's begin a record tells little: the group may have been made anew.
+    """
+    if isinstance(what, on.AssignmentReceived | on.GroupEmptied):
+        return what.generation
+    is_stored = isinstance(what, on.SyncAnswered) and what.by_leader and what.error_code == 0
+    return what.generation if is_stored else None  # type: ignore[union-attr]
+
+
+def _leader_of(what: on.AnyObservation) -> str:
+    """Return who led the generation that a line tells of."""
+    if isinstance(what, on.SyncAnswered):
+        return what.member_id
+    return what.leader_id if isinstance(what, on.AssignmentReceived) else ""
+
+
+def _beside_ms(seen: Seen) -> int:
+    """Return when what a line tells of was stored: a leader is answered only when that is replicated."""
+    arrived_ms = getattr(seen.what, "arrived_at_ms", -1)
+    return arrived_ms if arrived_ms >= 0 else seen.at_ms
+
+
+def zone_like_ms(ahead_ms: int) -> int:
+    """Return the zone by which a line on time would be so far ahead of its append; 0: there is none."""
+    zone_ms = round((ahead_ms + DELAY_MS // 2) / STEP_MS) * STEP_MS
+    return zone_ms if -DELAY_MS <= ahead_ms - zone_ms <= AHEAD_MS and abs(zone_ms) <= FARTHEST_MS else 0

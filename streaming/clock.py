@@ -21,7 +21,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from alerts.wording import some
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.righting import SKEW_MAX_MS
 from streaming.clock_records import sealed
 from streaming.corrections import Corrections
 from streaming.decoding_control import ClockRecord, encode_record

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.righting import SKEW_MAX_MS
 from streaming.progress import Progress
 
 BROKERS_MAX = 100
@@ -29,14 +29,15 @@ class Corrections:
             return dict(self._zones_ms)
 
     def found(self, broker: int, ahead_ms: int) -> None:
-        """A shard has found that a broker writes its lines in another zone."""
+        """A shard has found that a broker writes its lines in another zone, or (0) no longer does."""
         with self._lock:
             if len(self._zones_ms) >= BROKERS_MAX and broker not in self._zones_ms:
                 return
             if self._zones_ms.get(broker) == ahead_ms:
                 return
             self._zones_ms[broker] = ahead_ms
-        self._progress.notice(f"zone of broker {broker}", zone_sentence(broker, ahead_ms))
+        sentence = zone_sentence(broker, ahead_ms) if ahead_ms else ""
+        self._progress.notice(f"zone of broker {broker}", sentence)
         self._tell(broker)
 
     def measured(self, skew_ms: Mapping[int, int]) -> None:

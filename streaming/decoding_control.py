@@ -42,7 +42,7 @@ from coordinator_model.observations import (
     TopicsDescribed,
     Undecodable,
 )
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.righting import SKEW_MAX_MS
 from coordinator_model.shard_settings import SettingsError, check_shard_settings
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
 from streaming.decoded import Decoded

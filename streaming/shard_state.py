@@ -17,7 +17,7 @@ import pandas as pd
 from alerts.rules import RuleJudge
 from coordinator_model.judging import Divergence
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.righting import SKEW_MAX_MS
 from coordinator_model.shard import DamagedError, Judge, Outputs, Shard, SnapshotError
 from streaming.collector import collector_paused
 from streaming.packing import plain, unpack_cell

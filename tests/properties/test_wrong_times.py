@@ -13,6 +13,7 @@ from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shard import Shard
 from coordinator_model.shifting import shifted
+from coordinator_model.zones import PATIENCE_MS
 from tests.properties.simulated_clients import live
 
 BASE_MS = 1_795_000_000_000
@@ -93,12 +94,15 @@ class Topics:
         ]
 
 
-def told(rows: list[Seen], seed: int | None = None) -> list[tuple[Any, ...]]:
+def told(
+    rows: list[Seen], seed: int | None = None, *, unproved_as_well: bool = False
+) -> list[tuple[Any, ...]]:
     """Return what a shard says of it: read as it comes, or cut at random.
 
     Lives in which no rebalance is stored within half a minute of its first line are left out: until one is,
     nothing tells the zone, and lines count as late.
     """
+    assume(unproved_as_well or _is_proved_soon(rows))
     chance = random.Random(seed)
     shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
     said = []
@@ -107,7 +111,7 @@ def told(rows: list[Seen], seed: int | None = None) -> list[tuple[Any, ...]]:
         batch, rows = rows[:size], rows[size:]
         said += shard.step(batch, None).transitions
         shard = Shard.load(shard.save(), cluster="c", shard=0, shard_count=1, strict=True)
-        assume(not shard.header.order.zones.late)
+        assume(unproved_as_well or not shard.header.order.zones.late)
     return [
         (
             one.at_ms,
@@ -122,10 +126,35 @@ def told(rows: list[Seen], seed: int | None = None) -> list[tuple[Any, ...]]:
     ]
 
 
-def _topics(seed: int, events: int, **wrong: Any) -> Topics:
-    life = live(seed, events, failovers=False)
+def _is_proved_soon(rows: list[Seen], *, by_leader: bool = False) -> bool:
+    """Say whether what is written beside a record comes within the patience with the first line.
+
+    ``by_leader``: where it names the leader that the record has.
+    """
+    lines = [one for one in rows if one.source in {Source.COORDINATOR_LOG, Source.REQUEST_LOG}]
+    beside = [one for one in lines if _is_beside_a_record(one.what)]
+    if by_leader:
+        beside = [one for one in beside if not isinstance(one.what, on.GroupEmptied)]
+    if not lines or not beside:
+        return not lines
+    return beside[0].recorded_at_ms - lines[0].recorded_at_ms <= PATIENCE_MS - 5_000
+
+
+def _is_beside_a_record(what: on.AnyObservation) -> bool:
+    is_stored = isinstance(what, on.SyncAnswered) and what.by_leader and what.error_code == 0
+    return is_stored or isinstance(what, on.AssignmentReceived | on.GroupEmptied)
+
+
+FULL = frozenset({Source.COORDINATOR_LOG, Source.OFFSETS})
+REQUESTS = frozenset({Source.REQUEST_LOG, Source.OFFSETS})
+
+
+def _topics(
+    seed: int, events: int, sources: frozenset[Source] = FULL, *, failovers: bool = False, **wrong: Any
+) -> Topics:
+    life = live(seed, events, failovers=failovers)
     life.settle()
-    topics = Topics(life.world.seen, sources=frozenset({Source.COORDINATOR_LOG, Source.OFFSETS}))
+    topics = Topics(life.world.seen, sources=sources)
     for name, value in wrong.items():
         setattr(topics, name, value)
     return topics
@@ -155,6 +184,55 @@ def test_a_zone_ahead_is_corrected(zone_ms: int, seed: int, events: int) -> None
 
     assert [one[1:5] for one in wrong] == [one[1:5] for one in right]
     assert max((abs(one[0] - two[0]) for one, two in zip(wrong, right, strict=True)), default=0) <= SHIPPED_MS
+
+
+@pytest.mark.parametrize("zone_ms", [5 * HOUR_MS + 30 * MINUTE_MS, 2 * HOUR_MS, -5 * HOUR_MS])
+@pytest.mark.parametrize("sources", [FULL, REQUESTS, FULL | REQUESTS], ids=["quiet", "requests", "full"])
+@examples(40)
+@given(seed=SEEDS, events=EVENTS, one=SEEDS, other=SEEDS)
+def test_a_wrong_zone_is_told_the_same_in_every_cut(
+    sources: frozenset[Source], *, zone_ms: int, seed: int, events: int, one: int, other: int
+) -> None:
+    """Proved, given up or gone to another broker: whatever is read at once, the same is told."""
+    rows = _topics(seed, events, sources, failovers=True, zone_ms=zone_ms).rows()
+
+    assert told(rows, one, unproved_as_well=True) == told(rows, other, unproved_as_well=True)
+
+
+@pytest.mark.parametrize("zone_ms", [5 * HOUR_MS + 30 * MINUTE_MS, 2 * HOUR_MS, -HOUR_MS])
+@examples(40)
+@given(seed=SEEDS, events=EVENTS)
+def test_the_request_log_alone_proves_a_zone(zone_ms: int, seed: int, events: int) -> None:
+    """The leader's answered SyncGroup stands beside the record of its generation."""
+    right = told(_topics(seed, events, REQUESTS).rows())
+    wrong = told(_topics(seed, events, REQUESTS, zone_ms=zone_ms).rows())
+
+    assert [one[1:5] for one in wrong] == [one[1:5] for one in right]
+
+
+@pytest.mark.parametrize(
+    ("zone_ms", "late_ms"),
+    [
+        (3 * HOUR_MS, 20 * MINUTE_MS),
+        (30 * MINUTE_MS, 20 * MINUTE_MS),
+        (30 * MINUTE_MS, 45 * MINUTE_MS),
+        (-2 * HOUR_MS, 30 * MINUTE_MS),
+    ],
+)
+@examples(20)
+@given(seed=SEEDS, events=EVENTS)
+def test_a_zone_is_proved_by_lines_that_are_late_from_the_start(
+    zone_ms: int, late_ms: int, seed: int, events: int
+) -> None:
+    """A line is as far from its record as its zone is ahead, whenever its shipper comes to send it."""
+    topics = _topics(seed, events, late_ms=late_ms)
+    rows = topics.rows()
+    assume(_is_proved_soon(rows, by_leader=True))
+    right = told(rows, unproved_as_well=True)
+    topics.zone_ms = zone_ms
+    wrong = told(topics.rows(), unproved_as_well=True)
+
+    assert wrong == right
 
 
 @pytest.mark.parametrize("clock_ms", [-5 * MINUTE_MS, MINUTE_MS, HOUR_MS])
@@ -204,6 +282,7 @@ def test_a_zone_that_changes_is_found_again(zones: tuple[int, int], one: int, ot
     topics = Topics([])
     topics.seen = [*first, *(shifted(one, gap_ms) for one in second)]
     edge_ms = first[-1].at_ms + MINUTE_MS
+    assume(_is_proved_soon([shifted(one, gap_ms) for one in second]))
     wrong = [
         msgspec.structs.replace(one, at_ms=one.at_ms + zones[one.at_ms > edge_ms])
         if one.source is Source.COORDINATOR_LOG
@@ -224,7 +303,7 @@ def test_a_zone_that_changes_is_found_again(zones: tuple[int, int], one: int, ot
 )
 @examples(10)
 @given(seed=SEEDS)
-def test_lines_that_are_late_for_whatever_reason_page_nobody_for_it(wrong: dict[str, int], seed: int) -> None:
+def test_lines_that_are_late_for_whatever_reason_page_nobody_for_it(wrong: dict[str, Any], seed: int) -> None:
     """A rebalance that is read minutes after it began, and ended as soon, is not stuck for minutes."""
     right, late = (_paged(_topics(seed, 12, **one).rows()) for one in ({}, wrong))
 

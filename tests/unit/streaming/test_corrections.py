@@ -16,6 +16,16 @@ def test_a_zone_is_said_once_and_told_to_every_shard() -> None:
     assert "Broker 2 writes its lines 5 h 0 min behind the records" in notice
 
 
+def test_a_zone_that_is_right_by_now_is_said_no_more() -> None:
+    """The shards are told that it is; the operator has set it right."""
+    progress, shown = Progress("prod"), list[tuple[int, float]]()
+    corrections = Corrections(progress, lambda broker, seconds: shown.append((broker, seconds)))
+    corrections.found(2, 3_600_000)
+    corrections.found(2, 0)
+
+    assert (corrections.zones_ms(), shown[-1], progress.notices) == ({2: 0}, (2, 0.0), [])
+
+
 def test_a_wrong_clock_is_said_while_it_is_wrong() -> None:
     """A skew that needs no correction is none; zone and clock of one broker add up."""
     progress, shown = Progress("prod"), list[tuple[int, float]]()

@@ -7,7 +7,8 @@ from msgspec import UnsetType
 
 from alerts.alert import Alert
 from alerts.narrative_costs import Spent, carried, spent
-from coordinator_model.group import CauseKind, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Transition
 from coordinator_model.states import SETTLED, GroupState
 
 _POLL_TIMEOUT = "PollIntervalExceeded"

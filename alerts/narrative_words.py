@@ -2,7 +2,8 @@
 
 from alerts.narrative_costs import is_unseen
 from alerts.wording import clock_time, span, who
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.states import SETTLED, GroupState
 
 _LONG_MS = 5_000

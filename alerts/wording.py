@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 
 
 class Named(Protocol):

@@ -20,7 +20,6 @@ from coordinator_model import observations as on
 from coordinator_model.group import Group
 from coordinator_model.members import DEPARTURES_MAX, departure_of
 from coordinator_model.observations import Seen, Source
-from coordinator_model.snapshot import Header
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import place, place_of
 
@@ -30,10 +29,6 @@ LINE_AHEAD = "line_ahead"
 """The same of lines that told a time long after their append, so that their age is not known."""
 WHOLE_SECOND_MS = 1_000
 
-ENDED_KEPT_MS = 7_200_000
-"""So long after a group is forgotten its old lines are known to be old."""
-ENDED_MAX = 10_000
-"""Groups of one shard that ended within that time and are remembered; of more, the oldest are forgotten."""
 
 _LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 _ENDS = (on.GroupsDeleted, on.GroupDied, on.GroupConverted, on.DeleteAnswered)
@@ -80,21 +75,6 @@ def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
     """
     is_told = group.stored_at_ms >= 0 or group.modern is not None or group.ended_ms >= 0
     return seen.is_ahead and is_recorded and is_told
-
-
-def remember_end(header: Header, group: Group, at_ms: int) -> None:
-    """Keep when a group ended that is now forgotten, for lines that come as late as shippers are."""
-    if group.ended_ms < 0:
-        return
-    known = header.ended_ms
-    known.pop(group.group, None)
-    known[group.group] = group.ended_ms
-    oldest = next(iter(known))
-    while len(known) > ENDED_MAX or known[oldest] < at_ms - ENDED_KEPT_MS:
-        del known[oldest]
-        if not known:
-            return
-        oldest = next(iter(known))
 
 
 def _led_ms(group: Group) -> int:

@@ -9,6 +9,10 @@ from collections.abc import Callable, Collection, MutableMapping
 from heapq import nsmallest
 from typing import Any, Final, TypeVar
 
+NEVER = 2**62
+"""A deadline that is none."""
+
+
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 TIME_MS_MAX: Final = 253_402_300_799_999

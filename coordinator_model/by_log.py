@@ -9,10 +9,17 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model.causes import emptied, gone_for_good, start_before_emptiness, start_of_rebalance
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.causes import (
+    emptied,
+    gone_for_good,
+    how_it_left,
+    start_before_emptiness,
+    start_of_rebalance,
+)
 from coordinator_model.dating import line_ms
 from coordinator_model.endings import DELETION_TOLD_LATE_MS, create, end, told_deleted
-from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.group import Basis, Group
 from coordinator_model.members import add, depart, everybody_left, recognise, resume_members, wait_for
 from coordinator_model.notes import Replaced
 from coordinator_model.observations import (
@@ -40,9 +47,9 @@ from coordinator_model.refusals import id_unused, line_fenced
 from coordinator_model.states import GroupState
 from coordinator_model.storing import given_up
 from coordinator_model.takeovers import begin_below, resumed_generation
-from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
+from coordinator_model.transitions import Target, cause, make, place, place_of, reach
+from coordinator_model.turn import Turn
 
-_POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
 _JOINS = frozenset(
     {
         CauseKind.MEMBER_JOINED,
@@ -58,12 +65,6 @@ _REMOVED_BY = {
     CauseKind.POLL_TIMEOUT: CauseKind.POLL_TIMEOUT,
 }
 _YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
-
-
-def how_it_left(client_reason: str | None) -> CauseKind:
-    """Return how a member left, from the reason its client gave (KIP-800)."""
-    is_poll_timeout = (client_reason or "").startswith(_POLL_TIMEOUT_REASON)
-    return CauseKind.POLL_TIMEOUT if is_poll_timeout else CauseKind.MEMBER_LEFT
 
 
 def _id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:

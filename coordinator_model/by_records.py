@@ -7,8 +7,7 @@ not in it, so what no other source told is filled in as inferred.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model import progress
-from coordinator_model.bounds import PARTITIONS_MAX, TOO_MANY_TOPICS, TOPICS_MAX
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import (
     cause_by,
     emptied,
@@ -18,22 +17,20 @@ from coordinator_model.causes import (
     start_by_emptiness,
     start_by_record,
 )
-from coordinator_model.claims import forget, note_commit
-from coordinator_model.costs import assigned_now, note_assignment, note_commits
+from coordinator_model.costs import assigned_now, note_assignment
 from coordinator_model.endings import create, end
-from coordinator_model.group import Basis, Cause, CauseKind, Group
+from coordinator_model.group import Basis, Cause, Group
 from coordinator_model.members import adopt_members, everybody_left, resume_members, update_members
 from coordinator_model.observations import (
-    Commit,
     GroupRecorded,
     GroupTombstone,
-    OffsetsCommitted,
 )
 from coordinator_model.rebalances import unburn
 from coordinator_model.sessions import end_silent, start_by_absence
 from coordinator_model.silence import was_heard
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
-from coordinator_model.transitions import Target, Turn, cause, make, place, place_of, reach
+from coordinator_model.transitions import Target, cause, make, place, place_of, reach
+from coordinator_model.turn import Turn
 
 GAP_TOLD_MAX = 16
 """Generations without a record that are told one by one; more of them in one gap are only counted."""
@@ -247,57 +244,7 @@ def _tombstone(turn: Turn, what: GroupTombstone) -> None:
         end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=would_be_told))
 
 
-def _committed(turn: Turn, what: OffsetsCommitted) -> None:
-    """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
-    if any(commit.offset is not None for commit in what.commits):
-        create(turn, basis=Basis.INFERRED)
-    note_commits(turn, what.commits)
-    group = turn.group
-    if not turn.context.backlog:
-        turn.step.progressed |= progress.note_commits(group, what.commits)
-    removed_ms = -1
-    for commit in what.commits:
-        if commit.offset is not None:
-            if has_room(group, commit.topic, commit.partition):
-                _keep(group, commit, commit.offset)
-            elif TOO_MANY_TOPICS not in turn.step.divergences:
-                turn.step.divergences.append(TOO_MANY_TOPICS)
-        else:
-            # A run of records may stand in any order of its partitions.
-            removed_ms = max(removed_ms, _remove(group, commit))
-    if removed_ms >= 0 and not group.commits:
-        group.offsets_gone_ms = removed_ms
-
-
-def has_room(group: Group, topic: str, partition: int) -> bool:
-    """Say whether a group may commit to one more partition: those of real clusters have fewer."""
-    known = group.commits.get(topic)
-    if known is None:
-        return len(group.commits) < TOPICS_MAX
-    return partition in known or len(known) < PARTITIONS_MAX
-
-
-def _keep(group: Group, commit: Commit, offset: int) -> None:
-    note_commit(group, commit.topic, commit.partition, offset, commit.committed_at_ms)
-    topic = group.commits.setdefault(commit.topic, {})
-    topic[commit.partition] = (offset, commit.committed_at_ms)
-    group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
-    group.offsets_gone_ms = -1
-
-
-def _remove(group: Group, commit: Commit) -> int:
-    """Return when an offset that the group had was deleted, -1 if it had none."""
-    forget(group, commit.topic, commit.partition)
-    partitions = group.commits.get(commit.topic)
-    if partitions is None or partitions.pop(commit.partition, None) is None:
-        return -1
-    if not partitions:
-        del group.commits[commit.topic]
-    return commit.committed_at_ms
-
-
 HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     GroupRecorded: _recorded,
     GroupTombstone: _tombstone,
-    OffsetsCommitted: _committed,
 }

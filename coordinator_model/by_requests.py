@@ -8,12 +8,12 @@ that the coordinator *is* in a state, not when it went there.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.by_log import how_it_left
-from coordinator_model.causes import cause_by, start_by_newcomer
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.causes import cause_by, how_it_left, start_by_newcomer
 from coordinator_model.claims import claim
 from coordinator_model.disproof import disprove, explain_start
 from coordinator_model.endings import end, told_deleted
-from coordinator_model.group import Basis, Cause, CauseKind, Member
+from coordinator_model.group import Basis, Cause, Member
 from coordinator_model.inferring import members_gone, prove
 from coordinator_model.members import (
     add,
@@ -41,7 +41,8 @@ from coordinator_model.silence import TOLERANCE_MS
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 from coordinator_model.storing import stored_late
 from coordinator_model.takeovers import NOT_IN_CHARGE, came_back, refused
-from coordinator_model.transitions import GUESS_TOLERANCE_MS, Turn, cause
+from coordinator_model.transitions import GUESS_TOLERANCE_MS, cause
+from coordinator_model.turn import Turn
 
 NONE = 0
 UNKNOWN_MEMBER_ID = 25

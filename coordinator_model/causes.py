@@ -2,10 +2,28 @@
 
 import msgspec
 
-from coordinator_model.group import Cause, CauseKind, Departure, Group
-from coordinator_model.members import client_id_in, client_of, departure_of
-from coordinator_model.observations import GroupRecorded, MemberRecord, Reason
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Cause, Departure, Group
+from coordinator_model.members import (
+    client_id_in,
+    client_of,
+    departure_of,
+)
+from coordinator_model.observations import (
+    GroupRecorded,
+    MemberRecord,
+    Reason,
+)
 from coordinator_model.states import GroupState
+
+POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
+
+
+def how_it_left(client_reason: str | None) -> CauseKind:
+    """Return how a member left, from the reason its client gave (KIP-800)."""
+    is_poll_timeout = (client_reason or "").startswith(POLL_TIMEOUT_REASON)
+    return CauseKind.POLL_TIMEOUT if is_poll_timeout else CauseKind.MEMBER_LEFT
+
 
 DETAIL_MAX = 1_000
 RETENTION_MIN_MS = 60_000

@@ -13,7 +13,7 @@ from typing import Any
 
 from coordinator_model.group import Claim, Group
 from coordinator_model.observations import OffsetsClaimed, TransactionEnded
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 NOBODY = -1
 

@@ -8,7 +8,8 @@ the same observations give the same transitions, byte for byte.
 
 import msgspec
 
-from coordinator_model import ages, by_log, by_records, by_requests, claims, held, joins, sessions
+from coordinator_model import ages, by_log, by_records, by_requests, claims, commits, held, joins, sessions
+from coordinator_model.bounds import NEVER
 from coordinator_model.group import Group, Step
 from coordinator_model.modern import group as modern
 from coordinator_model.observations import (
@@ -23,16 +24,17 @@ from coordinator_model.observations import (
     Seen,
     Source,
 )
-from coordinator_model.ordering import NEVER
+from coordinator_model.sessions import begin_sessions_anew
 from coordinator_model.states import GroupState
-from coordinator_model.takeovers import NOT_IN_CHARGE, begin_sessions_anew, taken_over
-from coordinator_model.transitions import Context, Turn, turn_of
+from coordinator_model.takeovers import NOT_IN_CHARGE, taken_over
+from coordinator_model.turn import Context, Turn, turn_of
 
 __all__ = ["Context", "apply", "beat", "due_at", "new_group", "pass_time"]
 
 _HANDLERS = {
     **by_log.HANDLERS,
     **by_records.HANDLERS,
+    **commits.HANDLERS,
     **by_requests.HANDLERS,
     **joins.HANDLERS,
     **claims.HANDLERS,
@@ -124,7 +126,13 @@ def _apply_modern(group: Group, seen: Seen, context: Context, step: Step) -> Non
     if modern.converts(group, seen.what):
         blind = msgspec.structs.replace(context, info_live=False)
         held.give_up(group, NEVER, blind, step, _apply)
-    for line in modern.apply(turn_of(group, seen, context, step), seen):
+    turn, beside = turn_of(group, seen, context, step), modern.leftovers(group, seen.what)
+    if beside is not None:
+        for record in beside:
+            modern.begin_anew(group, record)
+            _HANDLERS[type(record)](turn, record)
+        return
+    for line in modern.apply(turn, seen):
         _apply(group, line, context, step)
 
 

@@ -6,9 +6,10 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model import quarantine
+from coordinator_model.bounds import NEVER
 from coordinator_model.cluster import ClusterState
 from coordinator_model.judging import Divergence, Judge, Judgement, Outputs
-from coordinator_model.ordering import NEVER, Held
+from coordinator_model.ordering import Held
 from coordinator_model.snapshot import Header
 
 TICK_MS = 1_000

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.observations import Reason
 from coordinator_model.templates import GENERATED, GENERATED_SIZE, Template
 

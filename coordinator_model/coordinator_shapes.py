@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from coordinator_model import observations as on
 from coordinator_model.bounds import int32_of
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.coordinator_reasons import (
     POLL_TIMEOUT_REASON,
     REASON_LENGTH_MAX,
@@ -19,7 +20,6 @@ from coordinator_model.coordinator_reasons import (
     instance_of,
     split_ids,
 )
-from coordinator_model.group import CauseKind
 from coordinator_model.templates import Template
 
 Values = Mapping[str, str]

@@ -22,7 +22,7 @@ from coordinator_model.observations import Commit
 from coordinator_model.states import GroupState
 
 if TYPE_CHECKING:
-    from coordinator_model.transitions import Turn
+    from coordinator_model.turn import Turn
 
 SECOND_STEP_MS = 10_000
 """Members that had to give something up join again within this time after Stable."""

@@ -7,7 +7,8 @@ brings about.  The record has the coordinator's own time, and that of the end of
 from coordinator_model.group import Group
 from coordinator_model.observations import GroupRecorded, unpack
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Turn, place
+from coordinator_model.transitions import place
+from coordinator_model.turn import Turn
 
 
 def line_ms(turn: Turn, to: GroupState, generation: int) -> int:

@@ -1,18 +1,19 @@
 """Inferences that later evidence corrects: a member that was not dead, a rebalance that began earlier."""
 
-from coordinator_model.group import Basis, Cause, CauseKind, Departure, Group, Rebalance
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Departure, Group, Rebalance
 from coordinator_model.members import bring_back
 from coordinator_model.observations import JoinAnswered
 from coordinator_model.states import GroupState
 from coordinator_model.transitions import (
     GUESS_TOLERANCE_MS,
     Target,
-    Turn,
     forget_guesses,
     is_guess,
     make,
     restate_guess,
 )
+from coordinator_model.turn import Turn
 
 _FALLBACKS = frozenset({CauseKind.UNKNOWN, CauseKind.SESSION_TIMEOUT})
 """Inferred reasons that a join which came before gives way to: whoever fell silent then only held it up."""

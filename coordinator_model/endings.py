@@ -1,8 +1,10 @@
 """How a group begins and ends."""
 
-from coordinator_model.group import Basis, Cause, CauseKind, Ended
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Ended
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, cause, make, reach, restate, transition_id_of
+from coordinator_model.transitions import Target, cause, make, reach, restate, transition_id_of
+from coordinator_model.turn import Turn
 
 DELETION_TOLD_LATE_MS = 5_000
 """A DeleteGroups line or answer may follow the tombstone that it explains by this much."""

@@ -6,8 +6,9 @@ from typing import Final
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.moved import Moved
 from coordinator_model.observations import Seen, Source
-from coordinator_model.snapshot import Header, Moved
+from coordinator_model.snapshot import Header
 
 REQUESTS_LIVE_MS: Final = 30_000
 """A request log that was silent longer proves nothing by the silence of one member."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.cost_parts import CostState, StepCost, ToldCost
 from coordinator_model.modern.model import Modern
 from coordinator_model.notes import Note
@@ -25,30 +26,6 @@ class Basis(StrEnum):
     """The model concluded it."""
     CANDIDATE = "candidate"
     """One of several it may be."""
-
-
-class CauseKind(StrEnum):
-    """Why a group moved; the contract's list."""
-
-    MEMBER_JOINED = "member_joined"
-    MEMBER_LEFT = "member_left"
-    SESSION_TIMEOUT = "session_timeout"
-    POLL_TIMEOUT = "poll_timeout"
-    REBALANCE_TIMEOUT = "rebalance_timeout"
-    SYNC_TIMEOUT = "sync_timeout"
-    SUBSCRIPTION_CHANGED = "subscription_changed"
-    LEADER_REJOINED = "leader_rejoined"
-    STATIC_MEMBER_REPLACED = "static_member_replaced"
-    PARTITIONS_CHANGED = "partitions_changed"
-    PROTOCOL_CHANGED = "protocol_changed"
-    COORDINATOR_MOVED = "coordinator_moved"
-    JOIN_COMPLETED = "join_completed"
-    ASSIGNMENT_STORED = "assignment_stored"
-    ALL_MEMBERS_LEFT = "all_members_left"
-    GROUP_CREATED = "group_created"
-    GROUP_DELETED = "group_deleted"
-    OFFSETS_EXPIRED = "offsets_expired"
-    UNKNOWN = "unknown"
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):

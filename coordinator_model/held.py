@@ -13,7 +13,7 @@ from coordinator_model.by_records import is_ahead_of_log
 from coordinator_model.group import Group, Step
 from coordinator_model.observations import GroupRecorded, JoinAnswered, Seen, pack, unpack
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Context
+from coordinator_model.turn import Context
 
 GRACE_MS = 5_000
 HELD_MAX = 8

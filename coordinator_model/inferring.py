@@ -1,8 +1,10 @@
 """Moves that nobody told: made where the INFO log does not speak, and marked inferred."""
 
-from coordinator_model.group import Basis, Cause, CauseKind
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, reach
+from coordinator_model.transitions import Target, reach
+from coordinator_model.turn import Turn
 
 _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 

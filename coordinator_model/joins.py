@@ -7,9 +7,10 @@ came.  The earliest of a generation's joins began the rebalance, unless somethin
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.disproof import refine_start
 from coordinator_model.endings import create
-from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
+from coordinator_model.group import Basis, Cause, Group, Member
 from coordinator_model.inferring import prove
 from coordinator_model.members import (
     add,
@@ -30,7 +31,8 @@ from coordinator_model.removals import removed_unseen
 from coordinator_model.sessions import start_by_absence
 from coordinator_model.states import GroupState
 from coordinator_model.takeovers import NOT_IN_CHARGE, came_back, joined_again, refused
-from coordinator_model.transitions import Turn, cause, place, place_of
+from coordinator_model.transitions import cause, place, place_of
+from coordinator_model.turn import Turn
 
 NONE = 0
 UNKNOWN_MEMBER_ID = 25

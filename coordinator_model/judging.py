@@ -11,9 +11,9 @@ import msgspec
 
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step, Transition
+from coordinator_model.moved import Moved
 from coordinator_model.observations import GroupQuarantined, GroupUpset
 from coordinator_model.report import GroupReport
-from coordinator_model.snapshot import Moved
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ an hour.  So the state is shown with the time of its last proof, and what nobody
 
 from coordinator_model.group import Group
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Context
+from coordinator_model.turn import Context
 
 RUNNING, CAUSES, HEARTBEATS, REFUSALS = "running_rebalances", "causes", "heartbeats", "refused_requests"
 """Whether a rebalance runs now; when and why they start and who left; who is silent; who is refused."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from coordinator_model.group import Basis, CauseKind, Departure, Group, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Group, Member
 from coordinator_model.notes import Replaced
 from coordinator_model.observations import Client, MemberRecord
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 MEMBERS_MAX = 5_000
 """More members than any group that Kafka's protocol can still rebalance; the oldest are let go."""

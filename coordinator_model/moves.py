@@ -7,10 +7,11 @@ clients that were without one for longer than their session.
 
 import msgspec
 
-from coordinator_model.group import CauseKind, Departure, Group, Member, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Departure, Group, Member, Transition
 from coordinator_model.members import client_name, departure_of
+from coordinator_model.moved import Moved
 from coordinator_model.observations import GroupUpset
-from coordinator_model.snapshot import Moved
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 
 UPSET_MS = 60_000

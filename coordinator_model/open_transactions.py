@@ -5,26 +5,12 @@ open transaction begins.  So a group whose commits have come that far, and no fu
 Nobody tells what a group reads.  One that has gone beyond, or stands still before it, waits for nothing.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import msgspec
+from coordinator_model.tracks import MARKERS, OpenTransaction
 
 if TYPE_CHECKING:
     from coordinator_model.tracks import Track
-
-MARKERS: Final = 5
-"""So many end markers of transactions may lie between the last record that was read and the next one."""
-
-
-class OpenTransaction(msgspec.Struct, array_like=True):
-    """What a group waits for at the end of what it may read."""
-
-    offset: int
-    """The partition's last stable offset."""
-    since: int
-    """When the brokers told it first, since the base of the group's tracks."""
-    told: int
-    """When they told it last."""
 
 
 def has_come_to(offset: int, *, stable: int, end: int) -> bool:

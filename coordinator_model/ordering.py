@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.bounds import NEVER
 from coordinator_model.observations import Seen, Source
 from coordinator_model.righting import (
     AHEAD_MAX_MS,
@@ -56,8 +57,6 @@ COMMIT_LAG_MS = 100
 ANSWERS_MAX = 64
 """Ends that are remembered: half a minute of a partition that grows all the time."""
 HELD_MAX = 200_000
-NEVER = 2**62
-"""A deadline that is none."""
 END_UNKNOWN = -2
 """The end of a partition that is read, and that no broker told."""
 

@@ -1,18 +1,13 @@
 """Commits and end offsets on their way into a group's tracks (``tracks.py``)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from coordinator_model import tracks
-from coordinator_model.group import Group, Step
+from coordinator_model.group import Group
 from coordinator_model.observations import Commit, EndsTold
 from coordinator_model.open_transactions import note_stable
-from coordinator_model.ordering import Held
-from coordinator_model.states import GroupState
+from coordinator_model.tracking import committed, ended
 from coordinator_model.tracks import Track, Tracks
-
-if TYPE_CHECKING:
-    from coordinator_model.timeline import Live, Timeline
 
 _ROOM_MS = 60_000
 """The base of a group's tracks lies so far before what made them, since times of two clocks meet there."""
@@ -36,7 +31,7 @@ def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
     if track is None:
         return False
     earlier = None if is_other else group.commits.get(commit.topic, {}).get(commit.partition)
-    return tracks.committed(
+    return committed(
         known,
         track,
         offset=offset,
@@ -53,17 +48,6 @@ def _tracks(group: Group, at_ms: int) -> Tracks:
     return group.tracks
 
 
-def take(timeline: "Timeline", live: "Live", held: Held) -> None:
-    """Take in an ``EndsTold``; a group that is not there learns nothing from it."""
-    what, group = held.seen.what, live.group
-    assert isinstance(what, EndsTold)  # noqa: S101 - the caller's branch
-    if live.absent or group.state is GroupState.DEAD:
-        return
-    note_ends(group, what, held.seen.at_ms)
-    timeline.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
-    timeline.reschedule(live, held.order_ms)
-
-
 def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
     """Fold end offsets asked for at ``at_ms`` into the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
@@ -71,7 +55,7 @@ def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
     known.asked = known.since_base(what.since_ms) if what.since_ms >= 0 else tracks.UNKNOWN
     known.transaction_ms = what.transaction_ms
     for end, track, commit in _followed(group, known, what.ends):
-        tracks.ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))
+        ended(track, end=end, at=at, commit=(commit[0], known.since_base(commit[1])))
     for stable, track, commit in _followed(group, known, what.stable):
         note_stable(track, stable=stable, at=at, offset=commit[0])
 

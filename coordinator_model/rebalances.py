@@ -1,6 +1,7 @@
 """What a move means for the running rebalance: how long, for the how many-th time, at whose cost."""
 
-from coordinator_model.group import Cause, CauseKind, Group, Rebalance
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Cause, Group, Rebalance
 from coordinator_model.silence import went_silent
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
 

@@ -14,9 +14,10 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import start_by_newcomer
 from coordinator_model.endings import end
-from coordinator_model.group import Basis, Cause, CauseKind, Doubt, Group, Step
+from coordinator_model.group import Basis, Cause, Doubt, Group, Step
 from coordinator_model.inferring import prove
 from coordinator_model.members import (
     MEMBERS_MAX,
@@ -32,17 +33,8 @@ from coordinator_model.members import (
 from coordinator_model.observations import DescribedMember, GroupDescribed, Seen
 from coordinator_model.sessions import expire_silent
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
-from coordinator_model.transitions import (
-    Context,
-    Target,
-    Turn,
-    forget_guesses,
-    make,
-    place,
-    place_of,
-    reach,
-    turn_of,
-)
+from coordinator_model.transitions import Target, forget_guesses, make, place, place_of, reach
+from coordinator_model.turn import Context, Turn, turn_of
 
 STATE_DIFFERS = "state_differs"
 MEMBERS_DIFFER = "members_differ"
@@ -94,6 +86,8 @@ class Verdict(StrEnum):
     """It tells what the mirror does not claim to know."""
 
 
+NEWS = frozenset({Verdict.WRONG, Verdict.TAUGHT})
+"""The mirror takes something over."""
 _SAYS_THE_SAME_NOW = frozenset({Verdict.AGREES, Verdict.TAUGHT, Verdict.WRONG})
 
 
@@ -104,6 +98,11 @@ class Finding(NamedTuple):
     kinds: tuple[str, ...] = ()
     doubt: Doubt | None = None
     """To be kept until the next answer."""
+
+    @property
+    def compared(self) -> int:
+        """Return how many answers it compares: the one before a second doubt was right as well."""
+        return {Verdict.AGREES: 1, Verdict.WRONG: 2}.get(self.verdict, 0)
 
 
 def sketch(state: str, group_type: str, generation: int, members: Sequence[str] | None) -> str:
@@ -251,6 +250,8 @@ def reconcile(group: Group, seen: Seen, finding: Finding, context: Context, befo
         _heal(turn, what, finding.kinds)
     if finding.verdict in _SAYS_THE_SAME_NOW:
         group.agreed_at_ms = max(group.agreed_at_ms, what.asked_at_ms)
+    if what.state != GroupState.DEAD:
+        group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
     return step
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from coordinator_model.bounds import is_time_ms
-from coordinator_model.modern.parts import part_of
+from coordinator_model.newer_parts import part_of
 from coordinator_model.observations import (
     Commit,
     GroupRecorded,

@@ -24,7 +24,7 @@ from coordinator_model.notes import (
     Refused,
 )
 from coordinator_model.silence import USUAL_SLACK, is_rhythm_known, note_gap, usual_gap_ms
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 AGAIN_MS = 1_000
 PARKED_MS = 100

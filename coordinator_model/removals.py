@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import cause_by
-from coordinator_model.group import Basis, CauseKind
+from coordinator_model.group import Basis
 from coordinator_model.inferring import members_gone
 from coordinator_model.members import depart
 from coordinator_model.silence import has_run_out
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 PARKED_MS: Final = 100
 """A request that was answered no sooner waited for its answer."""

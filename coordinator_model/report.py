@@ -7,7 +7,7 @@ from coordinator_model.group import Group, Member
 from coordinator_model.knowledge import known_at, unknown
 from coordinator_model.modern.progress import GroupProgress, MemberProgress, member_progress, progress_of
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Context
+from coordinator_model.turn import Context
 
 
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,13 +10,25 @@ in its parked JoinGroup and owes no heartbeat, so only a Stable group's members 
 
 from typing import NamedTuple
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import TOLD_WITHIN_MS, cause_by, start_by_newcomer
-from coordinator_model.group import Basis, Cause, CauseKind, Group, Member
+from coordinator_model.group import Basis, Cause, Group, Member
 from coordinator_model.inferring import members_gone
 from coordinator_model.members import depart
 from coordinator_model.silence import TOLERANCE_MS, runs_out_at, was_heard, went_silent
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Context, Turn
+from coordinator_model.turn import Context, Turn
+
+
+def begin_sessions_anew(group: Group, at_ms: int) -> None:
+    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+
+    Until all members have found it, some seem to have been silent for long.
+    Source: ``GroupMetadataManager.onLoaded``.
+    """
+    for member in group.members.values():
+        member.session_base_ms = max(member.session_base_ms, at_ms)
+
 
 SESSION_GRACE_MS = 1_000
 """How much later than its deadline a heartbeat may still be read."""

@@ -13,14 +13,14 @@ from zlib import crc32
 import msgspec
 
 from coordinator_model import quarantine
+from coordinator_model.bounds import NEVER
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Doubt, Group
-from coordinator_model.ordering import NEVER, Held, Order
+from coordinator_model.moved import Moved
+from coordinator_model.ordering import Held, Order
 from coordinator_model.quarantine import Quarantined
 
 VERSION = 1
-WRITE_TIMEOUT_MS = 5_000
-"""``offsets.commit.timeout.ms``: so long a coordinator waits until a write is replicated."""
 
 
 class SnapshotError(Exception):
@@ -51,31 +51,6 @@ class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
     group: str
     error: str
     packed: bytes
-
-
-class Moved(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The last time at which nobody answered for the shard.
-
-    It went from one coordinator to another, or to itself, started anew; or it stood, and a replica that
-    its writes wait for had died, so that requests were answered late or refused.
-    """
-
-    at_ms: int
-    came_from: int = -1
-    went_to: int = -1
-    """-1: nobody has taken it over yet."""
-    stood: bool = False
-    """The same coordinator goes on: only its writes stalled."""
-    stalled_ms: int = -1
-    """When a write was last refused for want of a replica; -1: none was."""
-
-    @property
-    def over_ms(self) -> int:
-        """Return until when, as far as is known, members may have spoken to nobody.
-
-        What was asked just after the last write that was refused may have waited as long, and not in vain.
-        """
-        return self.at_ms if self.stalled_ms < 0 else self.stalled_ms + WRITE_TIMEOUT_MS
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

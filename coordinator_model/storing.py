@@ -9,18 +9,12 @@ Source: ``GroupCoordinator.doSyncGroup`` (3.x), ``GroupMetadataManager.classicGr
 
 import re
 
-from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Group
 from coordinator_model.observations import RebalanceStarted, SyncAnswered
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import (
-    GUESS_TOLERANCE_MS,
-    Target,
-    Turn,
-    cause,
-    make,
-    restate,
-    transition_id_of,
-)
+from coordinator_model.transitions import GUESS_TOLERANCE_MS, Target, cause, make, restate, transition_id_of
+from coordinator_model.turn import Turn
 
 _GIVEN_UP = re.compile(r"Error .* when storing group assignment ?during SyncGroup")
 

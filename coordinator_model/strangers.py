@@ -9,7 +9,30 @@ Brokers that the driver has told of are never dropped for others.
 from typing import Final
 
 from coordinator_model.bounds import BROKERS_MAX, TOO_MANY_TOPICS, drop_oldest
+from coordinator_model.group import Group
 from coordinator_model.snapshot import Header
+
+ENDED_KEPT_MS = 7_200_000
+"""So long after a group is forgotten its old lines are known to be old."""
+
+ENDED_MAX = 10_000
+"""Groups of one shard that ended within that time and are remembered; of more, the oldest are forgotten."""
+
+
+def remember_end(header: Header, group: Group, at_ms: int) -> None:
+    """Keep when a group ended that is now forgotten, for lines that come as late as shippers are."""
+    if group.ended_ms < 0:
+        return
+    known = header.ended_ms
+    known.pop(group.group, None)
+    known[group.group] = group.ended_ms
+    oldest = next(iter(known))
+    while len(known) > ENDED_MAX or known[oldest] < at_ms - ENDED_KEPT_MS:
+        del known[oldest]
+        if not known:
+            return
+        oldest = next(iter(known))
+
 
 STRANGERS_MAX: Final = 20_000
 """Groups that a broker described once and the mirror does not have."""

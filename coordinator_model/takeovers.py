@@ -8,11 +8,13 @@ coordinator's time no generation comes back.
 Source: ``GroupMetadataManager`` (``onLoaded``, ``onUnloaded``); a rebalance under way is in no record.
 """
 
-from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Group
 from coordinator_model.members import resume_members
 from coordinator_model.observations import NOT_REPLICATED
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import GUESS_TOLERANCE_MS, Target, Turn, cause, make, place, place_of
+from coordinator_model.transitions import GUESS_TOLERANCE_MS, Target, cause, make, place, place_of
+from coordinator_model.turn import Turn
 
 LOADING = 14
 NOT_COORDINATOR = 16
@@ -42,16 +44,6 @@ def refused(turn: Turn, error_code: int) -> None:
     is_loss = is_loss and turn.at_ms >= group.state_since_ms  # before, it was of another rebalance
     if is_loss and turn.may_infer and group.state in _UNDER_WAY:
         _lose_rebalance(turn, turn.at_ms)
-
-
-def begin_sessions_anew(group: Group, at_ms: int) -> None:
-    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
-
-    Until all members have found it, some seem to have been silent for long.
-    Source: ``GroupMetadataManager.onLoaded``.
-    """
-    for member in group.members.values():
-        member.session_base_ms = max(member.session_base_ms, at_ms)
 
 
 def taken_over(turn: Turn, asked_at_ms: int) -> None:

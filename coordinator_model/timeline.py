@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import ages, answers, classic, evidence, moves, progress, quarantine
+from coordinator_model import classic, evidence, moves, progress, quarantine
 from coordinator_model import observations as on
+from coordinator_model.bounds import NEVER
 from coordinator_model.classic import Context
 from coordinator_model.folding import (
     are_quiet,
@@ -23,16 +24,18 @@ from coordinator_model.folding import (
     run_key,
     split,
 )
-from coordinator_model.group import Group, Step, Transition
+from coordinator_model.group import Doubt, Group, Step, Transition
 from coordinator_model.judging import Divergence, Evidence, Judge, Outputs
 from coordinator_model.modern.writes import gather, tells_end
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import NEVER, RUN_TYPES, Held, Run, part, rest_of
+from coordinator_model.ordering import RUN_TYPES, Held, Run, part, rest_of
+from coordinator_model.reconciling import NEWS, Finding, Verdict, both_sides, find, reconcile
 from coordinator_model.refusals import pause_before
 from coordinator_model.retention import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.silence import gap_max_ms
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
+from coordinator_model.strangers import remember_end
 
 DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
@@ -53,8 +56,6 @@ _ENDS = (
     on.TransactionEnded,
     on.InstanceRefused,
 )
-_TAKERS = {on.GroupDescribed: answers.take, on.EndsTold: progress.take}
-"""What the brokers answered goes past the group models' own door."""
 _NO_STEP = Step()
 
 
@@ -150,11 +151,57 @@ class Timeline:
     def _take(self, live: Live, held: Held) -> None:
         if live.slot.due_ms < held.order_ms:
             self._fire_before(live, held.order_ms)
-        taker = _TAKERS.get(type(held.seen.what))
-        if taker is not None:
-            taker(self, live, held)
+        if isinstance(held.seen.what, on.GroupDescribed):
+            self._compare(live, held, held.seen.what)
+        elif isinstance(held.seen.what, on.EndsTold):
+            self._take_ends(live, held, held.seen.what)
         elif not live.absent or _is_sign_of_life(held.seen):
             self._apply(live, held.seen, held.order_ms)
+
+    # --- what the brokers answered -----------------------------------------------------------------
+
+    def _take_ends(self, live: Live, held: Held, what: on.EndsTold) -> None:
+        """Take in end offsets; a group that is not there learns nothing from them."""
+        if live.absent or live.group.state is GroupState.DEAD:
+            return
+        progress.note_ends(live.group, what, held.seen.at_ms)
+        self.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
+        self.reschedule(live, held.order_ms)
+
+    def _compare(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
+        """Hold a group against a broker's answer, which always stands behind the backlog."""
+        name, strangers = live.group.group, self.header.strangers
+        before = strangers.pop(name, None) if live.absent else live.group.doubt
+        try:
+            finding = self._find(live, held, what, before)
+        except Exception as error:
+            self.contain(name, held.seen, held.order_ms, error)
+            return
+        if not live.absent:
+            live.group.doubt = finding.doubt
+            self.reschedule(live, held.order_ms)
+        elif finding.doubt is not None:
+            strangers[name] = finding.doubt
+
+    def _find(self, live: Live, held: Held, what: on.GroupDescribed, before: Doubt | None) -> Finding:
+        group, seen = live.group, held.seen
+        context = self.context(live, held.order_ms, backlog=False)
+        known = not live.absent
+        finding = find(group, seen, context, known=known, coordinator=self.header.coordinator, before=before)
+        if not known and finding.verdict not in NEWS:
+            return finding  # what is not there must not be touched: nobody would save it
+        live.absent = False
+        sides = both_sides(group, what)
+        step = reconcile(group, seen, finding, context, before)
+        self.outputs.compared += finding.compared
+        self.outputs.agreeing += finding.verdict is Verdict.AGREES
+        if finding.verdict is Verdict.WRONG:
+            for kind in finding.kinds:
+                self.diverge(kind, group.group, seen.broker, held.order_ms, sides)
+        if finding.verdict in NEWS:
+            live.visible = True
+            self.account(live, step, seen, held.order_ms, backlog=False)
+        return finding
 
     # --- folded runs -------------------------------------------------------------------------------
 
@@ -402,7 +449,7 @@ class Timeline:
         live.absent = True
         name = live.group.group
         self.removed.add(name)
-        ages.remember_end(self.header, live.group, at_ms)
+        remember_end(self.header, live.group, at_ms)
         live.group = self.new_group(name)
         slot = live.slot
         slot.due_ms = slot.judge_due_ms = slot.report_ms = NEVER

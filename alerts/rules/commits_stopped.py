@@ -16,7 +16,8 @@ from alerts.rules.progress_scene import (
 from alerts.rules.progress_whole import out_of_turn
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times, who_is
-from coordinator_model.group import CauseKind, Group
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Group
 from coordinator_model.tracks import Tracks
 
 NAME = STOPPED

@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from alerts.rules.situation import Leave, Loss, StormMemory, Trigger
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 
 
 class Pattern(StrEnum):

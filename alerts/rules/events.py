@@ -17,7 +17,8 @@ from alerts.rules.situation import (
     culprit,
 )
 from alerts.wording import clock, some, span, who_is
-from coordinator_model.group import CauseKind, Departure
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Departure
 
 QUIET_MS = 10 * 60_000
 """An event alert is resolved so long after the last occurrence."""

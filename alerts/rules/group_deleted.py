@@ -12,8 +12,9 @@ from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.situation import NOTHING, EndingMemory, Situation, Verdict
 from alerts.wording import clock, span, times
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.endings import DELETION_TOLD_LATE_MS
-from coordinator_model.group import CauseKind, Ended, Transition
+from coordinator_model.group import Ended, Transition
 from coordinator_model.retention import retention_of
 from coordinator_model.states import GroupState
 

@@ -3,7 +3,7 @@
 from alerts.alert import Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
-from alerts.rules.progress import ENDS_LATE_MS, Part, rewinds_at
+from alerts.rules.progress import Part, rewinds_at
 from alerts.rules.progress_scene import has_lived, owners, parts_of
 from alerts.rules.situation import (
     CULPRITS_MAX,
@@ -18,6 +18,7 @@ from alerts.rules.situation import (
 from alerts.wording import clock, some, span, times
 from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
+from coordinator_model.tracking import ENDS_LATE_MS
 from coordinator_model.tracks import WINDOW, Rewind, Tracks
 
 NAME = "OffsetRewind"

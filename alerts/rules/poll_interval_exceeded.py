@@ -3,7 +3,8 @@
 from alerts.rules.events import EventRule
 from alerts.rules.situation import Situation, Verdict
 from alerts.wording import round_up, span, who_is
-from coordinator_model.group import Basis, CauseKind, Departure
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure
 
 NAME = "PollIntervalExceeded"
 

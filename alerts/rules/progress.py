@@ -24,16 +24,14 @@ from typing import Final, NamedTuple
 
 from alerts.thresholds import DEFAULTS, Thresholds
 from coordinator_model import open_transactions
-from coordinator_model import tracks as model
-from coordinator_model.tracks import Habit, Track, Tracks, grows, is_far
+from coordinator_model.tracking import ENDS_LATE_MS, LEFT_MAX, committed, ended, grows, is_far
+from coordinator_model.tracks import Habit, Track, Tracks
 
 COMMITS_MIN: Final = 3
 """Two gaps: one alone is no habit."""
 YOUNG_MS: Final = 600_000
-LEFT_MAX: Final = model.LEFT_MAX
 FRESH_MS: Final = 15_000
 """A silence is judged when the brokers have just answered: while they are away, nobody can commit."""
-ENDS_LATE_MS: Final = model.ENDS_LATE_MS
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
 REGAINED_MS: Final = 10_000
@@ -268,10 +266,10 @@ def verdict(
         at = tracks.since_base(at_ms)
         if kind == 0:
             before = None if tracks.renew("", ids.get(index, 0)) else before
-            model.committed(tracks, _track(tracks), offset=value, at=at, before=before, steady=steady)
+            committed(tracks, _track(tracks), offset=value, at=at, before=before, steady=steady)
             before = (value, at)
         else:
-            model.ended(_track(tracks), end=value, at=at, commit=before)
+            ended(_track(tracks), end=value, at=at, commit=before)
     offset, last = before or (0, 0)
     track = _track(tracks)
     scene = Scene(

@@ -21,8 +21,9 @@ from alerts.rules.situation import (
     rebalance_timeout_ms,
 )
 from alerts.wording import clock
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.costs import partitions_of
-from coordinator_model.group import Basis, CauseKind, Group, Member
+from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Tracks
 

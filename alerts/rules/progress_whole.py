@@ -10,9 +10,9 @@ from typing import Final
 
 from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
 from alerts.rules.situation import Situation, Whole
-from coordinator_model import tracks as model
 from coordinator_model.costs import partitions_of
 from coordinator_model.group import Group
+from coordinator_model.tracking import ended
 from coordinator_model.tracks import WINDOW, Growth, Tracks
 
 PARTS_MIN: Final = 2
@@ -83,7 +83,7 @@ def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
             _take_in(whole, lag=lag, end=end, told=told)
         elif told > whole.track.told:
             commit = (end - lag, max(part.last for part in parts))
-            model.ended(whole.track, end=end, at=told, commit=commit)
+            ended(whole.track, end=end, at=told, commit=commit)
         whole.lag = lag
         whole.track.commits = WINDOW  # each of its lags is made of commits
 

@@ -4,7 +4,8 @@ In consumer, share and streams groups no state means "begins"; the cause tells w
 only carries a rebalance on (a target computed, a member there) has a cause of its own.
 """
 
-from coordinator_model.group import CauseKind, Group, Step, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Group, Step, Transition
 from coordinator_model.states import GroupState
 
 _RAISES_EPOCH = frozenset(

@@ -4,7 +4,8 @@ from alerts.rules.diagnosis import is_one_host
 from alerts.rules.events import EventRule
 from alerts.rules.situation import EventMemory, Situation, Verdict
 from alerts.wording import span, who_is
-from coordinator_model.group import Basis, CauseKind, Departure
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure
 from coordinator_model.members import client_name
 from coordinator_model.moves import UPSET_MS, comes_again
 

@@ -6,7 +6,8 @@ from alerts.alert import Alert, Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.sightings import HygieneMemory
 from alerts.thresholds import Thresholds
-from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Step
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Group, Member, Step
 from coordinator_model.judging import Evidence
 from coordinator_model.tracks import Track
 

@@ -15,7 +15,8 @@ from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit
 from alerts.rules.static_member_words import FENCED, LATE, RENAMED, REPLACED, UNRELEASED, WORDS
 from alerts.wording import clock, some, span, who_is
-from coordinator_model.group import Basis, CauseKind, Departure, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Member
 from coordinator_model.members import departure_of, member_of_instance
 from coordinator_model.notes import (
     ERROR_NAMES,

@@ -22,7 +22,8 @@ from itertools import takewhile
 from alerts.checksum import checksum
 from alerts.rules import rebalance_starts, storm_runs
 from alerts.rules.situation import Actor, Leave, Loss, StormMemory, Trigger
-from coordinator_model.group import Basis, CauseKind, Departure, Group, Step, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Group, Step, Transition
 from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState
 
 HISTORY_MIN = 64

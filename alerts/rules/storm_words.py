@@ -6,7 +6,7 @@ from collections.abc import Callable
 from alerts.rules.diagnosis import Diagnosis, Pattern
 from alerts.rules.situation import StormMemory
 from alerts.wording import some, times, who_is
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 
 _Sentence = Callable[[StormMemory, Diagnosis], str]
 

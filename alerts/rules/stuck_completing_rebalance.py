@@ -17,7 +17,8 @@ from alerts.rules.situation import (
 )
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times, who_is
-from coordinator_model.group import Basis, CauseKind, Departure, Group
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Group
 from coordinator_model.rebalances import LOOP_MEMORY_MS
 from coordinator_model.states import GroupState
 

@@ -10,7 +10,8 @@ from alerts.rules import rebalance_costs, stuck
 from alerts.rules.situation import NOTHING, Situation, Verdict, culprits_equally, rebalance_timeout_ms
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, clock_time, some, span, times, who_is
-from coordinator_model.group import Basis, CauseKind, Group, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Group, Member
 from coordinator_model.states import GroupState
 
 NAME = "StuckPreparingRebalance"

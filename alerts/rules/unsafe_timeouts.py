@@ -13,7 +13,8 @@ from alerts.rules.hygiene import culprits_of, ended, forget, has_anything, memor
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit, rebalance_timeout_ms
 from alerts.wording import clock, round_up, some, span, times, who_is
-from coordinator_model.group import Basis, CauseKind, Departure, Group, Member, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Departure, Group, Member, Transition
 from coordinator_model.notes import INVALID_SESSION_TIMEOUT, JOIN, IdUnused, Paused, Refused
 from coordinator_model.refusals import NARROW_SHARE, REGULAR
 from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState

@@ -13,7 +13,8 @@ from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict
 from alerts.rules.static_member_fenced import NAME as STATIC_MEMBER_FENCED
 from alerts.wording import clock, some, span, times, who_is
-from coordinator_model.group import CauseKind, Departure
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Departure
 from coordinator_model.members import departure_of
 from coordinator_model.notes import COMMIT, ERROR_NAMES, FENCED_INSTANCE_ID, Refused
 

@@ -4,15 +4,17 @@ Kafka: GroupMetadataManager.convertToConsumerGroup and convertToClassicGroup; em
 The tombstones of the old kind stand in the same write as the records of the new, and end nothing.
 """
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import cause_by
-from coordinator_model.group import Basis, Cause, CauseKind
+from coordinator_model.group import Basis, Cause
 from coordinator_model.members import adopt_members, depart
 from coordinator_model.modern import going
 from coordinator_model.modern.model import Modern
 from coordinator_model.modern.replay import Changes
 from coordinator_model.observations import GroupRecorded
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, make
+from coordinator_model.transitions import Target, make
+from coordinator_model.turn import Turn
 
 
 def become_modern(turn: Turn, group_type: str) -> str:

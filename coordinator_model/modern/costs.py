@@ -30,7 +30,7 @@ from coordinator_model.modern.parts import Assignment, Current
 from coordinator_model.modern.replay import Changes
 from coordinator_model.observations import ModernRecord
 from coordinator_model.states import SETTLED, WITHOUT_MEMBERS, GroupState
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 _COUNTED = frozenset({CONSUMER, STREAMS})
 _NOT_ACTIVE = (" standby", " warmup")

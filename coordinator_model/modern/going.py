@@ -6,10 +6,11 @@ where it is not read, what was last heard of the member decides.
 
 from typing import NamedTuple
 
-from coordinator_model.group import Basis, CauseKind, Group
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Group
 from coordinator_model.modern.model import AWAY, Hint, Modern, ModernMember
 from coordinator_model.modern.parts import MemberState
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 HINT_MS = 60_000
 """A line that tells of a departure comes right before its record; one so old belongs to a failed write."""

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model import by_records
 from coordinator_model import observations as on
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import gone_for_good
 from coordinator_model.endings import end
-from coordinator_model.group import CauseKind, Group
+from coordinator_model.group import Group
 from coordinator_model.modern.conversion import become_classic, become_modern, named_conversion
 from coordinator_model.modern.costs import Rest, before_write
 from coordinator_model.modern.lines import REQUESTS, answered, member_gone
@@ -25,7 +25,8 @@ from coordinator_model.modern.replay import Changes, replay
 from coordinator_model.observations import Seen
 from coordinator_model.refusals import line_fenced
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Turn, cause
+from coordinator_model.transitions import cause
+from coordinator_model.turn import Turn
 
 WAITING_MAX = 16
 WAITING_MS = 5_000
@@ -70,6 +71,19 @@ def converts(group: Group, what: on.AnyObservation) -> bool:
         and group.modern is None
         and any(map(_begins, _records_of(what)))
     )
+
+
+def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone | on.GroupRecorded] | None:
+    """Return the classic records beside tombstones of a modern group that is over, or was never seen.
+
+    None: the write is about a modern group that is there, or begins one.
+    """
+    if not isinstance(what, on.ModernWrite | on.ModernRecord) or group.modern is not None:
+        return None
+    records = _records_of(what)
+    if any(map(_begins, records)):
+        return None
+    return [one for one in records if not isinstance(one, on.ModernRecord)]
 
 
 def begin_anew(group: Group, what: on.AnyObservation) -> None:
@@ -117,9 +131,6 @@ def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
     """Apply the records of one write at once."""
     records, group = _records_of(what), turn.group
     own = [one for one in records if isinstance(one, on.ModernRecord)]
-    if group.modern is None and not any(map(_begins, own)):
-        _leftovers(turn, records)
-        return
     before = before_write(group, own)
     was = _enter(turn, own)
     modern, changes = group.modern or Modern(), Changes(uncommitted_ms=max(one.uncommitted_ms for one in own))
@@ -142,14 +153,6 @@ def _enter(turn: Turn, own: list[on.ModernRecord]) -> str:
     if group.modern is not None and group.group_type == group_type:
         return ""
     return become_modern(turn, group_type)
-
-
-def _leftovers(turn: Turn, records: tuple[_Record, ...]) -> None:
-    """Apply what stands beside tombstones of a modern group that is over, or was never seen."""
-    for one in records:
-        if not isinstance(one, on.ModernRecord):
-            begin_anew(turn.group, one)
-            by_records.HANDLERS[type(one)](turn, one)
 
 
 def _settle(turn: Turn, modern: Modern, changes: Changes, was: str, before: Rest) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.by_log import how_it_left
-from coordinator_model.causes import cause_by
-from coordinator_model.group import Basis, CauseKind, Departure, Group, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.causes import cause_by, how_it_left
+from coordinator_model.group import Basis, Departure, Group, Member
 from coordinator_model.members import departure_of, heard, learn_client
 from coordinator_model.modern.going import remember
 from coordinator_model.modern.model import Hint
@@ -25,7 +25,8 @@ from coordinator_model.refusals import (
     sync_refused,
 )
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Target, Turn, restate
+from coordinator_model.transitions import Target, restate
+from coordinator_model.turn import Turn
 
 LATE_MS = 60_000
 _NONE = 0

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from coordinator_model.group import Basis, CauseKind, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Member
 from coordinator_model.members import MEMBERS_MAX, depart, rename
 from coordinator_model.modern import going
 from coordinator_model.modern.going import Going
@@ -10,7 +11,7 @@ from coordinator_model.modern.model import STREAMS, Modern, ModernMember
 from coordinator_model.modern.names import named
 from coordinator_model.modern.progress import plus
 from coordinator_model.modern.replay import Changes
-from coordinator_model.transitions import Turn
+from coordinator_model.turn import Turn
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from coordinator_model.modern.costs import Rest, note_write
 from coordinator_model.modern.model import Modern, Told, state_of
 from coordinator_model.modern.replay import Changes
 from coordinator_model.states import WITHOUT_MEMBERS, GroupState
-from coordinator_model.transitions import Target, Turn, dated, tell, transition_id_of
+from coordinator_model.transitions import Target, dated, tell, transition_id_of
+from coordinator_model.turn import Turn
 
 _CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
 

@@ -1,7 +1,8 @@
 """Why a modern group moved, as its records and the logs tell."""
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.causes import DETAIL_MAX, cause_by
-from coordinator_model.group import Cause, CauseKind, Group
+from coordinator_model.group import Cause, Group
 from coordinator_model.modern.membership import Passage
 from coordinator_model.modern.model import AWAY, Modern
 from coordinator_model.modern.replay import Changes

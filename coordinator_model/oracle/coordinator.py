@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from itertools import count
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import (
     endings,
     loading,

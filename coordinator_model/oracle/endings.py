@@ -1,6 +1,6 @@
 """How groups and offsets end: deleted, expired, or with their topic."""
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import log_lines
 from coordinator_model.oracle.due import CleanupDue
 from coordinator_model.oracle.errors import Errors, RefusedError

@@ -7,7 +7,7 @@ decided by the modules of the requests, and ``Shard.move`` alone changes ``Group
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle.errors import Errors, IllegalStateError, RefusedError
 from coordinator_model.oracle.java_order import JavaMap, put_in_order
 from coordinator_model.oracle.outcomes import Ticket

@@ -1,7 +1,7 @@
 """LeaveGroup of all versions (Kafka: ``classicGroupLeave``)."""
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.coordinator_reasons import POLL_TIMEOUT_REASON
-from coordinator_model.group import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.due import SessionDue
 from coordinator_model.oracle.errors import Errors, RefusedError

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.due import CleanupDue
 from coordinator_model.oracle.errors import Errors

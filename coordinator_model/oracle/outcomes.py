@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle.requests import Request
 from coordinator_model.oracle.responses import Response
 from coordinator_model.oracle.stored import Record

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle.errors import Errors, IllegalStateError, RefusedError
 from coordinator_model.oracle.offset_store import Place
 from coordinator_model.oracle.shard import NOTHING, Ending, Result, Shard

@@ -3,7 +3,7 @@
 Kafka: ``prepareRebalance``, ``completeClassicGroupJoin`` and their neighbours in ``GroupMetadataManager``.
 """
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import log_lines
 from coordinator_model.oracle.due import InitialJoinDue, JoinDue, SessionDue, SyncDue
 from coordinator_model.oracle.errors import Errors, IllegalStateError, storing_error

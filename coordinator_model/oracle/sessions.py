@@ -1,6 +1,6 @@
 """Heartbeats, and members that are not heard of (Kafka: ``classicGroupHeartbeat``, ``expireClassic…``)."""
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.due import SessionDue
 from coordinator_model.oracle.errors import Errors, RefusedError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from typing import Protocol as Interface
 
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.coordinator_reasons import reason_of
-from coordinator_model.group import CauseKind
 from coordinator_model.oracle import log_lines
 from coordinator_model.oracle.config import Config
 from coordinator_model.oracle.due import Due, SessionDue

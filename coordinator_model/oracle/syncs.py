@@ -1,6 +1,6 @@
 """SyncGroup (Kafka: ``classicGroupSync``)."""
 
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.oracle import log_lines, phases
 from coordinator_model.oracle.errors import Errors, RefusedError, storing_error
 from coordinator_model.oracle.group import Group

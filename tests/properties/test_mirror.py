@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import classic, snapshot
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.classic import Context
-from coordinator_model.group import CauseKind, Group, Step, Transition
+from coordinator_model.group import Group, Step, Transition
 from coordinator_model.observations import Seen, Source
 from coordinator_model.sessions import next_deadline
 from coordinator_model.states import MOVES, GroupState

@@ -11,8 +11,9 @@ from alerts.alert import Alert, AlertStatus, Culprit
 from alerts.narrative import ENTRIES_MAX, Explanation, Present, explain
 from alerts.narrative_episodes import episodes_of, joined, moves_of
 from alerts.narrative_text import WIDTH, as_text
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.cost_parts import ToldCost
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.report import GroupReport, MemberReport
 from coordinator_model.states import GroupState
 from tests.unit.made_alerts import an_alert

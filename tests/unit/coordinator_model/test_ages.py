@@ -10,6 +10,7 @@ from coordinator_model.group import Group, Step
 from coordinator_model.observations import AnyObservation, MemberRecord, Seen, Source
 from coordinator_model.snapshot import Header
 from coordinator_model.states import GroupState
+from coordinator_model.strangers import ENDED_MAX, remember_end
 from tests.unit.made_seen import seen
 
 G = "orders"
@@ -212,9 +213,9 @@ def test_an_end_of_the_second_of_a_birth_is_not_old() -> None:
 def test_ends_of_forgotten_groups_are_bounded() -> None:
     """Of ended groups only the newest, and those of the last two hours, are remembered."""
     header = Header(shard=0, shard_count=1, order=None)  # type: ignore[arg-type]
-    for number in range(ages.ENDED_MAX + 5):
-        ages.remember_end(header, Group(group=f"g{number}", ended_ms=number), number)
-    assert len(header.ended_ms) == ages.ENDED_MAX
+    for number in range(ENDED_MAX + 5):
+        remember_end(header, Group(group=f"g{number}", ended_ms=number), number)
+    assert len(header.ended_ms) == ENDED_MAX
 
-    ages.remember_end(header, Group(group="late", ended_ms=10**9), 10**9)
+    remember_end(header, Group(group="late", ended_ms=10**9), 10**9)
     assert list(header.ended_ms) == ["late"]

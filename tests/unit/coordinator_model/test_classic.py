@@ -10,19 +10,10 @@ from hypothesis import strategies as st
 
 from coordinator_model import classic
 from coordinator_model import observations as seen_as
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.classic import Context
 from coordinator_model.folding import are_quiet
-from coordinator_model.group import (
-    Basis,
-    Cause,
-    CauseKind,
-    Departure,
-    Group,
-    Member,
-    Rebalance,
-    Step,
-    Transition,
-)
+from coordinator_model.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
 from coordinator_model.notes import FENCED_INSTANCE_ID, Replaced
 from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
 from coordinator_model.ordering import Run

@@ -3,11 +3,12 @@
 import json
 
 from coordinator_model import observations as on
+from coordinator_model.bounds import NEVER
 from coordinator_model.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence, Judgement
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.ordering import NEVER, Order
+from coordinator_model.ordering import Order
 from coordinator_model.shard import Shard
 from coordinator_model.snapshot import Header
 from tests.unit.made_seen import seen

@@ -7,9 +7,10 @@ import pytest
 
 from coordinator_model import classic
 from coordinator_model import observations as on
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.cost_parts import Mark, RebalanceCost
 from coordinator_model.costs import IDLE_MS, is_eager, most_kept, rate_between, rate_within
-from coordinator_model.group import CauseKind, Step
+from coordinator_model.group import Step
 from coordinator_model.modern.parts import (
     Current,
     GroupEpoch,

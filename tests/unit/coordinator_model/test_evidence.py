@@ -11,9 +11,10 @@ from coordinator_model.evidence import (
     requests_heard_ms,
     requests_live,
 )
+from coordinator_model.moved import Moved
 from coordinator_model.observations import BrokerHeard, Seen, Source
 from coordinator_model.ordering import Order
-from coordinator_model.snapshot import Header, Moved
+from coordinator_model.snapshot import Header
 from tests.unit.made_seen import seen
 
 

@@ -24,10 +24,10 @@ from coordinator_model.modern.parts import (
     TargetEpoch,
     TopicNames,
     Topology,
-    part_of,
 )
 from coordinator_model.modern.progress import Why, hold_ups
 from coordinator_model.modern.writes import gather
+from coordinator_model.newer_parts import part_of
 from coordinator_model.observations import ModernRecord, Seen, Source
 from coordinator_model.ordering import Held
 from coordinator_model.report import report_of

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from coordinator_model import observations as on
-from coordinator_model.group import CauseKind, Departure, Doubt, Group, Member
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Departure, Doubt, Group, Member
 from coordinator_model.judging import Outputs
 from coordinator_model.knowledge import known_at
 from coordinator_model.observations import DescribedMember, GroupDescribed, GroupRecorded, MemberRecord, Seen
@@ -24,7 +25,7 @@ from coordinator_model.reconciling import (
 )
 from coordinator_model.shard import Shard
 from coordinator_model.states import GroupState
-from coordinator_model.transitions import Context
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 SINCE_MS = 1_000_000

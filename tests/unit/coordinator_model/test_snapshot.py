@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from coordinator_model import snapshot
+from coordinator_model.bounds import NEVER
 from coordinator_model.group import Group, Member
 from coordinator_model.observations import BrokerHeard, Heartbeats, MemberFailed, Seen, Source
-from coordinator_model.ordering import NEVER, Held, Order, Run
+from coordinator_model.ordering import Held, Order, Run
 from coordinator_model.shard import Shard
 from coordinator_model.snapshot import Header, Slot, SnapshotError
 

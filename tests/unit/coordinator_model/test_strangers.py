@@ -2,11 +2,12 @@
 
 import pytest
 
-from coordinator_model import bounds, by_records, cluster, strangers
+from coordinator_model import bounds, cluster, commits, strangers
 from coordinator_model import observations as on
 from coordinator_model.bounds import BROKERS_MAX, drop_oldest
 from coordinator_model.classic import new_group
 from coordinator_model.cluster import ClusterState
+from coordinator_model.commits import has_room
 from coordinator_model.judging import Divergence, Outputs
 from coordinator_model.observations import Commit, Seen, Source
 from coordinator_model.shard import Shard
@@ -109,15 +110,15 @@ def test_a_hundred_thousand_groups_have_room(shard_count: int) -> None:
 
 def test_partitions_of_a_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of topics and of partitions; those that are known are kept up to date."""
-    monkeypatch.setattr(by_records, "TOPICS_MAX", 3)
-    monkeypatch.setattr(by_records, "PARTITIONS_MAX", 4)
+    monkeypatch.setattr(commits, "TOPICS_MAX", 3)
+    monkeypatch.setattr(commits, "PARTITIONS_MAX", 4)
     group = new_group("g")
     group.commits = {"a": dict.fromkeys(range(4), (1, 2)), "b": {0: (1, 2)}}
 
-    assert [by_records.has_room(group, "a", one) for one in (3, 4)] == [True, False]
-    assert by_records.has_room(group, "c", 0)
+    assert [has_room(group, "a", one) for one in (3, 4)] == [True, False]
+    assert has_room(group, "c", 0)
     group.commits["c"] = {}
-    assert not by_records.has_room(group, "d", 0)
+    assert not has_room(group, "d", 0)
 
 
 def test_the_clusters_own_shard_forgets_the_oldest_brokers_as_well() -> None:

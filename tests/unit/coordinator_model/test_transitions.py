@@ -5,9 +5,11 @@ from hashlib import blake2b
 import msgspec
 import pytest
 
-from coordinator_model.group import Basis, Cause, CauseKind, Group, Step, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Group, Step, Transition
 from coordinator_model.states import GroupState, can_move
-from coordinator_model.transitions import Context, Target, Turn, place, reach, transition_id
+from coordinator_model.transitions import Target, place, reach, transition_id
+from coordinator_model.turn import Context, Turn
 
 DEAD, EMPTY = GroupState.DEAD, GroupState.EMPTY
 PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE

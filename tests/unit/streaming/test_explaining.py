@@ -14,8 +14,9 @@ from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner, Result
 
 from alerts.narrative import Explanation
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.cost_parts import ToldCost
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.states import GroupState
 from streaming import cli, explaining

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.states import GroupState
 from streaming.replay_output import print_replay
 

@@ -8,7 +8,8 @@ import pytest
 
 from alerts.alert import AlertStatus, Severity
 from alerts.quiet import Match, Quiet, Silence
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.modern.progress import GroupProgress, HoldUp, Why
 from coordinator_model.reconciling import KINDS
 from coordinator_model.states import GroupState

@@ -12,7 +12,8 @@ from alerts.receivers.webhook import webhook_body
 from alerts.rules import RuleJudge
 from coordinator_model import classic
 from coordinator_model import observations as on
-from coordinator_model.group import CauseKind, Step
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Step
 from coordinator_model.judging import Evidence
 from coordinator_model.observations import Source
 from coordinator_model.refusals import pause_before

@@ -9,13 +9,14 @@ from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.classic import new_group
 from coordinator_model.cluster import ClusterState, Upset
-from coordinator_model.group import Basis, Cause, CauseKind, Transition
+from coordinator_model.group import Basis, Cause, Transition
 from coordinator_model.hashing import shard_of
+from coordinator_model.moved import Moved
 from coordinator_model.moves import is_upset, move_behind
 from coordinator_model.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
-from coordinator_model.snapshot import Moved
 from coordinator_model.states import GroupState
 from tests.unit.made_seen import seen
 

@@ -14,8 +14,8 @@ from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber
 from coordinator_model.cost_parts import RebalanceCost, StepCost
 from coordinator_model.group import Group, Step
 from coordinator_model.judging import Evidence
+from coordinator_model.moved import Moved
 from coordinator_model.observations import Source
-from coordinator_model.snapshot import Moved
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -7,7 +7,7 @@ import pytest
 from alerts.rules.diagnosis import Pattern
 from alerts.rules.storm_words import ADVICE
 from coordinator_model import observations as on
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.observations import Source
 
 if TYPE_CHECKING:

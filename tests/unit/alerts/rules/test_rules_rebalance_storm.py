@@ -7,7 +7,8 @@ import pytest
 
 from alerts.alert import AlertStatus, Severity
 from coordinator_model import observations as on
-from coordinator_model.group import Basis, CauseKind, Step
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis, Step
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator_model import observations as on
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.modern.model import AWAY
 from coordinator_model.modern.parts import (
     Current,

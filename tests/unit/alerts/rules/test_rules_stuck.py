@@ -6,7 +6,8 @@ import pytest
 
 from alerts.alert import AlertStatus, Severity
 from coordinator_model import observations as on
-from coordinator_model.group import Basis, CauseKind
+from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.group import Basis
 from coordinator_model.observations import Source
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from alerts.alert import AlertStatus
 from alerts.rules.events import QUIET_MS
 from coordinator_model import observations as on
-from coordinator_model.group import CauseKind
+from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.observations import Source
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 

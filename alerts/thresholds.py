@@ -7,11 +7,15 @@ executor, or the other way round, understand each other.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from alerts.alert import Severity
+
+ENDS_TOLD_LATE_MS: Final = 15_000
+"""Who keeps up is behind for less: ends are told every 10 s, and some just before a commit."""
+
 
 MINUTE_MS = 60_000
 

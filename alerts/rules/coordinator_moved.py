@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from alerts.lifecycle import Closing, Finding
+from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.events import QUIET_MS
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
-from alerts.rules.source_silent import ClusterMemory
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times
 from coordinator_model.cluster import ClusterState, Upset

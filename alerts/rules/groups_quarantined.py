@@ -5,8 +5,8 @@ had no say, or the saved state could not be read and is being learned anew.  One
 """
 
 from alerts.lifecycle import Closing, Finding
+from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
-from alerts.rules.source_silent import ClusterMemory
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, times
 from coordinator_model.cluster import ClusterState, Quarantine

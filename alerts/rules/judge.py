@@ -39,12 +39,12 @@ from alerts.rules import (
     unsafe_timeouts,
     zombie_commit,
 )
+from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
 from alerts.rules.order import RULES
 from alerts.rules.pages import NEVER, Pages
 from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
-from alerts.rules.source_silent import ClusterMemory
 from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step

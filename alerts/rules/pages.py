@@ -11,8 +11,8 @@ import msgspec
 from alerts.alert import Alert
 from alerts.lifecycle import Closing, OpenAlert, fire, resolve, update
 from alerts.rules import damping
+from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.situation import GroupMemory, Verdict
-from alerts.rules.source_silent import ClusterMemory
 
 NEVER: Final = 2**62
 """A due time (epoch ms) that does not come."""

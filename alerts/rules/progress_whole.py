@@ -10,6 +10,7 @@ from typing import Final
 
 from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
 from alerts.rules.situation import Situation, Whole
+from alerts.thresholds import ENDS_TOLD_LATE_MS
 from coordinator_model.costs import partitions_of
 from coordinator_model.group import Group
 from coordinator_model.tracking import ended
@@ -17,8 +18,6 @@ from coordinator_model.tracks import WINDOW, Growth, Tracks
 
 PARTS_MIN: Final = 2
 """Of a single partition its own track tells."""
-LATE_MS: Final = 15_000
-"""Who keeps up is behind for less: ends are told every 10 s, and some just before a commit."""
 TURN_MAX_MS: Final = 15 * 60_000
 """Fifty partitions of 1 MB each, at 60 kB/s; whoever waits longer for its turn has none."""
 
@@ -119,7 +118,7 @@ def _is_late(part: Part) -> bool:
 
     Most groups never are, and remember nothing.
     """
-    return part.track.told - part.track.behind >= LATE_MS and part.track.behind >= 0
+    return part.track.told - part.track.behind >= ENDS_TOLD_LATE_MS and part.track.behind >= 0
 
 
 def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:

@@ -12,8 +12,8 @@ anew; the driver finds that when it starts.
 
 import msgspec
 
-from alerts.alert import Alert
-from alerts.lifecycle import Closing, Finding, OpenAlert
+from alerts.lifecycle import Closing, Finding
+from alerts.rules.cluster_memory import ClusterMemory, Watch
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times
@@ -52,24 +52,6 @@ _GAP_COSTS = {
     "events": "Rebalances and departures of that time have no cause, or are not known at all.",
     "control": "Answers of the brokers and settings that were on their way are lost; new ones come at once.",
 }
-
-
-class Watch(msgspec.Struct, array_like=True, kw_only=True):
-    """How regularly one broker's request log speaks."""
-
-    heard_ms: int
-    regular_since_ms: int
-
-
-class ClusterMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """What the cluster-wide rules remember; new fields go to the end, with a default."""
-
-    open: dict[str, OpenAlert] = {}
-    used: dict[str, int] = {}
-    surplus: list[Alert] = []
-    watches: dict[int, Watch] = {}
-    ends: dict[str, list[int]] = {}
-    """As in ``GroupMemory``."""
 
 
 class _Gap(msgspec.Struct, frozen=True):

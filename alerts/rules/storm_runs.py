@@ -8,8 +8,8 @@ immediately; and nobody else is in the group to be disturbed.
 
 from typing import Final
 
-from alerts.rules.progress_whole import LATE_MS
 from alerts.rules.situation import Leave, StormMemory
+from alerts.thresholds import ENDS_TOLD_LATE_MS
 from coordinator_model.group import Group
 from coordinator_model.states import GroupState
 from coordinator_model.tracks import Track
@@ -52,4 +52,4 @@ def _is_done(group: Group, ended_ms: int) -> bool:
 
 def _is_read(track: Track, ended: int) -> bool:
     """Say whether nothing had waited for long: what is written while a run ends is the next one's."""
-    return track.end >= 0 and (track.behind < 0 or track.behind >= ended - LATE_MS)
+    return track.end >= 0 and (track.behind < 0 or track.behind >= ended - ENDS_TOLD_LATE_MS)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.situation import GroupMemory
-from alerts.rules.source_silent import ClusterMemory
 from coordinator_model.group import Group
 from coordinator_model.observations import Seen
 from coordinator_model.snapshot import _Snapshot

@@ -4,15 +4,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from kafka import KafkaProducer
 
 from alerts.alert import Alert
 from streaming.beginning import Beginning
-from streaming.decoding_control import AdoptRecord, ControlRecord, SettingsRecord, encode_record
+from streaming.control_records import AdoptRecord, ControlRecord, SettingsRecord, encode_record
 from streaming.plan import ClusterPlan
 
-_READ_S = 60.0
 _ANSWER_S = 10.0
 _ADOPT_BATCH = 200
 """Alerts in one control record, so that it stays far below the largest record Kafka takes."""
@@ -53,24 +51,3 @@ def adoptions(run: str, adopt: Sequence[Alert], now_ms: int) -> Iterator[AdoptRe
     for first in range(0, len(adopt), _ADOPT_BATCH):
         part = [msgspec.Raw(msgspec.json.encode(alert)) for alert in adopt[first : first + _ADOPT_BATCH]]
         yield AdoptRecord(at_ms=now_ms, run=run, alerts=part)
-
-
-def read_whole(reader: KafkaConsumer, topic: str) -> list[tuple[bytes, bytes | None]]:
-    """Return key and value of every record of ``topic``, in order within each partition.
-
-    Raises:
-        TimeoutError: the topic could not be read to its end.
-        kafka.errors.KafkaError: Kafka does not answer.
-    """
-    partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
-    reader.assign(partitions)
-    reader.seek_to_beginning()
-    ends = reader.end_offsets(partitions)
-    records: list[tuple[bytes, bytes | None]] = []
-    deadline = time.monotonic() + _READ_S
-    while any(reader.position(partition) < ends[partition] for partition in partitions):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{topic} could not be read to its end within {_READ_S:.0f} s")
-        for found in reader.poll(timeout_ms=200).values():
-            records += [(record.key or b"", record.value) for record in found]
-    return records

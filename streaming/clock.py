@@ -23,8 +23,8 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 from alerts.wording import some
 from coordinator_model.righting import SKEW_MAX_MS
 from streaming.clock_records import sealed
+from streaming.control_records import ClockRecord, encode_record
 from streaming.corrections import Corrections
-from streaming.decoding_control import ClockRecord, encode_record
 from streaming.kafka_io import admin_client
 from streaming.partition_ends import LeadersAsked
 from streaming.plan import ClusterPlan

@@ -21,8 +21,9 @@ from streaming.adoption import adoptions, announce, write
 from streaming.alerts_topic import Caretaker
 from streaming.beginning import Beginning, CheckpointRefusedError
 from streaming.clock import Clock
+from streaming.clocked import Clocked
+from streaming.control_records import LostRecord
 from streaming.corrections import Corrections
-from streaming.decoding_control import LostRecord
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
 from streaming.limits import Limits
@@ -37,7 +38,6 @@ from streaming.progress import LATE_S, LATE_TRIGGERS, Progress, positions_in
 from streaming.refilling import Refilling
 from streaming.sinks import Apply, BatchSink, Row
 from streaming.topics import TopicsRefusedError
-from streaming.watermark import Clocked
 
 _WATCH_S = 0.25
 _PARTITIONS_LOOK_S = 30.0

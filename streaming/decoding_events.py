@@ -23,8 +23,9 @@ from coordinator_model.line_text import BREAKS_ENCODED, Opened
 from streaming import heartbeat_columns, heartbeat_lines
 from streaming.binary_column import Ints
 from streaming.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed
+from streaming.control_records import Int64, SkewMs, TimeMs
 from streaming.decoded import Decoded
-from streaming.decoding_control import Int64, SkewMs, TimeMs, reason_of
+from streaming.decoding_control import reason_of
 from streaming.heartbeat_columns import Beats
 from streaming.held_lines import LineReader, Lines, Piece
 from streaming.line_parts import LineParts

@@ -9,7 +9,7 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 
-from streaming.decoding_control import MarkRecord, encode_record
+from streaming.control_records import MarkRecord, encode_record
 from streaming.kafka_io import KafkaAddress, consumer, producer
 from streaming.marks import Mark, decode_mark
 

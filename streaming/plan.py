@@ -1,10 +1,22 @@
 """What one cluster's query reads and writes, taken from the configuration."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streaming.config import ClusterConfig, Config, settings_json
-from streaming.evidence.deciding import Terms
 from streaming.kafka_io import KafkaAddress
+
+
+class Terms(NamedTuple):
+    """What the operator allows; durations in milliseconds."""
+
+    alerts: frozenset[str]
+    """Names of the alerts that evidence is sought for."""
+    for_ms: int
+    every_ms: int
+    """From one raise of a broker to the next, at least."""
+    brokers: int
+    """How many may be raised at once."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD
 from streaming.adoption import records
 from streaming.beginning import Beginning
-from streaming.decoding_control import AdoptRecord, ControlRecord, RefilledRecord, encode_record
+from streaming.control_records import AdoptRecord, ControlRecord, RefilledRecord, encode_record
 from streaming.picture import RebuildingRow
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress

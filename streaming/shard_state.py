@@ -19,9 +19,9 @@ from coordinator_model.judging import Divergence
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
 from coordinator_model.righting import SKEW_MAX_MS
 from coordinator_model.shard import DamagedError, Judge, Outputs, Shard, SnapshotError
+from streaming.clocked import Clocked
 from streaming.collector import collector_paused
 from streaming.packing import plain, unpack_cell
-from streaming.watermark import Clocked
 from streaming.worker_memory import keep_memory
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"

@@ -14,12 +14,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from pyspark.sql import DataFrame
 
-from streaming.decoding_control import (
-    ContradictedRecord,
-    QuarantinedRecord,
-    UpsetRecord,
-    encode_record,
-)
+from streaming.control_records import ContradictedRecord, QuarantinedRecord, UpsetRecord, encode_record
 from streaming.plan import ClusterPlan
 
 Row = tuple[str, str, bytes]

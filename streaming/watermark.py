@@ -12,25 +12,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import msgspec
+from streaming.clocked import Clocked
 
 TICKS_MAX = 512
 _FRESH_S = 10.0
 _WINDOW_S = 20.0
 """Catching up shows within this: a job that gains on the wall clock is late, but not stalled."""
 _LOOK_S = 0.5
-
-
-class Clocked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What clocks of one batch told the cluster's shard; the row ``clocked``."""
-
-    control_ms: int = -1
-    events: dict[int, int] = {}
-    """Partition of the events topic -> time of the newest copy."""
-    partitions: int = -1
-    """How many there are; -1: no clock told."""
-    now_ms: int = -1
-    """The shard's *now*, if it was awake."""
 
 
 class _Tick(NamedTuple):

@@ -14,6 +14,7 @@ import msgspec
 from alerts.alert import Alert, AlertStatus
 from alerts.last_word import Said
 from alerts.waiting import RANK
+from streaming.plan import Terms
 
 REQUEST_LEVEL = "DEBUG"
 """At which Kafka logs requests, and which we set."""
@@ -24,18 +25,6 @@ ROOT_LOGGER = "root"
 GROUPS_NAMED_MAX = 20
 OTHERS_GRACE_MS = 10_000
 """What another groupwatch raised is its own to put back, unless it is so late."""
-
-
-class Terms(NamedTuple):
-    """What the operator allows; durations in milliseconds."""
-
-    alerts: frozenset[str]
-    """Names of the alerts that evidence is sought for."""
-    for_ms: int
-    every_ms: int
-    """From one raise of a broker to the next, at least."""
-    brokers: int
-    """How many may be raised at once."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

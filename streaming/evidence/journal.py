@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.adoption import read_whole
 from streaming.evidence.deciding import Entry
 from streaming.kafka_io import KafkaAddress, admin_client, consumer, producer
+from streaming.reading import read_whole
 from streaming.topics import TopicSpec, create_missing
 
 _ANSWER_S = 10.0

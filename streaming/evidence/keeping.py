@@ -16,11 +16,11 @@ import msgspec
 
 from alerts.alert import Alert
 from coordinator_model.cluster import REQUEST_LOGGER
-from streaming.evidence.deciding import REQUEST_LEVEL, Back, Entry, Terms, Trouble, Troubles, Want, decide
+from streaming.evidence.deciding import REQUEST_LEVEL, Back, Entry, Trouble, Troubles, Want, decide
 from streaming.evidence.journal import Journal
 from streaming.evidence.raising import Journals, Raising, Switches
 from streaming.evidence.switching import Switch
-from streaming.plan import ClusterPlan
+from streaming.plan import ClusterPlan, Terms
 from streaming.probing.brokers import NotAllowedError
 from streaming.progress import Progress
 

@@ -10,16 +10,8 @@ from typing import Protocol
 import msgspec
 
 from coordinator_model.cluster import REQUEST_LOGGER
-from streaming.evidence.deciding import (
-    REQUEST_LEVEL,
-    SETTABLE,
-    TALKING,
-    Entry,
-    Terms,
-    Want,
-    parent_level,
-    resumed,
-)
+from streaming.evidence.deciding import REQUEST_LEVEL, SETTABLE, TALKING, Entry, Want, parent_level, resumed
+from streaming.plan import Terms
 from streaming.probing.brokers import NotAllowedError
 
 

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError, UnsupportedVersionError
 from coordinator_model.hashing import shard_of
 from coordinator_model.shard_settings import read_settings
 from coordinator_model.states import GroupState
-from streaming.decoding_control import (
+from streaming.control_records import (
     BrokersRecord,
     ControlRecord,
     GroupAnswer,

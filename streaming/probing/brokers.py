@@ -15,7 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 from coordinator_model.cluster import REQUEST_LOGGER
 from coordinator_model.records import assigned_partitions, subscribed_topics
 from coordinator_model.states import GroupState
-from streaming.decoding_control import GroupAnswer, MemberAnswer
+from streaming.control_records import GroupAnswer, MemberAnswer
 from streaming.kafka_io import send
 from streaming.probing.messages import (
     ConsumerGroupDescribeRequest,

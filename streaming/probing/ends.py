@@ -18,7 +18,7 @@ from kafka import KafkaProducer
 from kafka.structs import TopicPartition
 
 from coordinator_model.open_transactions import has_come_to
-from streaming.decoding_control import EndsRecord, GroupEnds, encode_record
+from streaming.control_records import EndsRecord, GroupEnds, encode_record
 
 PARTITIONS_MAX = 50_000
 """Told in one round; groups that do not get their turn are the first in the next."""

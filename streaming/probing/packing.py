@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from streaming.decoding_control import GroupAnswer
+from streaming.control_records import GroupAnswer
 
 RECORD_BYTES_MAX = 200_000
 """Far below the megabyte that topics take by default."""

@@ -15,7 +15,6 @@ import pytest
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import GROUP_PREFIX, Cursor, KafkaAlertLog
 from streaming import alerts_topic
-from streaming.adoption import read_whole
 from streaming.alerts_topic import Caretaker
 from streaming.config import parse_config
 from streaming.embedded.kafka import EmbeddedKafka
@@ -23,6 +22,7 @@ from streaming.embedded.webhook_probe import WebhookProbe
 from streaming.kafka_io import KafkaAddress, consumer, producer
 from streaming.plan import plan_of
 from streaming.progress import Progress
+from streaming.reading import read_whole
 from tests.live.stage import need_jars
 
 pytestmark = pytest.mark.kafka

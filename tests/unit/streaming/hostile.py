@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from coordinator_model.observations import CLUSTER_SHARD
+from streaming.control_records import ClockRecord, SettingsRecord, encode_record
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
-from streaming.decoding_control import ClockRecord, SettingsRecord, encode_record
 from streaming.shard_state import ShardStage
 from streaming.sinks import quarantined_record
 from tests.unit.coordinator_model.kafka_bytes import (

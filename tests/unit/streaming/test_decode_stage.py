@@ -8,9 +8,9 @@ import pytest
 from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
 from streaming import decode_stage, heartbeat_columns
 from streaming.bench.material import Population, heartbeat_line
+from streaming.control_records import ClockRecord, encode_record
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
 from streaming.decoded import Decoded
-from streaming.decoding_control import ClockRecord, encode_record
 from streaming.held_lines import Lines
 
 CLOCK = encode_record(ClockRecord(at_ms=1, sequence=1))

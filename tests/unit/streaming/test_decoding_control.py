@@ -29,8 +29,7 @@ from coordinator_model.observations import (
     TopicsDescribed,
 )
 from streaming.clock_records import sealed
-from streaming.decoded import Decoded
-from streaming.decoding_control import (
+from streaming.control_records import (
     AdoptRecord,
     BrokersRecord,
     ClockRecord,
@@ -46,9 +45,10 @@ from streaming.decoding_control import (
     MemberAnswer,
     TopicsRecord,
     UpsetRecord,
-    decode_control,
     encode_record,
 )
+from streaming.decoded import Decoded
+from streaming.decoding_control import decode_control
 from streaming.marks import mark_of
 from tests.unit.made_alerts import an_alert
 

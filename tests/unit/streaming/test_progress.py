@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
+from streaming.clocked import Clocked
 from streaming.progress import Progress, positions_in
 from streaming.supervisor import Limits, Watched, limits_of
-from streaming.watermark import Clocked
 
 
 class Now:

@@ -18,8 +18,8 @@ from coordinator_model.observations import (
     Source,
     pack,
 )
+from streaming.clocked import Clocked
 from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
-from streaming.watermark import Clocked
 from tests.unit.made_seen import seen
 
 

@@ -12,7 +12,7 @@ from alerts.alert import Alert
 from coordinator_model.observations import CLUSTER_SHARD
 from streaming.adoption import records
 from streaming.beginning import Beginning
-from streaming.decoding_control import AdoptRecord, SettingsRecord
+from streaming.control_records import AdoptRecord, SettingsRecord
 from streaming.marks import MarkHeldError
 from streaming.sinks import BatchSink, Row
 from tests.unit.streaming.fakes import FakeProducer, NotAcknowledgedError

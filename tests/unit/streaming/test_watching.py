@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus
-from streaming.decoding_control import ClockRecord, MarkRecord, encode_record
+from streaming.control_records import ClockRecord, MarkRecord, encode_record
 from streaming.job_state import JobState
 from streaming.marks import mark_of
 from streaming.supervisor import Limits, Watched

@@ -2,7 +2,8 @@
 
 import pytest
 
-from streaming.watermark import TICKS_MAX, Clocked, Watermark
+from streaming.clocked import Clocked
+from streaming.watermark import TICKS_MAX, Watermark
 
 
 class Now:

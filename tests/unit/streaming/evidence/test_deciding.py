@@ -12,7 +12,6 @@ from streaming.evidence.deciding import (
     Back,
     Decision,
     Entry,
-    Terms,
     Trouble,
     Troubles,
     Want,
@@ -21,6 +20,7 @@ from streaming.evidence.deciding import (
     resumed,
 )
 from streaming.evidence.journal import newest
+from streaming.plan import Terms
 from tests.unit.made_alerts import an_alert
 
 MINUTE = 60_000

@@ -8,7 +8,7 @@ import pytest
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
-from streaming.decoding_control import ControlRecord, EndsRecord
+from streaming.control_records import ControlRecord, EndsRecord
 from streaming.probing import ends as module
 from streaming.probing.ends import EndsTeller
 

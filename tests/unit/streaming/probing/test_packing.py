@@ -2,7 +2,7 @@
 
 import msgspec
 
-from streaming.decoding_control import GroupAnswer, MemberAnswer
+from streaming.control_records import GroupAnswer, MemberAnswer
 from streaming.probing.packing import RECORD_BYTES_MAX, packed, slim
 
 

@@ -259,7 +259,7 @@ def _converted(turn: Turn, what: GroupConverted) -> None:
         end(turn, cause(CauseKind.PROTOCOL_CHANGED))
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+LOG_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     GroupConverted: _converted,
     MemberIdHandedOut: _id_handed_out,
     MemberJoined: _joined,

@@ -244,7 +244,7 @@ def _tombstone(turn: Turn, what: GroupTombstone) -> None:
         end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=would_be_told))
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+RECORD_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     GroupRecorded: _recorded,
     GroupTombstone: _tombstone,
 }

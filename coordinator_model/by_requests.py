@@ -328,7 +328,7 @@ def _delete_answered(turn: Turn, what: DeleteAnswered) -> None:
         end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+REQUEST_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
     Heartbeats: _heartbeats,
     SyncAnswered: _sync_answered,
     LeaveAnswered: _left,

@@ -88,4 +88,4 @@ def _take_back(group: Group, topic: str, partition: int, aborted: Claim) -> None
         del group.commits[topic]
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {TransactionEnded: _ended}
+TRANSACTION_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {TransactionEnded: _ended}

@@ -32,12 +32,12 @@ from coordinator_model.turn import Context, Turn, turn_of
 __all__ = ["Context", "apply", "beat", "due_at", "new_group", "pass_time"]
 
 _HANDLERS = {
-    **by_log.HANDLERS,
-    **by_records.HANDLERS,
-    **commits.HANDLERS,
-    **by_requests.HANDLERS,
-    **joins.HANDLERS,
-    **claims.HANDLERS,
+    **by_log.LOG_HANDLERS,
+    **by_records.RECORD_HANDLERS,
+    **commits.COMMIT_HANDLERS,
+    **by_requests.REQUEST_HANDLERS,
+    **joins.JOIN_HANDLERS,
+    **claims.TRANSACTION_HANDLERS,
 }
 _TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
 

@@ -65,4 +65,4 @@ def _remove(group: Group, commit: Commit) -> int:
     return commit.committed_at_ms
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {OffsetsCommitted: _committed}
+COMMIT_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {OffsetsCommitted: _committed}

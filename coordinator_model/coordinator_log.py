@@ -16,7 +16,7 @@ from coordinator_model.coordinator_shapes import LogLineError, Values, int32, sh
 from coordinator_model.hashing import shard_of, shards_of_prefixes
 from coordinator_model.templates import Reading, Template
 
-__all__ = ["LENGTH_MAX", "LogLineError", "Parsed", "parse"]
+__all__ = ["LENGTH_MAX", "LogLineError", "Parsed", "parse_coordinator_line"]
 
 LENGTH_MAX = 1 << 20
 """Characters; the longest honest line lists every member that was kicked, about 60 each."""
@@ -54,7 +54,7 @@ _Found = tuple[on.AnyObservation, int | None]
 """What a sentence says, and the partition that it names."""
 
 
-def parse(message: str, *, shard_count: int | None = None) -> Parsed:
+def parse_coordinator_line(message: str, *, shard_count: int | None = None) -> Parsed:
     """Return what a log message says about groups, in time that grows as its length does.
 
     Args:

@@ -217,4 +217,4 @@ def _left_behind(turn: Turn, what: JoinAnswered) -> None:
             add(turn, member_id)
 
 
-HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {JoinAnswered: _join_answered}
+JOIN_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {JoinAnswered: _join_answered}

@@ -24,7 +24,7 @@ def restored(message: str) -> str:
     return _ENCODED.sub(lambda found: _BREAKS[found[1]], message)
 
 
-def parse(message: str, *, breaks_encoded: bool, shard_count: int) -> Parsed:
+def parse_broken_line(message: str, *, breaks_encoded: bool, shard_count: int) -> Parsed:
     """Return what a coordinator's message says, its line breaks undone if they were encoded.
 
     Args:
@@ -32,10 +32,10 @@ def parse(message: str, *, breaks_encoded: bool, shard_count: int) -> Parsed:
         breaks_encoded: the layout says that it encodes them.
         shard_count: partitions of the offsets topic.
     """
-    as_written = coordinator_log.parse(message, shard_count=shard_count)
+    as_written = coordinator_log.parse_coordinator_line(message, shard_count=shard_count)
     if not _ENCODED.search(message):
         return as_written
-    undone = coordinator_log.parse(restored(message), shard_count=shard_count)
+    undone = coordinator_log.parse_coordinator_line(restored(message), shard_count=shard_count)
     first, second = (undone, as_written) if breaks_encoded else (as_written, undone)
     is_second = _lives_at_home(first, shard_count) is False and _lives_at_home(second, shard_count)
     return second if is_second else first

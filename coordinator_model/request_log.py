@@ -374,7 +374,7 @@ _OUT_OF_RANGE = re.compile(r"Expected `(?:int|float)` [<>]|(?:Integer value|Numb
 """What msgspec says of a number beyond the bounds of its field, or of all numbers."""
 
 
-def parse(message: bytes, at_ms: int) -> Answered:
+def parse_request_line(message: bytes, at_ms: int) -> Answered:
     """Return what a line says.
 
     Args:

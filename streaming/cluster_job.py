@@ -218,7 +218,7 @@ class ClusterJob:
                 if self._taken:  # what Spark makes of it is not what happened
                     self._refuse(self._taken)
                 else:
-                    self.spark_lost = session.stopped(self._spark)
+                    self.spark_lost = session.session_stopped(self._spark)
                     self.progress.query_ended(gist(error))
                     _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
             # One that dies of the same batch after minutes each time is not steady.
@@ -236,13 +236,13 @@ class ClusterJob:
             self._drop_mark()
 
     def _run_once(self) -> None:
-        topics.ensure(self.plan)
+        topics.ensure_topics(self.plan)
         self._look_at_topics()
         mark = self._claim()
         began, has_run = beginning.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
         files = beginning.Folder(self._spark, self.plan.checkpoint)
-        found = losses.find(self.plan, began, files)
+        found = losses.find_losses(self.plan, began, files)
         with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
             admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
             out = events_out = producer(self.plan.output)
@@ -252,7 +252,7 @@ class ClusterJob:
                 clients.callback(events_out.close, timeout=5)
             self.progress.refused = ""
             self._tell_missed(found, began.run, out)
-            losses.settle(found, began, files)
+            losses.settle_losses(found, began, files)
             began = found.began
             self._run_query(began, has_run, admin, out, events_out)
 
@@ -336,7 +336,7 @@ class ClusterJob:
     def _look_at_topics(self) -> None:
         """Say how topics are set up otherwise than they should be; none of that stops the job."""
         try:
-            for topic, sentence in topics.look(self.plan).items():
+            for topic, sentence in topics.look_at_topics(self.plan).items():
                 self.progress.notice(f"topic {topic}", sentence)
         except KafkaError as error:
             why = f"how the topics are set up is not known: {type(error).__name__}: {error}"[:300]
@@ -412,7 +412,7 @@ class ClusterJob:
             )
         try:
             clock.await_tick(_FIRST_TICK_S)
-            running = query.start(self._spark, self.plan, began, events_partitions, sink)
+            running = query.start_query(self._spark, self.plan, began, events_partitions, sink)
             try:
                 self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
             finally:

@@ -304,7 +304,7 @@ class _Decoding:
         line = opened.line
         if line.message.startswith("Completed request:"):
             return self._request_line(place, at_ms, line)
-        parsed = line_breaks.parse(
+        parsed = line_breaks.parse_broken_line(
             line.message, breaks_encoded=opened.breaks_encoded, shard_count=self._shard_count
         )
         if parsed.observation is None:
@@ -366,7 +366,7 @@ class _Decoding:
     def _request(
         self, stretch: Stretch, place: Place, at_ms: int, message: bytes, *, is_whole: bool = False
     ) -> int:
-        kind, observations = request_log.parse(message, at_ms)
+        kind, observations = request_log.parse_request_line(message, at_ms)
         self._decoded.count("request_log", kind)
         for index, what in enumerate(observations):
             if isinstance(what, on.Heartbeats | on.CommitsAnswered):

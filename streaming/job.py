@@ -107,7 +107,7 @@ class Monitor:
             PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
         )
         self._own = own
-        self._spark = session.start(config.spark, checkpoint=config.checkpoint)
+        self._spark = session.start_session(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
         limits = limits_from(config)
@@ -198,7 +198,7 @@ class Monitor:
             JobRefusedError: no cluster can be watched as things are.
             JvmLostError: Spark is gone, and all queries with it.
         """
-        lost = session.lost(self._spark) or next(
+        lost = session.is_session_lost(self._spark) or next(
             filter(None, (job.spark_lost for job in self.jobs.values())), ""
         )
         if lost:

@@ -180,7 +180,7 @@ class Found(NamedTuple):
     """Topics that were made anew, as they are."""
 
 
-def find(plan: ClusterPlan, began: Beginning, files: Files) -> Found:
+def find_losses(plan: ClusterPlan, began: Beginning, files: Files) -> Found:
     """Return what was lost since the checkpoint was written last; changes nothing.
 
     Raises:
@@ -199,7 +199,7 @@ def find(plan: ClusterPlan, began: Beginning, files: Files) -> Found:
     return Found(missed, msgspec.structs.replace(renewed(began, plan, anew), topic_ids=known), anew)
 
 
-def settle(found: Found, began: Beginning, files: Files) -> None:
+def settle_losses(found: Found, began: Beginning, files: Files) -> None:
     """Put the checkpoint right for topics that were made anew, once the loss has been told."""
     if found.anew:
         Log(files).put_right({topic: one.starts for topic, one in found.anew.items()})

@@ -13,7 +13,7 @@ from streaming.plan import ClusterPlan
 from streaming.shard_state import ShardStage
 
 
-def start(
+def start_query(
     spark: SparkSession,
     plan: ClusterPlan,
     beginning: Beginning,
@@ -21,7 +21,7 @@ def start(
     sink: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     """Start the query from its checkpoint, or from the beginning."""
-    rows = sources.read(spark, plan, beginning, events_partitions)
+    rows = sources.read_sources(spark, plan, beginning, events_partitions)
     outputs = shards(decoded(rows, plan, beginning), plan, beginning)
     return (
         outputs.writeStream.queryName(f"groupwatch-{plan.cluster}")

@@ -232,7 +232,7 @@ def _learn_home(line: bytes, one: ReplayFile, material: Material) -> None:
         return
     text = line[start:].decode(errors="replace").partition(" (org.apache.kafka.")[0]
     try:
-        parsed = coordinator_log.parse(text)
+        parsed = coordinator_log.parse_coordinator_line(text)
     except coordinator_log.LogLineError:  # counted when it is decoded
         return
     if parsed.broker is not None and one.broker < 0:

@@ -100,7 +100,9 @@ def shuffle_partitions(master: str) -> int:
     return max(1, min(_SHUFFLE_PARTITIONS_MAX, cores))
 
 
-def start(user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "groupwatch") -> SparkSession:
+def start_session(
+    user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "groupwatch"
+) -> SparkSession:
     """Start, or return, the process's SparkSession.
 
     Raises:
@@ -124,7 +126,7 @@ class JvmLostError(RuntimeError):
     """Spark's JVM has ended; nothing in this process can go on."""
 
 
-def lost(session: SparkSession) -> str:
+def is_session_lost(session: SparkSession) -> str:
     """Return in a sentence that the JVM that we started has ended; "" while it runs.
 
     Asks the operating system, not the JVM: one that is gone does not answer, one that hangs may come back.
@@ -141,7 +143,7 @@ def lost(session: SparkSession) -> str:
     )
 
 
-def stopped(session: SparkSession) -> str:
+def session_stopped(session: SparkSession) -> str:
     """Return in a sentence that Spark has given up in a JVM that still runs; "" if not, or if nobody answers.
 
     Asks the JVM, so it is for the thread whose query has just died.

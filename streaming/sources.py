@@ -56,7 +56,7 @@ def assignments(
     return [(plan.kafka, watched | control)]
 
 
-def read(
+def read_sources(
     spark: SparkSession,
     plan: ClusterPlan,
     beginning: Beginning,

@@ -64,7 +64,7 @@ def specs(plan: ClusterPlan, brokers: int) -> tuple[list[TopicSpec], list[TopicS
     return inputs, outputs
 
 
-def ensure(plan: ClusterPlan) -> None:
+def ensure_topics(plan: ClusterPlan) -> None:
     """Create what is missing of the topics of ``plan``.
 
     Raises:
@@ -88,7 +88,7 @@ def ensure(plan: ClusterPlan) -> None:
 _TIMES, _CLEANUP = "message.timestamp.type", "cleanup.policy"
 
 
-def look(plan: ClusterPlan) -> dict[str, str]:
+def look_at_topics(plan: ClusterPlan) -> dict[str, str]:
     """Return topic -> what is wrong with how it is set up, in a sentence; "" where nothing is.
 
     Raises:

@@ -51,7 +51,7 @@ def backlog(
         turns: list[Turn] = []
         for number in range(_WARMING_TURNS + _TURNS):
             plan = rig.plan_for(kafka, folder, f"backlog-{number}")
-            topics.ensure(plan)
+            topics.ensure_topics(plan)
             floor_s = rig.floor(spark, plan, capture(plan), targets)
             handed_s = rig.handed_over(spark, plan, capture(plan), targets)
             with rig.job(spark, plan) as (one, query):
@@ -118,7 +118,7 @@ def heartbeats(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, 
         rig.say(f"writing {population.groups} groups of {population.members}")
         _found_groups(spark, kafka, population)
         plan = rig.plan_for(kafka, folder, "heartbeats")
-        topics.ensure(plan)
+        topics.ensure_topics(plan)
         began = capture(plan)
         with rig.job(spark, plan) as (one, _):
             rig.await_ready(one)

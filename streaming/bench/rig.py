@@ -66,7 +66,7 @@ def spark_session(folder: Path, cores: int) -> Iterator[SparkSession]:
     for cache in ("producer.cache", "consumer.cache", "consumer.fetchedData.cache"):
         user[f"spark.kafka.{cache}.timeout"] = f"{_FORGET_S}s"
         user[f"spark.kafka.{cache}.evictorThreadRunInterval"] = f"{_FORGET_S}s"
-    spark = session.start(user, checkpoint=str(folder), app_name="groupwatch-bench")
+    spark = session.start_session(user, checkpoint=str(folder), app_name="groupwatch-bench")
     try:
         yield spark
     finally:
@@ -172,7 +172,7 @@ def floor(
     spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]
 ) -> float:
     """Return the seconds that Spark needs to read the same rows, the same way, into nothing."""
-    rows = sources.read(spark, plan, began, len(began.events_ends))
+    rows = sources.read_sources(spark, plan, began, len(began.events_ends))
     return _into_nothing(rows, plan, targets)
 
 
@@ -184,7 +184,7 @@ def handed_over(
     No Python can be sooner than that.
     """
     _warm_workers(spark)
-    rows = sources.read(spark, plan, began, len(began.events_ends))
+    rows = sources.read_sources(spark, plan, began, len(began.events_ends))
     return _into_nothing(rows.mapInArrow(material.nothing_kept, decode_stage.SCHEMA), plan, targets)
 
 

@@ -69,10 +69,10 @@ def lines(cluster: EmbeddedKafka) -> Iterator[tuple[int, Source, on.AnyObservati
     for timestamp_ms, key, value in rows(cluster, "groupwatch-events"):
         line = open_record(value, key=key, timestamp_ms=timestamp_ms, timezone="UTC")
         if line.message.startswith("Completed request:"):
-            for what in request_log.parse(line.message.encode(), line.at_ms).observations:
+            for what in request_log.parse_request_line(line.message.encode(), line.at_ms).observations:
                 yield line.at_ms, Source.REQUEST_LOG, what
         else:
-            told = coordinator_log.parse(line.message).observation
+            told = coordinator_log.parse_coordinator_line(line.message).observation
             if told is not None:
                 yield line.at_ms, Source.COORDINATOR_LOG, told
 

@@ -18,7 +18,7 @@ OLD_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    one = session.start({"spark.master": "local[2]"}, app_name="test")
+    one = session.start_session({"spark.master": "local[2]"}, app_name="test")
     yield one
     one.stop()
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
-from coordinator_model.coordinator_log import LENGTH_MAX, LogLineError, Parsed, parse
+from coordinator_model.coordinator_log import LENGTH_MAX, LogLineError, Parsed, parse_coordinator_line
 from coordinator_model.coordinator_reasons import REASONS, ReasonShape, reason_of, split_ids
 from coordinator_model.coordinator_shapes import SHAPES, Shape
 from coordinator_model.hashing import shard_of
@@ -173,7 +173,7 @@ JAVA_LINES = [
 @pytest.mark.parametrize(("message", "expected"), JAVA_LINES)
 def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
     """Each sentence of Kafka 4's coordinator says what happened, in which partition, on which broker."""
-    assert parse(JAVA + message) == Parsed(expected, 7, 1)
+    assert parse_coordinator_line(JAVA + message) == Parsed(expected, 7, 1)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
 )
 def test_names_its_partition(message: str, expected: on.AnyObservation, partition: int | None) -> None:
     """Kafka 3's sentences, and the runtime's, name their partition in the text or not at all."""
-    assert parse(message)[:2] == (expected, partition)
+    assert parse_coordinator_line(message)[:2] == (expected, partition)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_reasons(text: str, kind: str, fields: dict[str, object]) -> None:
     )
 
     assert reason_of(text) == on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
-    assert parse(line).observation == started("g", 4, kind, text, **fields)
+    assert parse_coordinator_line(line).observation == started("g", 4, kind, text, **fields)
 
 
 LOGS = Path(__file__).parents[2] / "golden" / "logs"
@@ -405,7 +405,7 @@ def _read_by(message: str) -> tuple[str, str]:
     """Return the template that reads a line, or its reason, and from where it is known."""
     text = re.sub(r"^\[Group\w+ [^\]]*\]:? ", "", message)
     if text.startswith("Preparing"):
-        what = parse(message).observation
+        what = parse_coordinator_line(message).observation
         assert isinstance(what, on.RebalanceStarted)
         said = what.reason.text
         return next(
@@ -422,7 +422,7 @@ def _read_by(message: str) -> tuple[str, str]:
 @pytest.mark.parametrize("version", ["4.3.1", "3.9.2", "3.4.1"])
 def test_sentences_of_running_brokers(version: str) -> None:
     """Every line that a real broker of this version logged is of a known sentence."""
-    kinds = {getattr(parse(message).observation, "kind", "") for message in _logged(version)}
+    kinds = {getattr(parse_coordinator_line(message).observation, "kind", "") for message in _logged(version)}
 
     assert "unrecognized" not in kinds
     assert {known for _, known in map(_read_by, _logged(version))} >= {f"{version[0]}+", "4+ 3+"}
@@ -447,7 +447,7 @@ def _templates(shape: Shape | ReasonShape) -> tuple[Template, ...]:
 @pytest.mark.parametrize("version", ["4.3.1", "3.9.2", "3.4.1"])
 def test_elected_leaders_of_running_brokers(version: str) -> None:
     """The new leader is printed whole, with its client and timeouts; only its id is taken."""
-    told = [parse(message).observation for message in _logged(version)]
+    told = [parse_coordinator_line(message).observation for message in _logged(version)]
     elected = [what for what in told if isinstance(what, on.LeaderReplaced) and what.new_leader_id]
 
     assert elected
@@ -466,7 +466,9 @@ def test_group_that_imitates_the_line(group: str) -> None:
         f"with old generation 9 (reason: {reason})."
     )
 
-    assert parse(line).observation == started(group, 9, "member_joined", reason, member_ids=(A,))
+    assert parse_coordinator_line(line).observation == started(
+        group, 9, "member_joined", reason, member_ids=(A,)
+    )
 
 
 @pytest.mark.parametrize(("tail", "shard_count"), [("removing member x", SHARDS), ("because", None)])
@@ -481,7 +483,7 @@ def test_client_reason_that_imitates_the_line(tail: str, shard_count: int | None
         f"in state PreparingRebalance with old generation 9 (reason: {reason})."
     )
 
-    assert parse(line, shard_count=shard_count).observation == started(
+    assert parse_coordinator_line(line, shard_count=shard_count).observation == started(
         "g", 9, "member_joined", reason, member_ids=(A,), client_reason=client
     )
 
@@ -495,7 +497,7 @@ def test_leaving_reason_that_imitates_the_line() -> None:
         f"has left group through explicit `LeaveGroup` request; client reason: {client}"
     )
 
-    assert parse(line, shard_count=SHARDS).observation == on.MemberLeft(
+    assert parse_coordinator_line(line, shard_count=SHARDS).observation == on.MemberLeft(
         group="g", member_id=A, client_reason=client
     )
 
@@ -506,7 +508,7 @@ def test_stack_trace_below() -> None:
         f"{JAVA}Group g could not complete rebalance because no members rejoined.\njava.lang.X: y\n\tat z"
     )
 
-    assert parse(message).observation == on.NobodyRejoined(group="g")
+    assert parse_coordinator_line(message).observation == on.NobodyRejoined(group="g")
 
 
 @pytest.mark.parametrize(
@@ -514,7 +516,7 @@ def test_stack_trace_below() -> None:
 )
 def test_other_loggers(message: str) -> None:
     """Lines of other loggers are nothing to us."""
-    assert parse(message) == Parsed(None, None, None)
+    assert parse_coordinator_line(message) == Parsed(None, None, None)
 
 
 @pytest.mark.parametrize("number", ["99999999999999999999", "2147483648", "-2147483649", "9" * 10_000])
@@ -532,10 +534,10 @@ def test_other_loggers(message: str) -> None:
 def test_numbers_beyond_kafkas_types(sentence: str, number: str) -> None:
     """A number that Kafka cannot have written is out of range: no observation, and no other sentence."""
     if "Finished unloading" in sentence:
-        assert parse(JAVA + sentence.format(number)).observation == on.ShardUnloaded()
+        assert parse_coordinator_line(JAVA + sentence.format(number)).observation == on.ShardUnloaded()
         return
     with pytest.raises(LogLineError) as error:
-        parse(JAVA + sentence.format(number))
+        parse_coordinator_line(JAVA + sentence.format(number))
 
     assert error.value.reason == "out_of_range"
 
@@ -552,14 +554,14 @@ def test_numbers_beyond_kafkas_types(sentence: str, number: str) -> None:
 def test_broker_and_partition_beyond_kafkas_types(prefix: str) -> None:
     """So is a line whose prefix names a broker or a partition that cannot be."""
     with pytest.raises(LogLineError, match="out_of_range"):
-        parse(f"{prefix}Stabilized group g generation 1 with 1 members.")
+        parse_coordinator_line(f"{prefix}Stabilized group g generation 1 with 1 members.")
 
 
 def test_longest_line() -> None:
     """A line of absurd length is noted, not searched."""
     message = f"{JAVA}Preparing to rebalance group " + "g" * LENGTH_MAX
 
-    assert parse(message).observation == on.LogNoted(kind="too_long")
+    assert parse_coordinator_line(message).observation == on.LogNoted(kind="too_long")
 
 
 @pytest.mark.parametrize(
@@ -582,7 +584,7 @@ def test_lists_of_members(text: str, ids: tuple[str, ...]) -> None:
 def test_no_line_raises(shape: Shape, words: list[str], tail: str) -> None:
     """Whatever follows the beginning of a sentence, reading it gives an answer."""
     start = shape.template.start
-    parsed = parse(JAVA + start + " in group ".join(words) + tail, shard_count=SHARDS)
+    parsed = parse_coordinator_line(JAVA + start + " in group ".join(words) + tail, shard_count=SHARDS)
 
     assert parsed.observation is not None
 
@@ -591,7 +593,7 @@ def test_no_line_raises(shape: Shape, words: list[str], tail: str) -> None:
 @given(st.text())
 def test_no_text_raises(message: str) -> None:
     """Whatever the text, reading it gives an answer."""
-    assert isinstance(parse(message, shard_count=SHARDS), Parsed)
+    assert isinstance(parse_coordinator_line(message, shard_count=SHARDS), Parsed)
 
 
 _NUMBERS = st.integers(-(2**70), 2**70).map(str) | st.just("9" * 5_000)
@@ -610,7 +612,7 @@ def test_sentences_with_wild_values(shape: Shape, data: st.DataObject) -> None:
         numeric = parts[index] in {"n", "k", "static", "partition", "epoch"}
         parts[index] = data.draw(_NUMBERS if numeric else _NAMES)
     try:
-        parsed = parse(JAVA + "".join(parts), shard_count=SHARDS)
+        parsed = parse_coordinator_line(JAVA + "".join(parts), shard_count=SHARDS)
     except LogLineError:
         return
 

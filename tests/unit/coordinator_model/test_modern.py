@@ -9,7 +9,7 @@ import pytest
 from coordinator_model import classic
 from coordinator_model import observations as on
 from coordinator_model.classic import Context
-from coordinator_model.coordinator_log import parse
+from coordinator_model.coordinator_log import parse_coordinator_line
 from coordinator_model.group import Group
 from coordinator_model.modern.model import Modern, ModernMember, state_of
 from coordinator_model.modern.names import learn
@@ -433,7 +433,9 @@ LEFT = "has left group through explicit `LeaveGroup` request; client reason: "
 def test_how_members_go(line: str, kind: str, group: str) -> None:
     """Each sentence names group and member, whatever the group is called."""
     text = line.replace("{g}", group)
-    told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
+    told = parse_coordinator_line(
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
+    ).observation
 
     assert isinstance(told, on.ModernMemberGone)
     assert (told.group, told.member_id, told.kind) == (group, "m-1", kind)
@@ -442,7 +444,9 @@ def test_how_members_go(line: str, kind: str, group: str) -> None:
 def test_a_static_member_that_goes_for_a_while_has_not_left() -> None:
     """Its session goes on; the line is only counted."""
     text = "[GroupId g] Static member m with instance id i temporarily left the consumer group."
-    told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
+    told = parse_coordinator_line(
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
+    ).observation
 
     assert told == on.LogNoted(kind="modern_member_away", group="g")
 
@@ -475,7 +479,9 @@ def test_heartbeats_tell_the_same_however_they_are_folded(runs: tuple[tuple[int,
 def test_a_streams_line_names_its_group() -> None:
     """The member stands behind the group in brackets of its own, and is no part of the group's name."""
     text = "[GroupId g][MemberId m] Member joins the streams group."
-    told = parse(f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}").observation
+    told = parse_coordinator_line(
+        f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
+    ).observation
 
     assert told == on.LogNoted(kind="modern_member_joined", group="g")
 

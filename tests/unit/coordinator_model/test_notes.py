@@ -205,7 +205,7 @@ def test_a_refused_commit_line_tells_its_offsets() -> None:
                 "topics": [{**topic, "partitions": [{"partitionIndex": 1, "errorCode": error_code}]}]
             },
         }
-        (what,) = request_log.parse(
+        (what,) = request_log.parse_request_line(
             b"Completed request:" + json.dumps(fields, separators=(",", ":")).encode(), 9
         ).observations
         return what.claims  # type: ignore[union-attr]
@@ -229,6 +229,6 @@ def test_the_lines_of_consumer_groups(text: str, fenced: bool) -> None:
         f"Static member {A} with instance id i {text}"
     )
 
-    assert coordinator_log.parse(line, shard_count=50).observation == on.InstanceRefused(
+    assert coordinator_log.parse_coordinator_line(line, shard_count=50).observation == on.InstanceRefused(
         group="g [x]", member_id=A, instance_id="i", by_member_id=B, fenced=fenced
     )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
-from coordinator_model.request_log import Answered, RequestLineError, host_of, parse, worst_error
+from coordinator_model.request_log import Answered, RequestLineError, host_of, parse_request_line, worst_error
 
 AT = 1795218710925
 MEMBER = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"
@@ -55,7 +55,7 @@ def test_real_heartbeat() -> None:
     )
     beat = on.Heartbeats(group="g1", member_id=MEMBER, generation=1, error_code=0, times=(AT,), client=client)
 
-    assert parse(REAL, AT) == Answered("heartbeat", (beat,))
+    assert parse_request_line(REAL, AT) == Answered("heartbeat", (beat,))
 
 
 JOIN = {"groupId": "g", "sessionTimeoutMs": 6000, "memberId": "", "protocolType": "consumer"}
@@ -366,7 +366,7 @@ def test_heartbeats_that_waited_count_from_when_they_came(
     """So does the coordinator, which answers late while a replica is missed; not one that was busy."""
     asked = {"groupId": "g", "generationId": 1, "memberId": MEMBER, "groupInstanceId": None}
     times = {"totalTimeMs": total_ms, "remoteTimeMs": waited_ms}
-    _, (beat,) = parse(line(12, asked, {"errorCode": 0}, **times), AT)
+    _, (beat,) = parse_request_line(line(12, asked, {"errorCode": 0}, **times), AT)
 
     assert isinstance(beat, on.Heartbeats)
     assert beat.times == (at_ms,)
@@ -390,13 +390,15 @@ def _synced(error_code: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize(("api", "said"), [(8, _committed), (12, _beaten), (14, _synced)])
 def test_writes_that_were_not_replicated_concern_the_shard(api: int, said: Any) -> None:
     """An answer after 5 s is of a coordinator that waits for a replica; at once, of one that goes down."""
-    told = parse(line(api, *said(15), totalTimeMs=5_001.2, remoteTimeMs=5_000.1), AT).observations
+    told = parse_request_line(
+        line(api, *said(15), totalTimeMs=5_001.2, remoteTimeMs=5_000.1), AT
+    ).observations
     stalls = [one for one in told if isinstance(one, on.ShardStalled)]
 
     assert stalls == [on.ShardStalled(group="g", since_ms=AT - 5_001)]
     for error_code, waited_ms in ((15, 3.0), (16, 5_001.2), (0, 4_000.0)):
         times = {"totalTimeMs": waited_ms + 1, "remoteTimeMs": waited_ms}
-        told = parse(line(api, *said(error_code), **times), AT).observations
+        told = parse_request_line(line(api, *said(error_code), **times), AT).observations
         assert not any(isinstance(one, on.ShardStalled) for one in told)
 
 
@@ -405,7 +407,7 @@ def test_apis(
     api: int, request_: Any, response: Any, kind: str, observations: tuple[on.AnyObservation, ...]
 ) -> None:
     """Each group request says who asked what and what the answer was."""
-    assert parse(line(api, request_, response), AT) == Answered(kind, observations)
+    assert parse_request_line(line(api, request_, response), AT) == Answered(kind, observations)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ BEAT = {"groupId": "g", "generationId": 1, "memberId": "m"}
 def test_what_cannot_be_read(message: bytes, reason: str) -> None:
     """A line that cannot be read says why, in one of a few words."""
     with pytest.raises(RequestLineError) as error:
-        parse(message, AT)
+        parse_request_line(message, AT)
 
     assert error.value.reason == reason
 
@@ -466,7 +468,7 @@ def test_huge_leader_answer() -> None:
         11, JOIN, {"errorCode": 0, "generationId": 1, "leader": "l", "memberId": "l", "members": members}
     )
 
-    (join,) = parse(message, AT).observations
+    (join,) = parse_request_line(message, AT).observations
 
     assert len(message) > 10_000_000
     assert isinstance(join, on.JoinAnswered)
@@ -479,7 +481,7 @@ def test_no_bytes_raise_anything_else(tail: bytes, api: int) -> None:
     """Whatever follows, the line is read or refused with a reason."""
     start = b'Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":%d,' % api
     try:
-        assert parse(start + tail, AT).kind
+        assert parse_request_line(start + tail, AT).kind
     except RequestLineError as error:
         assert error.reason.startswith("request_")  # noqa: PT017
 
@@ -505,7 +507,7 @@ _JSON = st.recursive(
 def test_no_shape_raises_anything_else(api: int, request_: Any, response: Any) -> None:
     """Whatever the shape of request and response, the observations can be packed."""
     try:
-        answered = parse(line(api, request_, response), AT)
+        answered = parse_request_line(line(api, request_, response), AT)
     except RequestLineError:
         return
     seen = [

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
-from coordinator_model.coordinator_log import parse
+from coordinator_model.coordinator_log import parse_coordinator_line
 from coordinator_model.coordinator_shapes import SHAPES
 from coordinator_model.hashing import shard_of, shards_of_prefixes, shards_of_runs
 from coordinator_model.routing import split_names
@@ -59,9 +59,9 @@ def test_the_partition_tells_the_group_from_what_imitates_it(group: str, reason:
     home = shard_of(group, SHARDS)
     line = f"[GroupCoordinator id=1 topic=x partition={home}] [Group {group}] Member m{ID} {by_leave}; "
 
-    assert parse(f"{line}client reason: {reason}", shard_count=SHARDS).observation == on.MemberLeft(
-        group=group, member_id=f"m{ID}", client_reason=reason
-    )
+    assert parse_coordinator_line(
+        f"{line}client reason: {reason}", shard_count=SHARDS
+    ).observation == on.MemberLeft(group=group, member_id=f"m{ID}", client_reason=reason)
 
 
 WORDS = [word for shape in SHAPES for word in re.split(r"\{\w+\}", shape.template.sentence) if word]

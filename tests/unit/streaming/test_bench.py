@@ -73,7 +73,7 @@ def test_heartbeats_come_from_known_members_in_the_order_of_time() -> None:
     for key, line, partition in rows:
         assert heartbeat_lines.LINE.fullmatch(line)
         message = line[line.index(b"Completed") : line.rindex(b" (kafka")]
-        _, (seen,) = request_log.parse(message, AT_MS)
+        _, (seen,) = request_log.parse_request_line(message, AT_MS)
         assert isinstance(seen, Heartbeats)
         assert seen.member_id in members
         assert key == b"%d" % (partition + 1)

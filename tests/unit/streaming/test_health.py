@@ -102,8 +102,8 @@ def test_a_jvm_that_is_gone_is_seen_by_its_process(code: int | None, expected: s
     """Nobody asks the JVM itself: it would not answer, and one that hangs may come back."""
     gateway = SimpleNamespace(proc=SimpleNamespace(poll=lambda: code))
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway))
-    assert expected in session.lost(spark)
-    assert bool(session.lost(spark)) == (code is not None)
+    assert expected in session.is_session_lost(spark)
+    assert bool(session.is_session_lost(spark)) == (code is not None)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_spark_that_stopped_itself_is_as_good_as_gone(
 
     context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=is_stopped)))
     spark: Any = SimpleNamespace(sparkContext=context)
-    assert session.stopped(spark).startswith(expected or "")
-    assert bool(session.stopped(spark)) == bool(expected)
+    assert session.session_stopped(spark).startswith(expected or "")
+    assert bool(session.session_stopped(spark)) == bool(expected)
 
 
 def test_a_process_that_cannot_stop_everything_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from streaming import losses
 from streaming.beginning import FILE, Beginning, CheckpointRefusedError
 from streaming.kafka_io import KafkaAddress
-from streaming.losses import Log, Missed, TopicNow, find, judge, settle, went_back
+from streaming.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
 from tests.unit.streaming.test_clock import plan
 
 OFFSETS, EVENTS, CONTROL = "__consumer_offsets", "events", "control"
@@ -101,8 +101,8 @@ def test_nothing_is_lost_where_the_topics_hold_what_was_not_read(
     """And nothing is changed."""
     now(monkeypatch)
     files = dict(folder.files)
-    found = find(plan(), BEGAN, folder)
-    settle(found, BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
+    settle_losses(found, BEGAN, folder)
     assert (found.missed, found.began, folder.files) == ([], BEGAN, files)
 
 
@@ -111,13 +111,13 @@ def test_what_retention_deleted_unread_is_counted_by_partition(
 ) -> None:
     """From where the next batch begins to where the log begins now; a batch that was planned has not read."""
     now(monkeypatch, events=TopicNow(OLD, {0: 260, 1: 0}, {0: 300, 1: 300}))
-    found = find(plan(), BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
     assert found.missed == [Missed(EVENTS, (0,), 60, is_anew=False)]
     assert (
         "60 offsets of topic events (partitions 0) were deleted before they were read"
         in found.missed[0].sentence
     )
-    settle(found, BEGAN, folder)
+    settle_losses(found, BEGAN, folder)
     assert "query/offsets/11" in folder.files  # Spark goes on by itself
 
 
@@ -133,9 +133,9 @@ def test_another_topic_of_that_name_is_read_from_its_beginning(
 ) -> None:
     """Also where it is longer than what had been read of the old one; what was planned is dropped."""
     now(monkeypatch, events=TopicNow(NEW, {0: 3, 1: 0}, {0: 900, 1: 2}))
-    found = find(plan(), BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
     assert found.missed == [Missed(EVENTS, (0, 1), 1, is_anew=True)]
-    settle(found, BEGAN, folder)
+    settle_losses(found, BEGAN, folder)
     assert Log(folder).positions() == {
         OFFSETS: {0: 10, 1: 10},
         EVENTS: {0: 3, 1: 0},
@@ -145,7 +145,7 @@ def test_another_topic_of_that_name_is_read_from_its_beginning(
     began = msgspec.json.decode(folder.files[FILE], type=Beginning)
     assert (began.events_starts, began.events_ends, began.topic_ids[EVENTS]) == ([3, 0], [0, 0], NEW)
     assert (began.offsets_ends, began.control_end, began.run) == ([7, 8], 9, "r")
-    assert find(plan(), began, folder).missed == []
+    assert find_losses(plan(), began, folder).missed == []
 
 
 def test_a_topic_with_fewer_partitions_than_before_is_read_as_it_is(
@@ -153,8 +153,8 @@ def test_a_topic_with_fewer_partitions_than_before_is_read_as_it_is(
 ) -> None:
     """Spark waits for ever for one that does not exist."""
     now(monkeypatch, events=TopicNow(NEW, {0: 0}, {0: 2}))
-    found = find(plan(), BEGAN, folder)
-    settle(found, BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
+    settle_losses(found, BEGAN, folder)
     assert Log(folder).positions()[EVENTS] == {0: 0}
     assert found.began.events_starts == [0]
 
@@ -165,7 +165,7 @@ def test_records_of_new_offsets_and_control_topics_are_no_backlog(
     """What stood before the first start stood in the old ones."""
     anew = TopicNow(NEW, {0: 0, 1: 0}, {0: 4, 1: 1})
     now(monkeypatch, offsets=anew, control=TopicNow(NEW, {0: 0}, {0: 1}))
-    found = find(plan(), BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
     assert [(one.topic, one.is_anew) for one in found.missed] == [(OFFSETS, True), (CONTROL, True)]
     assert (found.began.offsets_ends, found.began.control_end) == ([0, 0], 0)
 
@@ -190,16 +190,16 @@ def test_a_topic_that_is_made_anew_before_the_first_batch_has_ended(monkeypatch:
     folder.batch(0, {EVENTS: {"0": 200}}, ended=False)
     folder.files["query/sources/0/0"] = b"v1"
     now(monkeypatch, events=TopicNow(NEW, {0: 0, 1: 0}, {0: 0, 1: 0}))
-    found = find(plan(), BEGAN, folder)
-    settle(found, BEGAN, folder)
+    found = find_losses(plan(), BEGAN, folder)
+    settle_losses(found, BEGAN, folder)
     assert set(folder.files) == {FILE}
 
 
 def test_a_checkpoint_without_ids_takes_note_of_them(monkeypatch: pytest.MonkeyPatch, folder: Folder) -> None:
     """From the start that first asks for them."""
     now(monkeypatch)
-    found = find(plan(), msgspec.structs.replace(BEGAN, topic_ids={}), folder)
-    settle(found, BEGAN, folder)
+    found = find_losses(plan(), msgspec.structs.replace(BEGAN, topic_ids={}), folder)
+    settle_losses(found, BEGAN, folder)
     assert (found.missed, found.began.topic_ids) == ([], BEGAN.topic_ids)
 
 
@@ -208,7 +208,7 @@ def test_a_log_of_another_version_is_not_guessed_at(monkeypatch: pytest.MonkeyPa
     now(monkeypatch)
     folder.files["query/offsets/10"] = b"v2\n{}\n{}"
     with pytest.raises(CheckpointRefusedError, match="of version 'v2'"):
-        find(plan(), BEGAN, folder)
+        find_losses(plan(), BEGAN, folder)
 
 
 @pytest.mark.parametrize(

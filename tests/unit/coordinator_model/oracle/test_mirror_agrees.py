@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
-from coordinator_model.coordinator_log import parse
+from coordinator_model.coordinator_log import parse_coordinator_line
 from coordinator_model.group import Transition
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import Seen, Source
@@ -61,7 +61,7 @@ def observed(coordinator: Coordinator) -> Iterator[Seen]:
     for number, one in enumerate(coordinator.outcomes):
         what: on.AnyObservation | None = None
         if isinstance(one, Logged):
-            what = parse(prefix + one.message, shard_count=SHARDS).observation
+            what = parse_coordinator_line(prefix + one.message, shard_count=SHARDS).observation
         elif isinstance(one, Appended):
             what = _recorded(one.record, one.at_ms)
         if what is not None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from coordinator_model import observations as on
-from coordinator_model.coordinator_log import parse
+from coordinator_model.coordinator_log import parse_coordinator_line
 from coordinator_model.oracle import Logged, log_lines
 from coordinator_model.oracle.group import Group, Member
 from coordinator_model.oracle.java_order import JavaMap, copied_order, put_in_order
@@ -104,7 +104,7 @@ def test_the_mirror_takes_the_id_of_an_elected_leader() -> None:
     )
     line = log_lines.leader_replaced(Group(group_id="g"), old, new)
 
-    assert parse(f"[GroupCoordinator id=1] {line.message}").observation == on.LeaderReplaced(
+    assert parse_coordinator_line(f"[GroupCoordinator id=1] {line.message}").observation == on.LeaderReplaced(
         old_leader_id=old.member_id, new_leader_id=new.member_id
     )
 
@@ -198,6 +198,6 @@ def test_every_line_of_a_life_is_understood_by_the_mirror() -> None:
 
     for outcome in stage.coordinator.outcomes:
         if isinstance(outcome, Logged):
-            seen = parse(prefix + outcome.message).observation
+            seen = parse_coordinator_line(prefix + outcome.message).observation
             assert seen is not None
             assert seen != on.LogNoted(kind="unrecognized"), outcome.message

@@ -7,7 +7,8 @@ asks what time it is.
 from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
 from alerts.rules.judge import RuleJudge
 from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
-from alerts.rules.order import RULES, GroupRule
+from alerts.rules.order import RULES
+from alerts.rules.rule import GroupRule
 
 __all__ = [
     "RULES",

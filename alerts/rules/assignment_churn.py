@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules import rebalance_costs, storm_history
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, CostEntry, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.assignors import ASSIGNORS, kept
@@ -164,3 +165,6 @@ def _closing(situation: Situation, since_ms: int) -> Closing:
         f"after {lasted}."
     )
     return Closing(ends_at_ms=situation.now_ms, summary=summary)
+
+
+ASSIGNMENT_CHURN = GroupRule(NAME, evaluate)

@@ -8,6 +8,7 @@ from alerts.rules.progress import REPEATS_MIN, WAITS, Part, Scene, hangs_at, sta
 from alerts.rules.progress_once import STALLED, TOLD, not_told_by_other, silent_too
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences, split
 from alerts.rules.progress_whole import out_of_turn
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times
 from coordinator_model.tracks import WINDOW, Tracks
@@ -124,3 +125,6 @@ def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
         for part in parts
         if (one := part.track.transaction) is not None
     )
+
+
+COMMITS_STALLED = GroupRule(NAME, evaluate)

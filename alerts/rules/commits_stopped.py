@@ -14,6 +14,7 @@ from alerts.rules.progress_scene import (
     split,
 )
 from alerts.rules.progress_whole import out_of_turn
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times, who_is
 from coordinator_model.cause_kinds import CauseKind
@@ -125,3 +126,6 @@ def _advice(situation: Situation) -> str:
         "Take a thread dump of the owner: does it hang in processing one record? Look for failed commits in "
         "its log. A restart gives its partitions to others."
     )
+
+
+COMMITS_STOPPED = GroupRule(NAME, evaluate)

@@ -7,15 +7,16 @@ import msgspec
 
 from alerts.alert import Severity
 from alerts.lifecycle import Finding
-from alerts.rules import stuck_completing_rebalance, stuck_preparing_rebalance
 from alerts.rules.situation import Situation, Verdict
+from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
+from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
 from alerts.wording import clock, span
 from coordinator_model.group import Group
 
 WATCHED_MS = 60_000
 """Of what began before groupwatch did, this much must have been watched."""
 
-_BY_LOG = frozenset({stuck_preparing_rebalance.NAME, stuck_completing_rebalance.NAME})
+_BY_LOG = frozenset({STUCK_PREPARING_REBALANCE.name, STUCK_COMPLETING_REBALANCE.name})
 """Alerts about a phase, whose end only a log tells at once."""
 
 _QUIETER = {

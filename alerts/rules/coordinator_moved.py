@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.events import QUIET_MS
+from alerts.rules.rule import ClusterRule
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times
@@ -114,3 +115,6 @@ def _line(one: Upset) -> str:
     return (
         f"{clock(one.rebalanced_ms)}: {one.group} rebalanced, {span(one.rebalanced_ms - one.moved_ms)} after."
     )
+
+
+COORDINATOR_MOVED = ClusterRule(NAME, evaluate)

@@ -10,6 +10,7 @@ import re
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, EndingMemory, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.cause_kinds import CauseKind
@@ -149,3 +150,6 @@ def _closing(situation: Situation, ends_at_ms: int) -> Closing:
     group = situation.group
     now = "is gone" if group.state is GroupState.DEAD else f"exists again, {group.state}"
     return Closing(ends_at_ms=ends_at_ms, summary=f"Group {group.group} {now}; its deletion was told.")
+
+
+GROUP_DELETED = GroupRule(NAME, evaluate)

@@ -14,6 +14,7 @@ from alerts.alert import Culprit, Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.hygiene import conclude, culprits_of, ended, forget, has_anything, memory_of, sender
+from alerts.rules.rule import GroupRule
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import (
     CULPRITS_MAX,
@@ -304,3 +305,6 @@ def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]
         culprit_keys=_keys(culprits_equally(late, Basis.OBSERVED)),
         aspect=APART,
     )
+
+
+GROUP_ID_COLLISION = GroupRule(NAME, evaluate)

@@ -6,6 +6,7 @@ had no say, or the saved state could not be read and is being learned anew.  One
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.cluster_memory import ClusterMemory
+from alerts.rules.rule import ClusterRule
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, times
@@ -66,3 +67,6 @@ def _cost(lost: int) -> str:
 def _line(key: tuple[int, str], one: Quarantine) -> str:
     what = "state lost" if one.lost else times(one.count, "failure")
     return f"{clock(max(0, one.last_ms))}: {_name(*key)}: {what}, last {one.error}"
+
+
+GROUPS_QUARANTINED = ClusterRule(NAME, evaluate)

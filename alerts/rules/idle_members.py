@@ -6,6 +6,7 @@ for its topic; members of Kafka Streams without an active task may keep standby 
 
 from alerts.lifecycle import Finding
 from alerts.rules.hygiene import ended, memory_of
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import CULPRITS_MAX, NOTHING, Situation, Verdict, culprits_equally, over
 from alerts.wording import some, span, times, who_is
 from coordinator_model.group import Basis, Group, Member
@@ -91,3 +92,6 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
         # Who is idle may change at each rebalance, and is no news.
         culprit_keys=frozenset({IDLE}),
     )
+
+
+IDLE_MEMBERS = GroupRule(NAME, evaluate)

@@ -16,35 +16,38 @@ from alerts.alert import Alert
 from alerts.inhibition import EFFECTS, FIRING, held_back_until_ms
 from alerts.lifecycle import adopt
 from alerts.rules import (
-    assignment_churn,
-    commits_stalled,
-    commits_stopped,
     completeness,
-    coordinator_moved,
-    group_deleted,
-    group_id_collision,
-    groups_quarantined,
-    idle_members,
-    offset_rewind,
-    offsets_expiring,
-    poll_interval_exceeded,
     rebalance_costs,
-    rebalance_storm,
-    session_timeout,
     session_timeout_imminent,
-    source_silent,
-    static_member_fenced,
     stuck_completing_rebalance,
     stuck_preparing_rebalance,
-    unsafe_timeouts,
-    zombie_commit,
 )
+from alerts.rules.assignment_churn import ASSIGNMENT_CHURN
 from alerts.rules.cluster_memory import ClusterMemory
 from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
+from alerts.rules.commits_stalled import COMMITS_STALLED
+from alerts.rules.commits_stopped import COMMITS_STOPPED
+from alerts.rules.coordinator_moved import COORDINATOR_MOVED
+from alerts.rules.group_deleted import GROUP_DELETED
+from alerts.rules.group_id_collision import GROUP_ID_COLLISION
+from alerts.rules.groups_quarantined import GROUPS_QUARANTINED
+from alerts.rules.idle_members import IDLE_MEMBERS
 from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
+from alerts.rules.offset_rewind import OFFSET_REWIND
+from alerts.rules.offsets_expiring import OFFSETS_EXPIRING
 from alerts.rules.order import RULES
 from alerts.rules.pages import NEVER, Pages
+from alerts.rules.poll_interval_exceeded import POLL_INTERVAL_EXCEEDED
+from alerts.rules.rebalance_storm import REBALANCE_STORM
+from alerts.rules.session_timeout import SESSION_TIMEOUT
+from alerts.rules.session_timeout_imminent import SESSION_TIMEOUT_IMMINENT
 from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
+from alerts.rules.source_silent import SOURCE_SILENT
+from alerts.rules.static_member_fenced import STATIC_MEMBER_FENCED
+from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
+from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
+from alerts.rules.unsafe_timeouts import UNSAFE_TIMEOUTS
+from alerts.rules.zombie_commit import ZOMBIE_COMMIT
 from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
@@ -65,38 +68,38 @@ _WATCH: Final = 1
 
 _WATCHED = frozenset(
     {
-        stuck_completing_rebalance.NAME,
-        stuck_preparing_rebalance.NAME,
-        session_timeout_imminent.NAME,
-        commits_stopped.NAME,
+        STUCK_COMPLETING_REBALANCE.name,
+        STUCK_PREPARING_REBALANCE.name,
+        SESSION_TIMEOUT_IMMINENT.name,
+        COMMITS_STOPPED.name,
     }
 )
 _OF_THE_SUPERVISOR = frozenset({CLUSTER_UNREACHABLE, MONITOR_STALLED})
 _TIMELESS = frozenset(
     {
-        rebalance_storm.NAME,
-        session_timeout.NAME,
-        poll_interval_exceeded.NAME,
-        zombie_commit.NAME,
-        static_member_fenced.NAME,
-        group_id_collision.NAME,
-        idle_members.NAME,
-        unsafe_timeouts.NAME,
+        REBALANCE_STORM.name,
+        SESSION_TIMEOUT.name,
+        POLL_INTERVAL_EXCEEDED.name,
+        ZOMBIE_COMMIT.name,
+        STATIC_MEMBER_FENCED.name,
+        GROUP_ID_COLLISION.name,
+        IDLE_MEMBERS.name,
+        UNSAFE_TIMEOUTS.name,
         # Commits and end offsets move these only away, so an early look is all that can come of it.
-        commits_stopped.NAME,
-        commits_stalled.NAME,
-        offset_rewind.NAME,
-        assignment_churn.NAME,
-        group_deleted.NAME,
-        offsets_expiring.NAME,
+        COMMITS_STOPPED.name,
+        COMMITS_STALLED.name,
+        OFFSET_REWIND.name,
+        ASSIGNMENT_CHURN.name,
+        GROUP_DELETED.name,
+        OFFSETS_EXPIRING.name,
     }
 )
 """Rules whose due times depend on their memory alone; the others' follow from the group."""
 
 _CLUSTER_RULES = {
-    source_silent.NAME: source_silent.evaluate,
-    coordinator_moved.NAME: coordinator_moved.evaluate,
-    groups_quarantined.NAME: groups_quarantined.evaluate,
+    SOURCE_SILENT.name: SOURCE_SILENT.evaluate,
+    COORDINATOR_MOVED.name: COORDINATOR_MOVED.evaluate,
+    GROUPS_QUARANTINED.name: GROUPS_QUARANTINED.evaluate,
 }
 """Rules about the cluster as a whole."""
 
@@ -246,7 +249,7 @@ def _silence_due_ms(
     """
     if not thresholds.session_timeout_imminent.enabled:
         return None, memory
-    found = session_timeout_imminent.due_ms(group, thresholds, now_ms)
+    found = session_timeout_imminent.silence_due_ms(group, thresholds, now_ms)
     if found is None or found <= now_ms or len(group.members) <= _LARGE:
         return found, memory
     bound_ms = min(found, now_ms + session_timeout_imminent.shortest_silence_ms(group, thresholds))
@@ -259,9 +262,9 @@ def _silence_due_ms(
 def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     dues = []
     if thresholds.stuck_completing_rebalance.enabled:
-        dues.append(stuck_completing_rebalance.due_ms(group, thresholds, now_ms))
+        dues.append(stuck_completing_rebalance.completing_due_ms(group, thresholds, now_ms))
     if thresholds.stuck_preparing_rebalance.enabled:
-        dues.append(stuck_preparing_rebalance.due_ms(group, thresholds))
+        dues.append(stuck_preparing_rebalance.preparing_due_ms(group, thresholds))
     return min((due for due in dues if due is not None), default=None)
 
 
@@ -307,12 +310,12 @@ def _verdict(
 def _bury(situation: Situation, pages: Pages) -> int:
     """Resolve what is told of a dead group, but for GroupDeleted; return when."""
     ended_ms = _ended_ms(situation)
-    if ended_ms is None or situation.memory.open.keys() <= {group_deleted.NAME}:
+    if ended_ms is None or situation.memory.open.keys() <= {GROUP_DELETED.name}:
         return NEVER
     gone_ms = ended_ms + DEAD_KEPT_MS
     if situation.group.state is not GroupState.DEAD or situation.now_ms < gone_ms:
         return gone_ms if situation.now_ms < gone_ms else NEVER
-    pages.close_others(group_deleted.NAME, _removal(situation.group))
+    pages.close_others(GROUP_DELETED.name, _removal(situation.group))
     return NEVER
 
 

@@ -9,6 +9,7 @@ from alerts.lifecycle import Finding
 from alerts.rules import progress_whole
 from alerts.rules.progress import Part, Scene, is_at_rest, is_growing
 from alerts.rules.progress_scene import is_excused, names, owners, parts_of, scene_of, sentences
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, Situation, Verdict, over
 from alerts.wording import clock, some, span, times
 from coordinator_model.tracks import Growth, Tracks
@@ -97,3 +98,6 @@ def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
         f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag:,} behind, "
         f"at {clock(tracks.base_ms + worst.until)} {worst.peak:,}.",
     )
+
+
+LAG_GROWING = GroupRule(NAME, evaluate)

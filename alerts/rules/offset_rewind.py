@@ -5,6 +5,7 @@ from alerts.lifecycle import Closing, Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.progress import Part, rewinds_at
 from alerts.rules.progress_scene import has_lived, owners, parts_of
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
@@ -155,3 +156,6 @@ def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, R
 def _closing(situation: Situation, ends_at_ms: int) -> Closing:
     quiet = f"Group {situation.group.group}: no offset set back for {span(QUIET_MS)}."
     return Closing(ends_at_ms=ends_at_ms, summary=quiet)
+
+
+OFFSET_REWIND = GroupRule(NAME, evaluate)

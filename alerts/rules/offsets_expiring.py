@@ -8,6 +8,7 @@ nothing waits to be read.  Groups whose name nobody will use again are left alon
 from alerts.alert import Severity
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.group_deleted import is_ephemeral
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, Situation, Verdict
 from alerts.wording import clock, span, times
 from coordinator_model.group import Group
@@ -108,3 +109,6 @@ def _over(situation: Situation, due_ms: int | None = None) -> Verdict:
         how = "are in use again"
     summary = f"The offsets of group {group.group} {how}."
     return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=summary), due_ms=due_ms)
+
+
+OFFSETS_EXPIRING = GroupRule(NAME, evaluate)

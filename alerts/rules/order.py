@@ -1,64 +1,51 @@
 """The rules about one group, in the order in which they are asked, and why in this order."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-from alerts.rules import (
-    assignment_churn,
-    commits_stalled,
-    commits_stopped,
-    group_deleted,
-    group_id_collision,
-    idle_members,
-    lag_growing,
-    offset_rewind,
-    offsets_expiring,
-    poll_interval_exceeded,
-    rebalance_storm,
-    session_timeout,
-    session_timeout_imminent,
-    static_member_fenced,
-    stuck_completing_rebalance,
-    stuck_preparing_rebalance,
-    unsafe_timeouts,
-    zombie_commit,
-)
-from alerts.rules.situation import Situation, Verdict
-
-
-class GroupRule(NamedTuple):
-    """One rule: the name of its alert, and the function that judges."""
-
-    name: str
-    evaluate: Callable[[Situation], Verdict]
-
+from alerts.rules.assignment_churn import ASSIGNMENT_CHURN
+from alerts.rules.commits_stalled import COMMITS_STALLED
+from alerts.rules.commits_stopped import COMMITS_STOPPED
+from alerts.rules.group_deleted import GROUP_DELETED
+from alerts.rules.group_id_collision import GROUP_ID_COLLISION
+from alerts.rules.idle_members import IDLE_MEMBERS
+from alerts.rules.lag_growing import LAG_GROWING
+from alerts.rules.offset_rewind import OFFSET_REWIND
+from alerts.rules.offsets_expiring import OFFSETS_EXPIRING
+from alerts.rules.poll_interval_exceeded import POLL_INTERVAL_EXCEEDED
+from alerts.rules.rebalance_storm import REBALANCE_STORM
+from alerts.rules.rule import GroupRule
+from alerts.rules.session_timeout import SESSION_TIMEOUT
+from alerts.rules.session_timeout_imminent import SESSION_TIMEOUT_IMMINENT
+from alerts.rules.static_member_fenced import STATIC_MEMBER_FENCED
+from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
+from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
+from alerts.rules.unsafe_timeouts import UNSAFE_TIMEOUTS
+from alerts.rules.zombie_commit import ZOMBIE_COMMIT
 
 RULES: tuple[GroupRule, ...] = (
     # A loop of burned generations passes through the join phase again and again.  Its alert keeps such a
     # group until the join phase itself is stuck; then it ends, and StuckPreparingRebalance takes over.
-    GroupRule(stuck_completing_rebalance.NAME, stuck_completing_rebalance.evaluate),
-    GroupRule(stuck_preparing_rebalance.NAME, stuck_preparing_rebalance.evaluate),
+    STUCK_COMPLETING_REBALANCE,
+    STUCK_PREPARING_REBALANCE,
     # The symptom before its causes: whoever gets a storm and the timeouts behind it reads the storm first.
-    GroupRule(rebalance_storm.NAME, rebalance_storm.evaluate),
+    REBALANCE_STORM,
     # The forecast must see the departure that ends it in the same judgement that makes it an event.
-    GroupRule(session_timeout_imminent.NAME, session_timeout_imminent.evaluate),
-    GroupRule(session_timeout.NAME, session_timeout.evaluate),
-    GroupRule(poll_interval_exceeded.NAME, poll_interval_exceeded.evaluate),
+    SESSION_TIMEOUT_IMMINENT,
+    SESSION_TIMEOUT,
+    POLL_INTERVAL_EXCEEDED,
     # Two processes under one instance id are the cause, a fenced one's commits only a sign of it.
-    GroupRule(static_member_fenced.NAME, static_member_fenced.evaluate),
-    GroupRule(zombie_commit.NAME, zombie_commit.evaluate),
-    GroupRule(group_id_collision.NAME, group_id_collision.evaluate),
-    GroupRule(idle_members.NAME, idle_members.evaluate),
+    STATIC_MEMBER_FENCED,
+    ZOMBIE_COMMIT,
+    GROUP_ID_COLLISION,
+    IDLE_MEMBERS,
     # Nobody commits in a rebalance or after a timeout: those rules speak first, and these hold back.
-    GroupRule(commits_stopped.NAME, commits_stopped.evaluate),
-    GroupRule(commits_stalled.NAME, commits_stalled.evaluate),
-    GroupRule(lag_growing.NAME, lag_growing.evaluate),
-    GroupRule(offset_rewind.NAME, offset_rewind.evaluate),
+    COMMITS_STOPPED,
+    COMMITS_STALLED,
+    LAG_GROWING,
+    OFFSET_REWIND,
     # Advice comes after what happened.
-    GroupRule(unsafe_timeouts.NAME, unsafe_timeouts.evaluate),
+    UNSAFE_TIMEOUTS,
     # After the storm, which tells the same cost and silences it.
-    GroupRule(assignment_churn.NAME, assignment_churn.evaluate),
+    ASSIGNMENT_CHURN,
     # The forecast before the event that ends it.
-    GroupRule(offsets_expiring.NAME, offsets_expiring.evaluate),
-    GroupRule(group_deleted.NAME, group_deleted.evaluate),
+    OFFSETS_EXPIRING,
+    GROUP_DELETED,
 )

@@ -1,6 +1,7 @@
 """PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
 
 from alerts.rules.events import EventRule
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import Situation, Verdict
 from alerts.wording import round_up, span, who_is
 from coordinator_model.cause_kinds import CauseKind
@@ -53,3 +54,6 @@ _RULE = EventRule(
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     return _RULE.evaluate(situation)
+
+
+POLL_INTERVAL_EXCEEDED = GroupRule(NAME, evaluate)

@@ -4,15 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from alerts.alert import Culprit
-from alerts.rules import (
-    poll_interval_exceeded,
-    rebalance_storm,
-    session_timeout,
-    session_timeout_imminent,
-    stuck_completing_rebalance,
-    stuck_preparing_rebalance,
-)
+from alerts.rules.poll_interval_exceeded import POLL_INTERVAL_EXCEEDED
 from alerts.rules.progress import HANGS_MS, Part, Scene, habit
+from alerts.rules.rebalance_storm import REBALANCE_STORM
+from alerts.rules.session_timeout import SESSION_TIMEOUT
+from alerts.rules.session_timeout_imminent import SESSION_TIMEOUT_IMMINENT
 from alerts.rules.situation import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
@@ -20,6 +16,8 @@ from alerts.rules.situation import (
     culprits_equally,
     rebalance_timeout_ms,
 )
+from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
+from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
 from alerts.wording import clock
 from coordinator_model.cause_kinds import CauseKind
 from coordinator_model.costs import partitions_of
@@ -28,12 +26,12 @@ from coordinator_model.states import GroupState
 from coordinator_model.tracks import Tracks
 
 CAUSES: Final = (
-    stuck_completing_rebalance.NAME,
-    stuck_preparing_rebalance.NAME,
-    rebalance_storm.NAME,
-    session_timeout_imminent.NAME,
-    session_timeout.NAME,
-    poll_interval_exceeded.NAME,
+    STUCK_COMPLETING_REBALANCE.name,
+    STUCK_PREPARING_REBALANCE.name,
+    REBALANCE_STORM.name,
+    SESSION_TIMEOUT_IMMINENT.name,
+    SESSION_TIMEOUT.name,
+    POLL_INTERVAL_EXCEEDED.name,
 )
 """Who does not commit because of one of these is told of that, and only that."""
 

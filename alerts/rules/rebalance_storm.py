@@ -11,6 +11,7 @@ from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules import rebalance_costs, storm_history, storm_runs, storm_words, stuck
 from alerts.rules.diagnosis import diagnose, dominant_kind, same_client
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, StormMemory, Trigger, Verdict
 from alerts.wording import clock, some, span, times, who, who_is, why
 from coordinator_model.group import Basis
@@ -207,3 +208,6 @@ def _closing(situation: Situation, opened: OpenAlert) -> Closing:
     costs = rebalance_costs.since(situation.memory, opened.alert.starts_at_ms)
     told = rebalance_costs.in_all(costs, group, now_ms)
     return Closing(ends_at_ms=now_ms, summary=summary, cost=told)
+
+
+REBALANCE_STORM = GroupRule(NAME, evaluate)

@@ -2,6 +2,7 @@
 
 from alerts.rules.diagnosis import is_one_host
 from alerts.rules.events import EventRule
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import EventMemory, Situation, Verdict
 from alerts.wording import span, who_is
 from coordinator_model.cause_kinds import CauseKind
@@ -98,3 +99,6 @@ _RULE = EventRule(
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     return _RULE.evaluate(situation)
+
+
+SESSION_TIMEOUT = GroupRule(NAME, evaluate)

@@ -6,6 +6,7 @@ since the coordinator moved may still look for it, as all its neighbours do: Coo
 """
 
 from alerts.lifecycle import Closing, Finding
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import EVIDENCE_MAX, Situation, Verdict, culprits_equally, over
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times, who_is
@@ -58,7 +59,7 @@ def _watched(group: Group) -> list[Member]:
     return [one for one in members if one.last_heartbeat_ms >= 0 and one.session_timeout_ms > 0]
 
 
-def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
+def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     """Return when the first member is silent for too long; ``now_ms`` if one is already.
 
     This runs for each heartbeat, so it is one plain loop.
@@ -209,3 +210,6 @@ def _closing(situation: Situation) -> Closing:
     else:
         what = "the silent member is gone"
     return over(situation, what)
+
+
+SESSION_TIMEOUT_IMMINENT = GroupRule(NAME, evaluate)

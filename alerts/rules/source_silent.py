@@ -14,6 +14,7 @@ import msgspec
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.cluster_memory import ClusterMemory, Watch
+from alerts.rules.rule import ClusterRule
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Verdict
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, some, span, times
@@ -259,3 +260,6 @@ def _due_ms(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
             silent_ms = _silent_since(state, broker, watch) + after_ms
             dues.append(min(sample_ms, silent_ms) if silent_ms > now_ms else sample_ms)
     return min(dues, default=None)
+
+
+SOURCE_SILENT = ClusterRule(NAME, evaluate)

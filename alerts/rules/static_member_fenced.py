@@ -11,6 +11,7 @@ from alerts.checksum import checksum
 from alerts.lifecycle import Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
+from alerts.rules.rule import GroupRule
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit
 from alerts.rules.static_member_words import FENCED, LATE, RENAMED, REPLACED, UNRELEASED, WORDS
@@ -400,3 +401,6 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         culprit_keys=frozenset(f"{one.instance_id}/{one.client_id}/{one.client_host}" for one in culprits),
         aspect=kind,
     )
+
+
+STATIC_MEMBER_FENCED = GroupRule(NAME, evaluate)

@@ -7,6 +7,7 @@ each generation burned starts it anew, so the stay is counted from the first of 
 from alerts.alert import Culprit
 from alerts.lifecycle import Closing, Finding
 from alerts.rules import rebalance_costs, stuck
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import (
     NOTHING,
     Situation,
@@ -57,7 +58,7 @@ def _is_between_rounds(group: Group, now_ms: int) -> bool:
     )
 
 
-def due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
+def completing_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     """Return when the alert fires if nothing happens."""
     since = since_ms(group, thresholds, now_ms)
     if since is None or group.state is GroupState.EMPTY:
@@ -74,7 +75,7 @@ def evaluate(situation: Situation) -> Verdict:
         return _over(situation)
     fires_at_ms = stuck.graced_ms(situation, NAME, since, since + rule.after_ms)
     if not situation.opened(NAME) and group.state is GroupState.EMPTY:
-        return Verdict(due_ms=due_ms(group, thresholds, now_ms))
+        return Verdict(due_ms=completing_due_ms(group, thresholds, now_ms))
     if not situation.opened(NAME) and now_ms < fires_at_ms:
         return Verdict(due_ms=fires_at_ms)
     severity, critical_at_ms = stuck.severity(
@@ -203,3 +204,6 @@ def _advice(group: Group, gone: list[Departure]) -> str:
         f"Take a thread dump of {leader}, then restart it: another member becomes leader. Look for a hanging "
         "assignor, slow metadata calls, GC or CPU throttling there."
     )
+
+
+STUCK_COMPLETING_REBALANCE = GroupRule(NAME, evaluate)

@@ -7,6 +7,7 @@ stuck when nobody has arrived for ``after``, or when its legal bound is over.
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules import rebalance_costs, stuck
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import NOTHING, Situation, Verdict, culprits_equally, rebalance_timeout_ms
 from alerts.thresholds import Thresholds
 from alerts.wording import clock, clock_time, some, span, times, who_is
@@ -24,7 +25,7 @@ _LATE_SHARE = 0.5
 every healthy member gets one before it rejoins."""
 
 
-def due_ms(group: Group, thresholds: Thresholds) -> int | None:
+def preparing_due_ms(group: Group, thresholds: Thresholds) -> int | None:
     """Return when the alert fires if nothing happens."""
     if group.state is not GroupState.PREPARING_REBALANCE or group.state_since_ms < 0:
         return None
@@ -42,7 +43,7 @@ def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     group, now_ms = situation.group, situation.now_ms
     rule = situation.thresholds.stuck_preparing_rebalance
-    fires_at_ms = due_ms(group, situation.thresholds)
+    fires_at_ms = preparing_due_ms(group, situation.thresholds)
     if fires_at_ms is None:
         return _over(situation)
     since_ms = group.state_since_ms
@@ -175,3 +176,6 @@ def _advice(group: Group, missing: list[Member], basis: Basis) -> str:
         "With the "
         "request log at DEBUG on the coordinator the next alert will name it."
     )
+
+
+STUCK_PREPARING_REBALANCE = GroupRule(NAME, evaluate)

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from alerts.lifecycle import Closing, Finding
 from alerts.rules.hygiene import culprits_of, ended, forget, has_anything, memory_of, sender
+from alerts.rules.rule import GroupRule
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict, culprit, rebalance_timeout_ms
 from alerts.wording import clock, round_up, some, span, times, who_is
@@ -383,3 +384,6 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     ),
 }
 """Kind -> summary, cost, advice with the value to set."""
+
+
+UNSAFE_TIMEOUTS = GroupRule(NAME, evaluate)

@@ -9,6 +9,7 @@ from alerts.alert import Culprit
 from alerts.lifecycle import Finding
 from alerts.rules.events import QUIET_MS
 from alerts.rules.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
+from alerts.rules.rule import GroupRule
 from alerts.rules.sightings import Sighting
 from alerts.rules.situation import EVIDENCE_MAX, NOTHING, Situation, Verdict
 from alerts.rules.static_member_fenced import NAME as STATIC_MEMBER_FENCED
@@ -126,3 +127,6 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         "generation before side effects). Find what kept it from heartbeats or poll() - a pause, a slow "
         "record - and raise session.timeout.ms or max.poll.interval.ms above that, or make work idempotent.",
     )
+
+
+ZOMBIE_COMMIT = GroupRule(NAME, evaluate)

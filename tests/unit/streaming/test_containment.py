@@ -9,7 +9,8 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus
 from alerts.rules import judge
-from alerts.rules.order import RULES, GroupRule
+from alerts.rules.order import RULES
+from alerts.rules.rule import GroupRule
 from coordinator_model import classic, evidence, shard, snapshot, timeline
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD

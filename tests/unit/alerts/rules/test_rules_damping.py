@@ -9,6 +9,7 @@ from alerts.alert import Alert, AlertStatus, Severity
 from alerts.inhibition import EFFECTS, GRACE_MS
 from alerts.lifecycle import Finding, OpenAlert
 from alerts.rules import damping, judge, order
+from alerts.rules.rule import GroupRule
 from alerts.rules.situation import Situation, Verdict
 from alerts.thresholds import RULE_KEYS
 from coordinator_model.judging import Evidence
@@ -179,7 +180,7 @@ def finding(situation: Situation) -> Finding:
 def always_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """CommitsStopped holds all the time."""
     rules = tuple(
-        order.GroupRule(rule.name, lambda situation: Verdict(finding=finding(situation)))
+        GroupRule(rule.name, lambda situation: Verdict(finding=finding(situation)))
         if rule.name == "CommitsStopped"
         else rule
         for rule in order.RULES

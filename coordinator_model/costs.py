@@ -110,7 +110,7 @@ def note_assignment(turn: "Turn", before: Owned) -> None:
     state.generation = group.generation
     now = mark(group, group.state_since_ms)
     cost = _cost(group, last, before, now)
-    state.untold = None if tell(turn, cost) else told_of(cost)
+    state.untold = None if tell_cost(turn, cost) else told_of(cost)
     state.stable, state.started = now, None
 
 
@@ -158,7 +158,7 @@ def mark_before(state: CostState) -> Mark | None:
     return max(usable, key=lambda one: one.at_ms, default=None)
 
 
-def tell(turn: "Turn", cost: RebalanceCost) -> bool:
+def tell_cost(turn: "Turn", cost: RebalanceCost) -> bool:
     """Tell what a rebalance cost that ends in this turn: the rules, the report and its transition.
 
     False if this turn tells no such transition.

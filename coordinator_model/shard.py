@@ -20,7 +20,7 @@ from coordinator_model import observations as on
 from coordinator_model.bounds import NEVER, drop_oldest
 from coordinator_model.cluster_shard import ClusterShard
 from coordinator_model.group import Step
-from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
+from coordinator_model.judging import Judge, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
 from coordinator_model.ordering import Held, Order, Run, rest_of
 from coordinator_model.report import report_of
@@ -30,7 +30,7 @@ from coordinator_model.shard_settings import ShardSettings, read_settings
 from coordinator_model.snapshot import DamagedError, Header, Slot, SnapshotError, decode, encode, encode_apart
 from coordinator_model.timeline import Live, Timeline
 
-__all__ = ["DamagedError", "Evidence", "Judge", "Judgement", "Outputs", "Shard", "SnapshotError"]
+__all__ = ["Shard"]
 
 SLICE_MS = 5_000
 SEGMENTS_MAX = 200_000

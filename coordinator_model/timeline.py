@@ -14,7 +14,6 @@ import msgspec
 from coordinator_model import classic, evidence, moves, progress, quarantine
 from coordinator_model import observations as on
 from coordinator_model.bounds import NEVER
-from coordinator_model.classic import Context
 from coordinator_model.folding import (
     are_quiet,
     first_times,
@@ -36,6 +35,7 @@ from coordinator_model.silence import gap_max_ms
 from coordinator_model.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.states import GroupState
 from coordinator_model.strangers import remember_end
+from coordinator_model.turn import Context
 
 DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""

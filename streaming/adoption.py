@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from kafka import KafkaProducer
 
 from alerts.alert import Alert
 from streaming.beginning import Beginning
 from streaming.control_records import AdoptRecord, ControlRecord, SettingsRecord, encode_record
+from streaming.kafka_library import KafkaProducer
 from streaming.plan import ClusterPlan
 
 _ANSWER_S = 10.0

@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kafka import KafkaConsumer
-from kafka.structs import TopicPartition
-
 from alerts.alert import Alert, AlertStatus
 from alerts.alert_log import GROUP_PREFIX
 from alerts.alert_records import Refused, read_alert
 from alerts.last_word import Said, Word, is_jump, is_later
 from alerts.notifier import wall_clock_ms
 from streaming.kafka_io import consumer, producer
+from streaming.kafka_library import KafkaConsumer, TopicPartition
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
 

@@ -13,13 +13,11 @@ import uuid
 from typing import Any
 
 import msgspec
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import UnknownTopicOrPartitionError
-from kafka.structs import TopicPartition
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_library import KafkaAdminClient, OffsetSpec, TopicPartition, UnknownTopicOrPartitionError
 from streaming.plan import ClusterPlan
 
 FILE = "groupwatch.json"

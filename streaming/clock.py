@@ -16,9 +16,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, KafkaTimeoutError
 
 from alerts.wording import some
 from coordinator_model.righting import SKEW_MAX_MS
@@ -26,6 +23,7 @@ from streaming.clock_records import sealed
 from streaming.control_records import ClockRecord, encode_record
 from streaming.corrections import Corrections
 from streaming.kafka_io import admin_client
+from streaming.kafka_library import KafkaAdminClient, KafkaError, KafkaProducer, KafkaTimeoutError
 from streaming.partition_ends import LeadersAsked
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress

@@ -9,9 +9,6 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import msgspec
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -26,6 +23,7 @@ from streaming.control_records import LostRecord
 from streaming.corrections import Corrections
 from streaming.evidence.keeping import EvidenceKeeper
 from streaming.kafka_io import ClientPropertyError, admin_client, producer
+from streaming.kafka_library import KafkaAdminClient, KafkaError, KafkaProducer
 from streaming.limits import Limits
 from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
 from streaming.mark_places import FilePlace, Place, TopicPlace

@@ -17,9 +17,6 @@ from urllib.parse import quote
 
 import httpx
 import msgspec
-from kafka import KafkaConsumer
-from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
 
 from alerts.alert import Alert
 from alerts.alert_records import Refused, read_alert
@@ -35,6 +32,7 @@ from streaming.api import GroupDetail, Problem
 from streaming.config import ClusterConfig, Config
 from streaming.config_types import parse_duration_ms
 from streaming.kafka_io import consumer
+from streaming.kafka_library import KafkaConsumer, KafkaError, TopicPartition
 from streaming.plan import ClusterPlan, plan_of
 from streaming.view import View
 

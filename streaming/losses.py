@@ -16,11 +16,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.structs import TopicPartition
 
 from streaming.beginning import FILE, Beginning, CheckpointRefusedError
 from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_library import KafkaAdminClient, OffsetSpec, TopicPartition
 from streaming.plan import ClusterPlan
 
 Positions = Mapping[str, Mapping[int, int]]

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
 
 from streaming.control_records import MarkRecord, encode_record
 from streaming.kafka_io import KafkaAddress, consumer, producer
+from streaming.kafka_library import KafkaConsumer, KafkaProducer, TopicPartition
 from streaming.marks import Mark, decode_mark
 
 FILE = "groupwatch.mark"

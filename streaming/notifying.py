@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from alerts.alert_log import GROUP_PREFIX, AlertLog, KafkaAlertLog
+from alerts.alert_log import GROUP_PREFIX, AlertLog
 from alerts.delivery_metrics import DeliveryCollector
 from alerts.metrics import NotifierMetrics
 from alerts.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
@@ -22,6 +22,7 @@ from streaming.config_quiet import quiet_of
 from streaming.direct_alerts import DirectAlerts, state_file
 from streaming.http import Server, health_application
 from streaming.job_metrics import JobCollector
+from streaming.kafka_alert_log import KafkaAlertLog
 from streaming.kafka_io import KafkaAddress, consumer
 from streaming.plan import ClusterPlan, plan_of
 from streaming.probes import Probe

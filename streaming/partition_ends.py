@@ -9,13 +9,18 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, UnknownBrokerIdError, for_code
-from kafka.future import Future
-from kafka.protocol.consumer import IsolationLevel, ListOffsetsRequest
-from kafka.protocol.metadata import MetadataRequest
-
 from coordinator_model.ordering import END_UNKNOWN
+from streaming.kafka_library import (
+    Future,
+    IsolationLevel,
+    KafkaAdminClient,
+    KafkaError,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetSpec,
+    UnknownBrokerIdError,
+    for_code,
+)
 
 PATIENCE_S = 2.0
 """How long all answers together are waited for; a broker that is well needs some milliseconds."""

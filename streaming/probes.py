@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from kafka.admin import KafkaAdminClient, OffsetSpec
-from kafka.errors import KafkaError, LeaderNotAvailableError, UnknownTopicOrPartitionError, for_code
-from kafka.protocol.consumer import IsolationLevel
-from kafka.structs import TopicPartition
-
 from alerts.wording import some
 from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_library import (
+    IsolationLevel,
+    KafkaAdminClient,
+    KafkaError,
+    LeaderNotAvailableError,
+    OffsetSpec,
+    TopicPartition,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from streaming.progress import WAITING, Progress
 
 REACH_EVERY_S = 3.0

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
-from kafka import KafkaProducer
 
 from alerts.alert import Alert
 from coordinator_model.hashing import shard_of
@@ -21,6 +20,7 @@ from coordinator_model.observations import CLUSTER_SHARD
 from streaming.adoption import records
 from streaming.beginning import Beginning
 from streaming.control_records import AdoptRecord, ControlRecord, RefilledRecord, encode_record
+from streaming.kafka_library import KafkaProducer
 from streaming.picture import RebuildingRow
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress

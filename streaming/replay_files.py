@@ -13,7 +13,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 from coordinator_model import capture, coordinator_log
 from coordinator_model.bounds import is_time_ms
-from coordinator_model.log_envelope import LENGTH_MAX, EnvelopeError, Opened, open_lines
+from coordinator_model.line_text import Opened
+from coordinator_model.log_envelope import LENGTH_MAX, EnvelopeError, open_lines
 from coordinator_model.records import observe
 from coordinator_model.report import GroupReport
 from coordinator_model.wire import DecodeError

@@ -15,10 +15,11 @@ import msgspec
 import pandas as pd
 
 from alerts.rules import RuleJudge
-from coordinator_model.judging import Divergence
+from coordinator_model.judging import Divergence, Judge, Outputs
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
 from coordinator_model.righting import SKEW_MAX_MS
-from coordinator_model.shard import DamagedError, Judge, Outputs, Shard, SnapshotError
+from coordinator_model.shard import Shard
+from coordinator_model.snapshot import DamagedError, SnapshotError
 from streaming.clocked import Clocked
 from streaming.collector import collector_paused
 from streaming.packing import plain, unpack_cell

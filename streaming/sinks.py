@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 from pyspark.sql import DataFrame
 
 from streaming.control_records import ContradictedRecord, QuarantinedRecord, UpsetRecord, encode_record
+from streaming.kafka_library import KafkaError, KafkaProducer
 from streaming.plan import ClusterPlan
 
 Row = tuple[str, str, bytes]

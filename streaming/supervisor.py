@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
-from alerts.rules.cluster_unreachable import NAME as UNREACHABLE
+from alerts.rules.cluster_unreachable import CLUSTER_UNREACHABLE as UNREACHABLE
 from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
-from alerts.rules.monitor_stalled import NAME as STALLED
+from alerts.rules.monitor_stalled import MONITOR_STALLED as STALLED
 from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
 from streaming.config import Config
 from streaming.progress import Progress

@@ -18,15 +18,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
-from kafka.errors import (
+from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_library import (
     ClusterAuthorizationFailedError,
+    ConfigResource,
+    ConfigResourceType,
+    KafkaAdminClient,
     KafkaError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
 )
-
-from streaming.kafka_io import KafkaAddress, admin_client
 from streaming.plan import ClusterPlan
 
 _DAY_MS = 86_400_000

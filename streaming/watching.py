@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
-from kafka import KafkaConsumer
-from kafka.structs import TopicPartition
 
 from coordinator_model.bounds import is_time_ms
 from streaming.job_state import JobState
 from streaming.kafka_io import KafkaAddress, consumer
+from streaming.kafka_library import KafkaConsumer, TopicPartition
 from streaming.marks import Mark
 from streaming.progress import DEATHS_MAX, Progress
 

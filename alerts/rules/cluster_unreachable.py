@@ -8,7 +8,7 @@ from alerts.alert import Alert, Severity
 from alerts.lifecycle import Closing, Finding, fire, resolve
 from alerts.wording import clock, span
 
-NAME = "ClusterUnreachable"
+CLUSTER_UNREACHABLE = "ClusterUnreachable"
 
 
 def cluster_unreachable(
@@ -35,7 +35,12 @@ def cluster_unreachable(
         "DNS, credentials or a certificate that ran out, or the brokers themselves?",
     )
     opened = fire(
-        finding, cluster=cluster, group="", name=NAME, detected_at_ms=now_ms, runbook_base=runbook_base
+        finding,
+        cluster=cluster,
+        group="",
+        name=CLUSTER_UNREACHABLE,
+        detected_at_ms=now_ms,
+        runbook_base=runbook_base,
     )
     return opened.alert
 

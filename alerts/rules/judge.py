@@ -24,7 +24,7 @@ from alerts.rules import (
 )
 from alerts.rules.assignment_churn import ASSIGNMENT_CHURN
 from alerts.rules.cluster_memory import ClusterMemory
-from alerts.rules.cluster_unreachable import NAME as CLUSTER_UNREACHABLE
+from alerts.rules.cluster_unreachable import CLUSTER_UNREACHABLE
 from alerts.rules.commits_stalled import COMMITS_STALLED
 from alerts.rules.commits_stopped import COMMITS_STOPPED
 from alerts.rules.coordinator_moved import COORDINATOR_MOVED
@@ -32,7 +32,7 @@ from alerts.rules.group_deleted import GROUP_DELETED
 from alerts.rules.group_id_collision import GROUP_ID_COLLISION
 from alerts.rules.groups_quarantined import GROUPS_QUARANTINED
 from alerts.rules.idle_members import IDLE_MEMBERS
-from alerts.rules.monitor_stalled import NAME as MONITOR_STALLED
+from alerts.rules.monitor_stalled import MONITOR_STALLED
 from alerts.rules.offset_rewind import OFFSET_REWIND
 from alerts.rules.offsets_expiring import OFFSETS_EXPIRING
 from alerts.rules.order import RULES

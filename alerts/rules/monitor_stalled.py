@@ -7,7 +7,7 @@ from alerts.alert import Alert, Severity
 from alerts.lifecycle import Closing, Finding, fire, resolve
 from alerts.wording import clock, span
 
-NAME = "MonitorStalled"
+MONITOR_STALLED = "MonitorStalled"
 
 
 def monitor_stalled(
@@ -45,7 +45,12 @@ def monitor_stalled(
         "be written, restart the job: it goes on where it stopped and judges what it missed.",
     )
     opened = fire(
-        finding, cluster=cluster, group="", name=NAME, detected_at_ms=now_ms, runbook_base=runbook_base
+        finding,
+        cluster=cluster,
+        group="",
+        name=MONITOR_STALLED,
+        detected_at_ms=now_ms,
+        runbook_base=runbook_base,
     )
     return opened.alert
 

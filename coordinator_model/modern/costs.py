@@ -22,7 +22,7 @@ from coordinator_model.costs import (
     most_kept,
     rate_between,
     rate_within,
-    tell,
+    tell_cost,
 )
 from coordinator_model.group import Group, Rebalance
 from coordinator_model.modern.model import AWAY, CONSUMER, FIRST_EPOCH_MAX, STREAMS, Modern, ModernMember
@@ -188,7 +188,7 @@ def _tell(turn: Turn, state: CostState, modern: Modern, last: Rebalance) -> None
     )
     if last.ended_at_ms == turn.at_ms:
         state.generation = group.generation
-        tell(turn, cost)
+        tell_cost(turn, cost)
     else:
         # No epoch grew: a static member went and came back.  It is no rebalance, and yet nobody read.
         attach(turn, cost)

@@ -125,8 +125,7 @@ def heartbeat_line(population: Population, group: int, member: int, at_ms: int, 
 
 def nothing_made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield what comes, once the worker has all code of the job."""
-    import streaming.decode_stage  # noqa: PLC0415 - in the worker, when it is asked to
-    import streaming.shard_state  # noqa: F401, PLC0415
+    from streaming import decode_stage, shard_state  # noqa: F401, PLC0415 - asked to in the worker
 
     yield from batches
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import httpx
 import yaml
-from kafka.errors import KafkaError
 from rich.console import Console
 from rich.markup import escape
 
@@ -26,6 +25,7 @@ from streaming.embedded.java import JavaError
 from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaError
 from streaming.embedded.plan import free_ports
 from streaming.embedded.webhook_probe import Told, WebhookProbe
+from streaming.kafka_library import KafkaError
 
 READY_SECONDS_MAX = 180.0
 WATCH_SECONDS_MIN = 80.0

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from kafka import KafkaConsumer
+from streaming.kafka_library import KafkaConsumer
 
 _SET_PARENT_DEATH_SIGNAL = 1
 """prctl's option: also a frozen process is ended by the kernel when its parent is gone."""

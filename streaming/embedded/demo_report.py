@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import httpx
-from kafka import TopicPartition
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -13,6 +12,7 @@ from streaming import kafka_io
 from streaming.embedded import demo_plan as plan
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.webhook_probe import Told
+from streaming.kafka_library import TopicPartition
 
 _METRICS = ("groupwatch_group_rebalances_total", "groupwatch_alerts_firing", "groupwatch_group_state{")
 _METRIC_LINES_MAX = 14

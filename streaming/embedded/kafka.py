@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 from streaming import kafka_io
 from streaming.embedded.jars import DEFAULT_VERSIONS, Tell, ensure_jars, locked_versions, tell_stderr
@@ -28,6 +27,7 @@ from streaming.embedded.plan import (
 )
 from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
 from streaming.embedded.shipping import is_shipping, start_shipping, stop_shipping
+from streaming.kafka_library import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 __all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 

@@ -10,12 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
-from kafka.errors import KafkaError
-
 from streaming import kafka_io
 from streaming.embedded.plan import Plan, log_files, planned
 from streaming.embedded.process import start_tracked, stop_tracked, tracked_by
 from streaming.embedded.tailer import Tailer
+from streaming.kafka_library import KafkaError
 
 _COORDINATOR_MARKS = ("GroupCoordinator", "(kafka.coordinator.group.")
 """A Scala coordinator's lines have one or the other: a prefix, or their logger's name at the end."""

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import IO, Self
 
 import msgspec
-from kafka.errors import KafkaError
 
 from streaming import kafka_io
+from streaming.kafka_library import KafkaError
 
 _DATED = re.compile(rb"\[\d{4}-\d\d-\d\d")
 """How an event begins; a line that does not is the rest of the one above (a stack trace)."""

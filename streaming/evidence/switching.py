@@ -7,13 +7,17 @@ guesses that from the loggers above it.  Nothing here outlives a restart of the 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafka.admin import ConfigResourceType, KafkaAdminClient
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
 from coordinator_model.cluster import REQUEST_LOGGER
 from streaming.evidence.deciding import ROOT_LOGGER
 from streaming.kafka_io import KafkaAddress, admin_client, send
+from streaming.kafka_library import (
+    ConfigResourceType,
+    DescribeConfigsRequest,
+    FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
+    KafkaAdminClient,
+    MetadataRequest,
+)
 from streaming.probing.brokers import NONE, NOT_AUTHORIZED, NotAllowedError
 
 NO_DESCRIBE = (

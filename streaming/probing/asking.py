@@ -10,10 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError, UnsupportedVersionError
-
 from coordinator_model.hashing import shard_of
 from coordinator_model.shard_settings import read_settings
 from coordinator_model.states import GroupState
@@ -27,6 +23,7 @@ from streaming.control_records import (
     encode_record,
 )
 from streaming.kafka_io import admin_client
+from streaming.kafka_library import KafkaAdminClient, KafkaError, KafkaProducer, UnsupportedVersionError
 from streaming.plan import ClusterPlan
 from streaming.probing.brokers import NOT_AUTHORIZED, Brokers, Layout, Listed, NotAllowedError
 from streaming.probing.choosing import Bucket, Rota, Seen, by_call

@@ -8,15 +8,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.admin import ConfigResourceType, KafkaAdminClient
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.metadata import MetadataRequest
-
 from coordinator_model.cluster import REQUEST_LOGGER
 from coordinator_model.records import assigned_partitions, subscribed_topics
 from coordinator_model.states import GroupState
 from streaming.control_records import GroupAnswer, MemberAnswer
 from streaming.kafka_io import send
+from streaming.kafka_library import (
+    ConfigResourceType,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    KafkaAdminClient,
+    ListGroupsRequest,
+    MetadataRequest,
+)
 from streaming.probing.messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,

@@ -14,11 +14,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
-from kafka import KafkaProducer
-from kafka.structs import TopicPartition
-
 from coordinator_model.open_transactions import has_come_to
 from streaming.control_records import EndsRecord, GroupEnds, encode_record
+from streaming.kafka_library import KafkaProducer, TopicPartition
 
 PARTITIONS_MAX = 50_000
 """Told in one round; groups that do not get their turn are the first in the next."""

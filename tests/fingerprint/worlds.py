@@ -9,8 +9,9 @@ import msgspec
 from alerts.alert import Alert
 from alerts.rules import RuleJudge
 from coordinator_model.group import Transition
+from coordinator_model.judging import Outputs
 from coordinator_model.observations import unpack
-from coordinator_model.shard import Outputs, Shard
+from coordinator_model.shard import Shard
 
 STORE = Path(__file__).parents[1] / "golden" / "worlds" / "worlds.msgpack.xz"
 

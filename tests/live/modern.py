@@ -25,6 +25,7 @@ from coordinator_model.observations import Seen, Source
 from coordinator_model.ordering import Held
 from coordinator_model.records import observe
 from coordinator_model.report import GroupReport, report_of
+from coordinator_model.turn import Context
 from coordinator_model.wire import DecodeError
 from streaming.embedded.jars import ensure_jars
 from streaming.embedded.java import java_command
@@ -183,7 +184,7 @@ def read_rows(address: KafkaAddress, topic: str = "__consumer_offsets") -> list[
 
 def pictures(rows: list[Row]) -> dict[str, list[GroupReport]]:
     """Return each group's picture after each write, from the topic alone, in order."""
-    context = classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
+    context = Context("c", info_live=False, offsets_enabled=True, backlog=False)
     of_group: dict[str, list[Held]] = {}
     for row in sorted(rows, key=lambda one: (one.partition, one.offset)):
         try:

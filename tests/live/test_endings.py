@@ -10,12 +10,12 @@ from kafka.structs import TopicPartition
 
 from coordinator_model import classic, coordinator_log, request_log
 from coordinator_model import observations as on
-from coordinator_model.classic import Context
 from coordinator_model.group import Group, Transition
 from coordinator_model.log_envelope import open_record
 from coordinator_model.observations import Seen, Source
 from coordinator_model.records import observe
 from coordinator_model.report import report_of
+from coordinator_model.turn import Context
 from coordinator_model.wire import DecodeError
 from streaming import kafka_io
 from streaming.embedded.kafka import EmbeddedKafka

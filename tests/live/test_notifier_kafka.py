@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
-from alerts.alert_log import GROUP_PREFIX, Cursor, KafkaAlertLog
+from alerts.alert_log import GROUP_PREFIX, Cursor
 from streaming import alerts_topic
 from streaming.alerts_topic import Caretaker
 from streaming.config import parse_config
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.webhook_probe import WebhookProbe
+from streaming.kafka_alert_log import KafkaAlertLog
 from streaming.kafka_io import KafkaAddress, consumer, producer
 from streaming.plan import plan_of
 from streaming.progress import Progress

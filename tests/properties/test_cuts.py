@@ -18,7 +18,7 @@ from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.cluster import ClusterState
 from coordinator_model.group import Group, Step
-from coordinator_model.judging import Evidence, Judge, Judgement
+from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
 from coordinator_model.modern.parts import (
     Current,
     GroupEpoch,
@@ -29,7 +29,7 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Seen, Source
 from coordinator_model.ordering import END_UNKNOWN
-from coordinator_model.shard import Outputs, Shard
+from coordinator_model.shard import Shard
 
 START_MS = 1_700_000_000_000
 GROUPS = ("orders", "payments, eu", "groupwatch-notifier")

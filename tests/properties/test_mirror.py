@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from coordinator_model import classic, snapshot
 from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.classic import Context
 from coordinator_model.group import Group, Step, Transition
 from coordinator_model.observations import Seen, Source
 from coordinator_model.sessions import next_deadline
 from coordinator_model.states import MOVES, GroupState
+from coordinator_model.turn import Context
 from tests.properties.simulated import Truth
 from tests.properties.simulated_clients import GROUP, Life, live
 

@@ -25,6 +25,7 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Source
 from coordinator_model.report import GroupReport, report_of
+from coordinator_model.turn import Context
 from tests.live.modern import recounted
 from tests.unit.made_seen import seen
 
@@ -199,7 +200,7 @@ def play(seed: int, steps: int) -> tuple[list[Transition], list[GroupReport]]:
     """Return what the model tells of a random life, and its picture after each write."""
     coordinator = Coordinator(random.Random(seed))
     group, told, history = classic.new_group(G), [], []
-    context = classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
+    context = Context("c", info_live=False, offsets_enabled=True, backlog=False)
     for offset in range(steps):
         coordinator.now_ms += coordinator.chance.choice((1, 40, 300, 2_000))
         coordinator.act()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coordinator_model import snapshot
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.shard import SnapshotError
+from coordinator_model.snapshot import SnapshotError
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
 from streaming.shard_state import STATE_VERSION, ShardStage
 from tests.unit.streaming.hostile import (

@@ -40,6 +40,7 @@ from coordinator_model.observations import (
     Seen,
     Source,
 )
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 HERE = Path(__file__).parent
@@ -48,17 +49,13 @@ UUID = "00000000-0000-4000-8000-000000000000"
 G = "orders"
 
 MODES = {
-    "full": classic.Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True),
-    "quiet": classic.Context("c", info_live=True, offsets_enabled=True, backlog=False),
-    "log": classic.Context("c", info_live=True, offsets_enabled=False, backlog=False),
-    "requests": classic.Context(
-        "c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True
-    ),
-    "requests-alone": classic.Context(
-        "c", info_live=False, offsets_enabled=False, backlog=False, requests_live=True
-    ),
-    "offsets": classic.Context("c", info_live=False, offsets_enabled=True, backlog=False),
-    "backlog": classic.Context("c", info_live=False, offsets_enabled=True, backlog=True),
+    "full": Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True),
+    "quiet": Context("c", info_live=True, offsets_enabled=True, backlog=False),
+    "log": Context("c", info_live=True, offsets_enabled=False, backlog=False),
+    "requests": Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True),
+    "requests-alone": Context("c", info_live=False, offsets_enabled=False, backlog=False, requests_live=True),
+    "offsets": Context("c", info_live=False, offsets_enabled=True, backlog=False),
+    "backlog": Context("c", info_live=False, offsets_enabled=True, backlog=True),
 }
 
 Words = list[str]

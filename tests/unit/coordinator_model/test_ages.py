@@ -5,12 +5,12 @@ import pytest
 
 from coordinator_model import ages, classic
 from coordinator_model import observations as on
-from coordinator_model.classic import Context
 from coordinator_model.group import Group, Step
 from coordinator_model.observations import AnyObservation, MemberRecord, Seen, Source
 from coordinator_model.snapshot import Header
 from coordinator_model.states import GroupState
 from coordinator_model.strangers import ENDED_MAX, remember_end
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 G = "orders"

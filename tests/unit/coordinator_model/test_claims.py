@@ -2,10 +2,10 @@
 
 from coordinator_model import classic
 from coordinator_model import observations as on
-from coordinator_model.classic import Context
 from coordinator_model.group import Group
 from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)

@@ -21,6 +21,7 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 G = "orders"
@@ -41,7 +42,7 @@ class Play:
     def see(self, at_ms: int, what: on.AnyObservation, source: Source = Source.COORDINATOR_LOG) -> Step:
         """Show one observation to the model."""
         self.offset += 1
-        context = classic.Context("c", info_live=self.info, offsets_enabled=True, backlog=self.backlog)
+        context = Context("c", info_live=self.info, offsets_enabled=True, backlog=self.backlog)
         told = seen(at_ms, what, source, offset=self.offset, backlog=self.backlog)
         return classic.apply(self.group, told, context)
 

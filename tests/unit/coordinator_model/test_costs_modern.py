@@ -21,10 +21,11 @@ from coordinator_model.modern.parts import (
 )
 from coordinator_model.observations import Source
 from coordinator_model.report import report_of
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 G = "orders"
-ALONE = classic.Context("c", info_live=False, offsets_enabled=True, backlog=False)
+ALONE = Context("c", info_live=False, offsets_enabled=True, backlog=False)
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED
 TYPES = {
     "consumer": {"epoch": 3, "names": 4, "member": 5, "reached": 6, "target": 7, "current": 8},

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator_model.classic import Context
 from coordinator_model.group import Group, Member
 from coordinator_model.report import report_of
 from coordinator_model.states import GroupState
+from coordinator_model.turn import Context
 
 FULL = Context("c", True, True, False, True)
 QUIET = Context("c", True, True, False, False)

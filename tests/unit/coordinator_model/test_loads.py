@@ -6,8 +6,9 @@ import pytest
 
 from coordinator_model import loads
 from coordinator_model import observations as on
+from coordinator_model.judging import Outputs
 from coordinator_model.observations import MemberRecord, Seen, Source
-from coordinator_model.shard import Outputs, Shard
+from coordinator_model.shard import Shard
 from tests.unit.made_seen import seen
 
 START_MS = 1_000_000

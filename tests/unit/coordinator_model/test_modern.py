@@ -8,7 +8,6 @@ import pytest
 
 from coordinator_model import classic
 from coordinator_model import observations as on
-from coordinator_model.classic import Context
 from coordinator_model.coordinator_log import parse_coordinator_line
 from coordinator_model.group import Group
 from coordinator_model.modern.model import Modern, ModernMember, state_of
@@ -33,6 +32,7 @@ from coordinator_model.ordering import Held
 from coordinator_model.report import report_of
 from coordinator_model.snapshot import decode_group, encode_group
 from coordinator_model.states import GroupState
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 ALONE = Context("c", info_live=False, offsets_enabled=True, backlog=False)

@@ -8,12 +8,12 @@ import pytest
 
 from coordinator_model import classic, coordinator_log, request_log
 from coordinator_model import observations as on
-from coordinator_model.classic import Context
 from coordinator_model.group import Group, Member
 from coordinator_model.modern.model import Modern
 from coordinator_model.notes import IdUnused, Refused, Replaced
 from coordinator_model.observations import Source
 from coordinator_model.states import GroupState
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 UUID = "00000000-0000-4000-8000-000000000000"

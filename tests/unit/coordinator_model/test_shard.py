@@ -13,9 +13,10 @@ from coordinator_model.judging import Evidence, Judgement, Outputs
 from coordinator_model.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
 from coordinator_model.retention import EXPIRY_MARGIN_MS
 from coordinator_model.routing import split_names
-from coordinator_model.shard import Shard, SnapshotError
-from coordinator_model.snapshot import Slot
+from coordinator_model.shard import Shard
+from coordinator_model.snapshot import Slot, SnapshotError
 from coordinator_model.states import GroupState
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 LIVE_MS = 1_000_000
@@ -577,7 +578,7 @@ def test_the_first_judgement_knows_settings_and_open_alerts() -> None:
 def _break_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     working = classic.apply
 
-    def broken(group: Group, seen: Seen, context: classic.Context) -> Step:
+    def broken(group: Group, seen: Seen, context: Context) -> Step:
         if isinstance(seen.what, on.RebalanceStarted):
             raise ZeroDivisionError("poison")
         return working(group, seen, context)

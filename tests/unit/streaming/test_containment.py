@@ -14,7 +14,7 @@ from alerts.rules.rule import GroupRule
 from coordinator_model import classic, evidence, shard, snapshot, timeline
 from coordinator_model.hashing import shard_of
 from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.shard import SnapshotError
+from coordinator_model.snapshot import SnapshotError
 from streaming.decode_stage import OFFSETS
 from streaming.shard_state import STATE_VERSION, ShardStage
 from tests.unit.coordinator_model.kafka_bytes import (

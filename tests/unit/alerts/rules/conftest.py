@@ -17,6 +17,7 @@ from coordinator_model.group import Step
 from coordinator_model.judging import Evidence
 from coordinator_model.observations import Source
 from coordinator_model.refusals import pause_before
+from coordinator_model.turn import Context
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
@@ -257,8 +258,8 @@ class Stage:
         """The coordinator writes a line."""
         self.see(what, Source.COORDINATOR_LOG)
 
-    def _context(self) -> classic.Context:
-        return classic.Context(
+    def _context(self) -> Context:
+        return Context(
             cluster="eu",
             info_live=self.info,
             offsets_enabled=True,

@@ -13,9 +13,9 @@ from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.rules.cluster_unreachable import CLUSTER_UNREACHABLE as UNREACHABLE
-from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
+from alerts.rules.cluster_unreachable import cluster_reachable, find_unreachable
 from alerts.rules.monitor_stalled import MONITOR_STALLED as STALLED
-from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
+from alerts.rules.monitor_stalled import find_stalled, monitor_running
 from streaming.config import Config
 from streaming.progress import Progress
 
@@ -100,7 +100,7 @@ class Watched:
                 "unreachable",
                 opens and away_s > limits.unreachable_s,
                 away_s <= limits.unreachable_s and progress.has_answered,
-                lambda: cluster_unreachable(
+                lambda: find_unreachable(
                     progress.cluster,
                     now_ms - round(away_s * 1000),
                     now_ms,
@@ -131,7 +131,7 @@ class Watched:
             max(stuck_s, losing_s) <= limits.stalled_s
             and progress.has_batch_since_answer
             and not progress.deaths,
-            lambda: monitor_stalled(
+            lambda: find_stalled(
                 progress.cluster,
                 now_ms - round(max(stuck_s, losing_s) * 1000),
                 now_ms,

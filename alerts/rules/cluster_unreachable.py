@@ -11,7 +11,7 @@ from alerts.wording import clock, span
 CLUSTER_UNREACHABLE = "ClusterUnreachable"
 
 
-def cluster_unreachable(
+def find_unreachable(
     cluster: str,
     since_ms: int,
     now_ms: int,

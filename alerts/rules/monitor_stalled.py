@@ -10,7 +10,7 @@ from alerts.wording import clock, span
 MONITOR_STALLED = "MonitorStalled"
 
 
-def monitor_stalled(
+def find_stalled(
     cluster: str,
     since_ms: int,
     now_ms: int,

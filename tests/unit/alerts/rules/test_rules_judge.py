@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.rules import RULES, RuleJudge
-from alerts.rules.cluster_unreachable import cluster_reachable, cluster_unreachable
-from alerts.rules.monitor_stalled import monitor_running, monitor_stalled
+from alerts.rules import RuleJudge
+from alerts.rules.cluster_unreachable import cluster_reachable, find_unreachable
+from alerts.rules.monitor_stalled import find_stalled, monitor_running
+from alerts.rules.order import RULES
 from alerts.thresholds import RULE_KEYS
 from coordinator_model.group import Basis
 from coordinator_model.judging import Judge
@@ -318,8 +319,8 @@ def test_memory_of_another_version_is_begun_anew(new_stage: "NewStage") -> None:
 def test_the_supervisors_alerts_have_a_beginning_and_an_end() -> None:
     """Built from what the supervisor knows, resolved under the same id."""
     for name, alert, over in (
-        ("ClusterUnreachable", cluster_unreachable("eu", T0, T0 + MINUTE, "timed out"), cluster_reachable),
-        ("MonitorStalled", monitor_stalled("eu", T0, T0 + MINUTE, "batch 7 runs"), monitor_running),
+        ("ClusterUnreachable", find_unreachable("eu", T0, T0 + MINUTE, "timed out"), cluster_reachable),
+        ("MonitorStalled", find_stalled("eu", T0, T0 + MINUTE, "batch 7 runs"), monitor_running),
     ):
         last = over(alert, T0 + 3 * MINUTE)
 

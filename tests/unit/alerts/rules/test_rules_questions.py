@@ -11,7 +11,8 @@ import pytest
 
 from alerts.receivers import Notification
 from alerts.receivers.webhook import webhook_body
-from alerts.rules import cluster_unreachable, monitor_stalled
+from alerts.rules.cluster_unreachable import find_unreachable as cluster_unreachable
+from alerts.rules.monitor_stalled import find_stalled as monitor_stalled
 from alerts.thresholds import RULE_KEYS
 from alerts.wording import NOBODY
 from tests.unit.alerts.rules.conftest import unanswered

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from alerts.outbox import EXPIRED
-from alerts.receivers import Outcome
+from alerts.receivers.receiver import Outcome
 
 
 class Metric(NamedTuple):

@@ -16,7 +16,7 @@ from alerts.alert_log import AlertLog, AlertRecord, Cursor
 from alerts.alert_records import Refused, read_alert
 from alerts.outbox import Outbox
 from alerts.quiet import NO_QUIET, Quiet
-from alerts.receivers import Delivery, Outcome, Receiver
+from alerts.receivers.receiver import Delivery, Outcome, Receiver
 from alerts.routing import Route, receivers_for, routes_or_everything
 from alerts.told import Told
 from alerts.waiting import Place, Work

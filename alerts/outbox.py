@@ -28,7 +28,7 @@ from alerts.inhibition import WideCauses
 from alerts.last_word import Said, Word, is_jump, is_later
 from alerts.line import HeldPlaces, Line, Repeats
 from alerts.quiet import NO_QUIET, Quiet
-from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.routing import SAID_ONCE, Route, receivers_for
 from alerts.told import Memory, Told, pack_told
 from alerts.waiting import Entry, Known, Place, Recovered, Work, label_sets, told_at_start

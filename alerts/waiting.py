@@ -7,7 +7,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
-from alerts.receivers import Notification
+from alerts.receivers.receiver import Notification
 from alerts.told import Told, mark, unpack_told
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}

@@ -182,11 +182,11 @@ def replay(
     if group is not None and not explain:
         raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
-    from streaming import replay as module
+    from streaming.replay import replay as play
     from streaming import replay_files, replay_output
 
     skipped = replay_files.Skipped()
-    happened = module.replay(files, config_rules=settings, timezone=zone, skipped=skipped)
+    happened = play(files, config_rules=settings, timezone=zone, skipped=skipped)
     if explain:
         _explain_replay(list(happened), group, skipped, as_json=as_json)
     else:

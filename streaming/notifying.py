@@ -13,8 +13,8 @@ from alerts.alert_log import GROUP_PREFIX, AlertLog
 from alerts.delivery_metrics import DeliveryCollector
 from alerts.metrics import NotifierMetrics
 from alerts.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
-from alerts.receivers import Receiver
 from alerts.receivers.log import LogReceiver
+from alerts.receivers.receiver import Receiver
 from alerts.receivers.webhook import WebhookReceiver
 from alerts.routing import Route
 from streaming.config import Config, ReceiverConfig, RouteConfig

@@ -3,7 +3,7 @@
 import logging
 
 from alerts.alert import Alert, AlertStatus, Severity
-from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.wording import printable
 
 _LOUDNESS = {

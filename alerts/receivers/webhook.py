@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 import httpx
 
 from alerts.alert import Alert, AlertStatus, Culprit
-from alerts.receivers import Delivery, Notification, Outcome
 from alerts.receivers.lookups import Lookups
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.wording import nobody, printable
 from coordinator_model.bounds import TIME_MS_MAX
 

@@ -12,7 +12,7 @@ from alerts.inhibition import WideCauses
 from alerts.last_word import JUMP_MAX
 from alerts.notifier import Reader
 from alerts.outbox import Outbox
-from alerts.receivers import Delivery, Outcome
+from alerts.receivers.receiver import Delivery, Outcome
 from alerts.receivers.webhook import webhook_body
 from alerts.routing import Route
 

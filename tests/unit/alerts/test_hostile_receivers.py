@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from alerts.alert import Alert
-from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.receivers.webhook import WebhookReceiver
 
 MakeAlert = Callable[..., Alert]

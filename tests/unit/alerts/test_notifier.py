@@ -10,7 +10,7 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.notifier import Notifier
-from alerts.receivers import Delivery, Notification, Outcome, Receiver
+from alerts.receivers.receiver import Delivery, Notification, Outcome, Receiver
 from alerts.receivers.webhook import WebhookReceiver
 from alerts.routing import Route
 from alerts.waiting import Work

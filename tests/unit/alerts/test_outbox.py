@@ -10,7 +10,7 @@ from alerts.alert import Alert, AlertStatus, Severity
 from alerts.alert_log import Cursor
 from alerts.notifier import Reader
 from alerts.outbox import EXPIRED, Outbox
-from alerts.receivers import Delivery, Outcome
+from alerts.receivers.receiver import Delivery, Outcome
 from alerts.routing import Route
 from alerts.told import Memory, Told, mark, pack_told, unpack_told
 from alerts.waiting import Place, Work

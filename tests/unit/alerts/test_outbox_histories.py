@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.notifier import Reader
 from alerts.outbox import Outbox
-from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.routing import Route
 
 if TYPE_CHECKING:

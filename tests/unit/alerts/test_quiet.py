@@ -11,7 +11,7 @@ from alerts.inhibition import WIDE_HOLD_MAX_MS
 from alerts.notifier import Reader
 from alerts.outbox import Outbox
 from alerts.quiet import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
-from alerts.receivers import Delivery, Outcome
+from alerts.receivers.receiver import Delivery, Outcome
 from alerts.routing import Route
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.receivers import Delivery, Notification, Outcome
 from alerts.receivers.log import LogReceiver
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.receivers.webhook import WebhookReceiver, culprits_text, retry_after_s, rfc3339, webhook_body
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.notifier import Notifier
-from alerts.receivers import Delivery, Notification, Outcome
+from alerts.receivers.receiver import Delivery, Notification, Outcome
 from alerts.told import Told
 from streaming.config import Config, parse_config
 from streaming.direct_alerts import DirectAlerts, state_file

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from alerts.alert import Alert
-from alerts.receivers import Notification
+from alerts.receivers.receiver import Notification
 from alerts.receivers.webhook import webhook_body
 from alerts.rules import RuleJudge
 from coordinator_model import classic

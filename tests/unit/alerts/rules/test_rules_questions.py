@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.receivers import Notification
+from alerts.receivers.receiver import Notification
 from alerts.receivers.webhook import webhook_body
 from alerts.rules.cluster_unreachable import find_unreachable as cluster_unreachable
 from alerts.rules.monitor_stalled import find_stalled as monitor_stalled

@@ -16,7 +16,8 @@ import msgspec
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from streaming.kafka_library import KafkaAdminClient, OffsetSpec, TopicPartition, UnknownTopicOrPartitionError
 from streaming.plan import ClusterPlan
 

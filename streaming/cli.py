@@ -182,8 +182,8 @@ def replay(
     if group is not None and not explain:
         raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
-    from streaming.replay import replay as play
     from streaming import replay_files, replay_output
+    from streaming.replay import replay as play
 
     skipped = replay_files.Skipped()
     happened = play(files, config_rules=settings, timezone=zone, skipped=skipped)
@@ -300,7 +300,8 @@ def _client_mistakes(config: "Config") -> list[str]:
         clients.append(("output.client", config.output.bootstrap_servers, config.output.client))
     if not any(client for _, _, client in clients):
         return []
-    from streaming.kafka_io import KafkaAddress, python_options
+    from streaming.kafka_address import KafkaAddress
+    from streaming.kafka_io import python_options
 
     found = []
     for path, servers, client in clients:

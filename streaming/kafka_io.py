@@ -10,7 +10,6 @@ import re
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -19,6 +18,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.api_header import ResponseClassRegistry
+
+from streaming.kafka_address import KafkaAddress
 
 CLIENT_ID = "groupwatch"
 GROUP_PREFIX = "groupwatch-"
@@ -53,19 +54,6 @@ _HANDLED_APART = (
 
 class ClientPropertyError(ValueError):
     """A client property cannot be honoured by the part of groupwatch that runs in Python."""
-
-
-@dataclass(frozen=True)
-class KafkaAddress:
-    """A Kafka cluster and how to log in to it."""
-
-    bootstrap_servers: tuple[str, ...]
-    client: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What tells two addresses apart, whatever the order in which the servers are listed."""
-        return tuple(sorted(self.bootstrap_servers))
 
 
 def settle_answers() -> None:

@@ -18,7 +18,8 @@ from uuid import UUID
 import msgspec
 
 from streaming.beginning import FILE, Beginning, CheckpointRefusedError
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from streaming.kafka_library import KafkaAdminClient, OffsetSpec, TopicPartition
 from streaming.plan import ClusterPlan
 

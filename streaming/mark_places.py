@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from streaming.control_records import MarkRecord, encode_record
-from streaming.kafka_io import KafkaAddress, consumer, producer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import consumer, producer
 from streaming.kafka_library import KafkaConsumer, KafkaProducer, TopicPartition
 from streaming.marks import Mark, decode_mark
 

@@ -22,8 +22,9 @@ from streaming.config_quiet import quiet_of
 from streaming.direct_alerts import DirectAlerts, state_file
 from streaming.http import Server, health_application
 from streaming.job_metrics import JobCollector
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_alert_log import KafkaAlertLog
-from streaming.kafka_io import KafkaAddress, consumer
+from streaming.kafka_io import consumer
 from streaming.plan import ClusterPlan, plan_of
 from streaming.probes import Probe
 from streaming.supervisor import Watched, limits_from

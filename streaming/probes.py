@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from alerts.wording import some
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from streaming.kafka_library import (
     IsolationLevel,
     KafkaAdminClient,

@@ -13,7 +13,8 @@ from pyspark.sql import functions as f
 
 from streaming.beginning import Beginning
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
-from streaming.kafka_io import GROUP_PREFIX, KafkaAddress, spark_options
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import GROUP_PREFIX, spark_options
 from streaming.plan import ClusterPlan
 
 EARLIEST = -2

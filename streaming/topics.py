@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from streaming.kafka_library import (
     ClusterAuthorizationFailedError,
     ConfigResource,

@@ -15,7 +15,8 @@ import msgspec
 
 from coordinator_model.bounds import is_time_ms
 from streaming.job_state import JobState
-from streaming.kafka_io import KafkaAddress, consumer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import consumer
 from streaming.kafka_library import KafkaConsumer, TopicPartition
 from streaming.marks import Mark
 from streaming.progress import DEATHS_MAX, Progress

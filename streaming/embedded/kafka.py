@@ -27,6 +27,7 @@ from streaming.embedded.plan import (
 )
 from streaming.embedded.process import Tracked, start_tracked, stop_tracked, tracked_by
 from streaming.embedded.shipping import is_shipping, start_shipping, stop_shipping
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_library import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 __all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
@@ -115,9 +116,9 @@ class EmbeddedKafka:
         return list(range(1, len(self.plan.ports) + 1))
 
     @property
-    def address(self) -> kafka_io.KafkaAddress:
+    def address(self) -> KafkaAddress:
         """The same for ``kafka_io``."""
-        return kafka_io.KafkaAddress(tuple(self.bootstrap_servers.split(",")))
+        return KafkaAddress(tuple(self.bootstrap_servers.split(",")))
 
     def folder(self, broker: int) -> Path:
         """Where one broker's configuration, data and logs are."""

@@ -10,10 +10,10 @@ import sys
 import threading
 from pathlib import Path
 
-from streaming import kafka_io
 from streaming.embedded.plan import Plan, log_files, planned
 from streaming.embedded.process import start_tracked, stop_tracked, tracked_by
 from streaming.embedded.tailer import Tailer
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_library import KafkaError
 
 _COORDINATOR_MARKS = ("GroupCoordinator", "(kafka.coordinator.group.")
@@ -64,7 +64,7 @@ def _pid_file(data_dir: Path) -> Path:
 
 def _tailer(plan: Plan, data_dir: Path, stopping: threading.Event) -> Tailer | None:
     """The tailer, as soon as a broker answers; None if it is to end before."""
-    address = kafka_io.KafkaAddress(tuple(f"127.0.0.1:{port}" for port in plan.ports))
+    address = KafkaAddress(tuple(f"127.0.0.1:{port}" for port in plan.ports))
     files, positions = shipped_files(plan, data_dir), data_dir / "shipped.json"
     while not stopping.is_set():
         try:

@@ -17,6 +17,7 @@ from typing import IO, Self
 import msgspec
 
 from streaming import kafka_io
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_library import KafkaError
 
 _DATED = re.compile(rb"\[\d{4}-\d\d-\d\d")
@@ -138,7 +139,7 @@ class Tailer:
     def __init__(
         self,
         files: Mapping[Path, int],
-        address: kafka_io.KafkaAddress,
+        address: KafkaAddress,
         topic: str,
         *,
         from_start: bool = True,

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 import msgspec
 
 from streaming.evidence.deciding import Entry
-from streaming.kafka_io import KafkaAddress, admin_client, consumer, producer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client, consumer, producer
 from streaming.reading import read_whole
 from streaming.topics import TopicSpec, create_missing
 

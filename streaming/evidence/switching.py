@@ -9,7 +9,8 @@ from typing import Any
 
 from coordinator_model.cluster import REQUEST_LOGGER
 from streaming.evidence.deciding import ROOT_LOGGER
-from streaming.kafka_io import KafkaAddress, admin_client, send
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client, send
 from streaming.kafka_library import (
     ConfigResourceType,
     DescribeConfigsRequest,

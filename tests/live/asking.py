@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from coordinator_model.hashing import shard_of
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from streaming.probing.brokers import Brokers, Layout
 from tests.live.comparing import Poll
 from tests.live.stage import now_ms

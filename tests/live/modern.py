@@ -29,7 +29,8 @@ from coordinator_model.turn import Context
 from coordinator_model.wire import DecodeError
 from streaming.embedded.jars import ensure_jars
 from streaming.embedded.java import java_command
-from streaming.kafka_io import KafkaAddress, consumer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import consumer
 from streaming.replay import replay
 from tests.live.stage import await_that
 

@@ -19,8 +19,9 @@ from streaming.alerts_topic import Caretaker
 from streaming.config import parse_config
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.webhook_probe import WebhookProbe
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_alert_log import KafkaAlertLog
-from streaming.kafka_io import KafkaAddress, consumer, producer
+from streaming.kafka_io import consumer, producer
 from streaming.plan import plan_of
 from streaming.progress import Progress
 from streaming.reading import read_whole

@@ -11,7 +11,8 @@ import pytest
 
 from streaming.embedded.kafka import EmbeddedKafka
 from streaming.embedded.plan import free_ports
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from tests.live import comparing
 from tests.live.scene import Scene
 from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of

@@ -15,7 +15,8 @@ from confluent_kafka import Consumer
 from kafka.structs import TopicPartition
 
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import KafkaAddress, admin_client, consumer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client, consumer
 from tests.live.stage import await_that, free_port, need_jars
 
 PATIENCE_S = 300.0

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from tests.live.stage import await_that
 from tests.spark.conftest import JobProcess, Member, records_of
 from tests.unit.streaming.hostile import RUN, Row, hostile_rows

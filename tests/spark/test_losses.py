@@ -8,7 +8,8 @@ import pytest
 from kafka.structs import TopicPartition
 
 from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import KafkaAddress, admin_client
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import admin_client
 from tests.live.stage import await_that
 from tests.spark.conftest import JobProcess, Member
 

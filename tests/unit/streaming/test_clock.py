@@ -13,7 +13,7 @@ from coordinator_model.ordering import END_UNKNOWN
 from streaming.clock import Clock, Skews, interval_s
 from streaming.cluster_job import Asking
 from streaming.decoding_events import decode_events
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
 from streaming.told_time import ToldTime

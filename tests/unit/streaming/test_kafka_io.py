@@ -13,13 +13,8 @@ from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.structs import TopicPartition
 
 from streaming import kafka_io
-from streaming.kafka_io import (
-    ClientPropertyError,
-    KafkaAddress,
-    parse_jaas,
-    python_options,
-    spark_options,
-)
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_io import ClientPropertyError, parse_jaas, python_options, spark_options
 from streaming.probing import messages
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="p;\\"q";'

@@ -8,7 +8,7 @@ import pytest
 
 from streaming import losses
 from streaming.beginning import FILE, Beginning, CheckpointRefusedError
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
 from tests.unit.streaming.test_clock import plan
 

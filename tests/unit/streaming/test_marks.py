@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
 
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.mark_keeper import ClaimStoppedError, MarkKeeper
 from streaming.mark_places import FILE, FilePlace, TopicPlace
 from streaming.marks import Mark, MarkHeldError, decode_mark, is_dead, mark_of

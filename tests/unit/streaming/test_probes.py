@@ -7,7 +7,7 @@ from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, Unkno
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.probes import STABLE_PATIENCE_MS, Probe, end_offsets
 from streaming.progress import Progress
 

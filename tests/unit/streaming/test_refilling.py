@@ -9,7 +9,7 @@ import pytest
 from alerts.alert import Alert
 from coordinator_model.hashing import shard_of
 from streaming.beginning import Beginning
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.progress import Progress
 from streaming.refilling import WAIT_MAX_S, Refilling

@@ -8,7 +8,7 @@ import pytest
 from streaming import session
 from streaming.beginning import Beginning, CheckpointRefusedError, check
 from streaming.config import parse_config
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.plan import folder_of, plan_of
 from streaming.sources import EARLIEST, READ_OPTIONS, assignments
 from streaming.topics import specs

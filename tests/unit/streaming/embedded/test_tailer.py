@@ -9,6 +9,7 @@ from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from streaming import kafka_io
 from streaming.embedded.tailer import Follower, Tailer, envelope
+from streaming.kafka_address import KafkaAddress
 
 FIRST = "[2026-11-20 23:51:50,925] INFO first (a.B)"
 SECOND = "[2026-11-20 23:51:51,000] ERROR second (a.B)"
@@ -210,7 +211,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
 
 
 def _shipped(path: Path, positions: Path | None = None, keep: Callable[[str], bool] = lambda _: True) -> None:
-    address = kafka_io.KafkaAddress(("127.0.0.1:1",))
+    address = KafkaAddress(("127.0.0.1:1",))
     with Tailer({path: 2}, address, "events", positions=positions, keep=keep):
         pass  # stopping ships all that is there
 
@@ -248,7 +249,7 @@ def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
     """A broker that is away, even for a new producer, loses nothing: the file is read again."""
     topic.refusing, topic.unreachable = 1, {2}
     _append(tmp_path / "server.log", f"{FIRST}\n")
-    address = kafka_io.KafkaAddress(("127.0.0.1:1",))
+    address = KafkaAddress(("127.0.0.1:1",))
     tailer = Tailer({tmp_path / "server.log": 2}, address, "events")
     with tailer:
         tailer.await_shipped(timeout_seconds=10)

@@ -13,7 +13,7 @@ from alerts.alert import AlertStatus
 from streaming.evidence.deciding import Entry, parent_level
 from streaming.evidence.keeping import FAILED_MS, GONE_MS, REFUSED_MS, RETRY_MS, EvidenceKeeper
 from streaming.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.plan import ClusterPlan, Terms
 from streaming.probing.brokers import NotAllowedError
 from streaming.progress import Progress

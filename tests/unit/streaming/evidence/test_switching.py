@@ -7,7 +7,7 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from streaming.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS, Switch
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.probing.brokers import NotAllowedError
 
 LOGGER = "kafka.request.logger"

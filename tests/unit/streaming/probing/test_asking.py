@@ -10,7 +10,7 @@ import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 
 from coordinator_model.hashing import shard_of
-from streaming.kafka_io import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.plan import ClusterPlan
 from streaming.probing.asking import NO_GROUPS, NO_SETTINGS, REFUSED_S, GroupProbe
 from streaming.probing.choosing import AGAIN_S, ROUTINE_S, Seen

@@ -11,14 +11,10 @@ from typing import Annotated, Any
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.bounds import INT32_MAX
-from coordinator_model.group import Transition
-from coordinator_model.hashing import hash_of, shard_of_hash
-from coordinator_model.judging import Divergence, Judge, Outputs
-from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.ordering import SETTLE_MS
-from coordinator_model.report import GroupReport
-from coordinator_model.shard import Shard
+from coordinator_model.kafka import hash_of, shard_of_hash
+from coordinator_model.observations import CLUSTER_SHARD, INT32_MAX, Seen, Source
+from coordinator_model.shard import SETTLE_MS, Divergence, GroupReport, Judge, Outputs, Shard
+from coordinator_model.state import Transition
 
 SHARDS = 50
 """Kafka's default for ``offsets.topic.num.partitions``."""

@@ -21,7 +21,7 @@ import typer
 
 if TYPE_CHECKING:
     from streaming.config import Config
-    from streaming.replay_files import Skipped
+    from streaming.replay import Skipped
 
 FAILED = 1
 BAD_USAGE = 2
@@ -77,7 +77,7 @@ def _tell(error: Exception) -> int:
         sentence = f"{type(error).__name__}: {sentence} (--debug shows where)"
     elif isinstance(error, OSError) and error.strerror:
         sentence = f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
-    from alerts.wording import printable
+    from alerts.alert import printable
 
     told = "\n".join(map(printable, f"groupwatch: {sentence}".split("\n")))
     print(told, file=sys.stderr)  # noqa: T201 - a command's own words
@@ -137,7 +137,7 @@ def notify(config: _ConfigOption) -> int:
     if not loaded.receivers:
         raise CommandError(f"{config} has no receivers, so there is nobody to notify", BAD_USAGE)
     _refuse_client_properties(loaded)
-    from streaming import notifying
+    from streaming import notify as notifying
 
     return notifying.run(loaded)
 
@@ -150,7 +150,7 @@ def demo(
 ) -> int:
     """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
     _log_to_stderr()
-    module = _part("streaming.embedded.demo", "demo")
+    module = _part("streaming.devkit.demo.demo", "demo")
     result: int = module.run_demo(duration, config_out)
     return result
 
@@ -182,7 +182,8 @@ def replay(
     if group is not None and not explain:
         raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
-    from streaming import replay_files, replay_output
+    from streaming import replay as replay_files
+    from streaming import replay as replay_output
     from streaming.replay import replay as play
 
     skipped = replay_files.Skipped()
@@ -196,10 +197,10 @@ def replay(
 
 
 def _explain_replay(happened: list[Any], group: str | None, skipped: "Skipped", *, as_json: bool) -> None:
-    from streaming import explaining, replay
+    from streaming import replay, serving
 
-    told = explaining.explain_replay(happened, replay.CLUSTER, group, skipped.last_ms, skipped.reports)
-    explaining.print_explanations(told, as_json=as_json)
+    told = serving.explain_replay(happened, replay.CLUSTER, group, skipped.last_ms, skipped.reports)
+    serving.print_explanations(told, as_json=as_json)
 
 
 def explain(
@@ -217,14 +218,14 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="JSON in place of text.")] = False,
 ) -> int:
     """Tell what happened to a group, who or what caused it, what it cost and what to do."""
-    from alerts.notifier import wall_clock_ms
-    from streaming import explaining
+    from alerts.delivery import wall_clock_ms
+    from streaming import serving
 
     if (config is None) == (url is None):
         raise CommandError("give either --config FILE or --url http://host:port", BAD_USAGE)
     now_ms = wall_clock_ms()
     try:
-        since_ms = explaining.parse_since(since, now_ms)
+        since_ms = serving.parse_since(since, now_ms)
     except ValueError as error:
         raise CommandError(f"--since: {error}", BAD_USAGE) from error
     if config is not None:
@@ -233,10 +234,10 @@ def explain(
         if chosen is None:
             known = ", ".join(one.name for one in loaded.clusters)
             raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
-        told = explaining.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms)
+        told = serving.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms)
     else:
-        told = explaining.explain_by_url(str(url), cluster, group, since_ms)
-    explaining.print_explanations([told], as_json=as_json)
+        told = serving.explain_by_url(str(url), cluster, group, since_ms)
+    serving.print_explanations([told], as_json=as_json)
     return 0
 
 
@@ -249,7 +250,7 @@ def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes |
         cluster = loaded.clusters[0]
         settings, zone = settings_json(loaded, cluster), cluster.events.timezone
     if timezone is not None:
-        from streaming.config_types import parse_timezone
+        from streaming.config import parse_timezone
 
         try:
             zone = parse_timezone(timezone)
@@ -260,7 +261,7 @@ def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes |
 
 def decode() -> int:
     """Decode records of __consumer_offsets: JSON Lines {"key": hex, "value": hex or null} on stdin."""
-    from streaming.described_records import describe_lines
+    from streaming.replay import describe_lines
 
     describe_lines(sys.stdin.buffer, sys.stdout)
     return 0
@@ -300,8 +301,8 @@ def _client_mistakes(config: "Config") -> list[str]:
         clients.append(("output.client", config.output.bootstrap_servers, config.output.client))
     if not any(client for _, _, client in clients):
         return []
-    from streaming.kafka_address import KafkaAddress
-    from streaming.kafka_io import python_options
+    from streaming.config import KafkaAddress
+    from streaming.kafka_clients import python_options
 
     found = []
     for path, servers, client in clients:
@@ -320,7 +321,7 @@ def _refuse_client_properties(config: "Config") -> None:
 
 def bench(context: typer.Context) -> int:
     """Measure throughput, state and latency against a floor in the same run; prints JSON."""
-    module = _part("streaming.bench", "bench")
+    module = _part("streaming.devkit.bench", "bench")
     result: int = module.main(list(context.args))
     return result
 
@@ -339,7 +340,7 @@ def _kafka_app(*, wanted: bool) -> typer.Typer:
     summary = "The embedded KRaft cluster by itself, with both loggers shipped: up, down, status."
     if not wanted:
         return typer.Typer(help=summary)
-    module = _part("streaming.embedded.commands", "kafka")
+    module = _part("streaming.devkit.kafka.commands", "kafka")
     made: typer.Typer = module.kafka_app
     made.info.help = summary
     return made

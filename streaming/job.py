@@ -11,24 +11,16 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.alert import Alert
-from alerts.delivery_metrics import DeliveryCollector
-from alerts.exporter import PictureCollector
-from alerts.metrics import OwnMetrics
-from alerts.notifier import DeliveryState, Notifier, wall_clock_ms
-from streaming import session
-from streaming.cluster_job import ClusterJob
-from streaming.config import ClusterConfig, Config
-from streaming.config_quiet import quiet_of
-from streaming.direct_alerts import DirectAlerts, state_file
-from streaming.explaining import TopicReader
-from streaming.http import HttpServer
-from streaming.losses import topics_of
-from streaming.notifying import make_notifier
-from streaming.plan import ClusterPlan, plan_of
-from streaming.probing.pictured import ClusterPicture
-from streaming.session import JvmLostError
-from streaming.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_from
-from streaming.view import View
+from alerts.delivery import DeliveryState, Notifier, wall_clock_ms
+from alerts.metrics import DeliveryCollector, OwnMetrics, PictureCollector
+from streaming import pipeline
+from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
+from streaming.driver import ANSWERING_S, ClusterJob, Limits, Supervisor, Watched, limits_from
+from streaming.driver.probing import ClusterPicture
+from streaming.group_store import View
+from streaming.notify import DirectAlerts, make_notifier, state_file
+from streaming.pipeline import JvmLostError, topics_of
+from streaming.serving import HttpServer, TopicReader
 
 _log = logging.getLogger("groupwatch.job")
 
@@ -107,7 +99,7 @@ class Monitor:
             PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
         )
         self._own = own
-        self._spark = session.start_session(config.spark, checkpoint=config.checkpoint)
+        self._spark = pipeline.start_session(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
         limits = limits_from(config)
@@ -198,7 +190,7 @@ class Monitor:
             JobRefusedError: no cluster can be watched as things are.
             JvmLostError: Spark is gone, and all queries with it.
         """
-        lost = session.is_session_lost(self._spark) or next(
+        lost = pipeline.is_session_lost(self._spark) or next(
             filter(None, (job.spark_lost for job in self.jobs.values())), ""
         )
         if lost:
@@ -232,7 +224,7 @@ def run(config: Config, *, notify: bool = True) -> int:
         JobRefusedError: no cluster can be watched as things are; where one can, the others keep trying.
         OSError: the server's address cannot be had.
         JvmLostError: Spark's JVM has ended.
-        streaming.embedded.jars.JarError: the Kafka connector is not to be had.
+        streaming.jars.JarError: the Kafka connector is not to be had.
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -2,7 +2,7 @@
 
 import logging
 
-from alerts.wording import printable
+from alerts.alert import printable
 
 _INDENT = "    "
 

@@ -12,9 +12,9 @@ import typer
 from typer.main import get_command
 
 import alerts.rules
-from alerts.thresholds import RULE_KEYS
+from alerts.rules.engine.thresholds import RULE_KEYS
 from streaming.cli import application
-from streaming.config import load_config, parse_config
+from streaming.config.config import load_config, parse_config
 from tests.unit.test_deploy import METRIC, known_metrics
 
 ROOT = Path(__file__).parent.parent

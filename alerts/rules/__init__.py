@@ -4,6 +4,6 @@
 """
 
 from alerts.rules.judge import RuleJudge
-from alerts.rules.order import RULES
+from alerts.rules.registry import RULES
 
 __all__ = ["RULES", "RuleJudge"]

@@ -5,13 +5,10 @@ When the gap closes, the alert gets as loud as it should have been.
 
 import msgspec
 
-from alerts.alert import Severity
-from alerts.lifecycle import Finding
-from alerts.rules.situation import Situation, Verdict
-from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
-from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
-from alerts.wording import clock, span
-from coordinator_model.group import Group
+from alerts.alert import Severity, clock, span
+from alerts.rules.engine import Finding, Situation, Verdict
+from alerts.rules.rebalances import STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
+from coordinator_model.state import Group
 
 WATCHED_MS = 60_000
 """Of what began before groupwatch did, this much must have been watched."""

@@ -13,47 +13,48 @@ from typing import Final
 import msgspec
 
 from alerts.alert import Alert
-from alerts.inhibition import EFFECTS, FIRING, held_back_until_ms
-from alerts.lifecycle import adopt
-from alerts.rules import (
-    completeness,
-    rebalance_costs,
-    session_timeout_imminent,
-    stuck_completing_rebalance,
-    stuck_preparing_rebalance,
+from alerts.rules import completeness, members, rebalances
+from alerts.rules.endings import GROUP_DELETED, OFFSETS_EXPIRING
+from alerts.rules.engine import (
+    EFFECTS,
+    FIRING,
+    NEVER,
+    NOTHING,
+    RULE_KEYS,
+    ClusterMemory,
+    GroupMemory,
+    Pages,
+    Rule,
+    Settings,
+    Situation,
+    Thresholds,
+    Verdict,
+    adopt,
+    held_back_until_ms,
 )
-from alerts.rules.assignment_churn import ASSIGNMENT_CHURN
-from alerts.rules.cluster_memory import ClusterMemory
-from alerts.rules.cluster_unreachable import CLUSTER_UNREACHABLE
-from alerts.rules.commits_stalled import COMMITS_STALLED
-from alerts.rules.commits_stopped import COMMITS_STOPPED
-from alerts.rules.coordinator_moved import COORDINATOR_MOVED
-from alerts.rules.group_deleted import GROUP_DELETED
-from alerts.rules.group_id_collision import GROUP_ID_COLLISION
-from alerts.rules.groups_quarantined import GROUPS_QUARANTINED
-from alerts.rules.idle_members import IDLE_MEMBERS
-from alerts.rules.monitor_stalled import MONITOR_STALLED
-from alerts.rules.offset_rewind import OFFSET_REWIND
-from alerts.rules.offsets_expiring import OFFSETS_EXPIRING
-from alerts.rules.order import RULES
-from alerts.rules.pages import NEVER, Pages
-from alerts.rules.poll_interval_exceeded import POLL_INTERVAL_EXCEEDED
-from alerts.rules.rebalance_storm import REBALANCE_STORM
-from alerts.rules.session_timeout import SESSION_TIMEOUT
-from alerts.rules.session_timeout_imminent import SESSION_TIMEOUT_IMMINENT
-from alerts.rules.situation import NOTHING, GroupMemory, Situation, Verdict
-from alerts.rules.source_silent import SOURCE_SILENT
-from alerts.rules.static_member_fenced import STATIC_MEMBER_FENCED
-from alerts.rules.stuck_completing_rebalance import STUCK_COMPLETING_REBALANCE
-from alerts.rules.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
-from alerts.rules.unsafe_timeouts import UNSAFE_TIMEOUTS
-from alerts.rules.zombie_commit import ZOMBIE_COMMIT
-from alerts.thresholds import RULE_KEYS, Rule, Settings, Thresholds
-from coordinator_model.cluster import ClusterState
-from coordinator_model.group import Group, Step
-from coordinator_model.judging import Evidence, Judgement
-from coordinator_model.states import GroupState
-from coordinator_model.timeline import DEAD_KEPT_MS
+from alerts.rules.members import (
+    GROUP_ID_COLLISION,
+    IDLE_MEMBERS,
+    POLL_INTERVAL_EXCEEDED,
+    SESSION_TIMEOUT,
+    SESSION_TIMEOUT_IMMINENT,
+    STATIC_MEMBER_FENCED,
+    UNSAFE_TIMEOUTS,
+    ZOMBIE_COMMIT,
+)
+from alerts.rules.monitor import CLUSTER_UNREACHABLE, GROUPS_QUARANTINED, MONITOR_STALLED, SOURCE_SILENT
+from alerts.rules.progress import COMMITS_STALLED, COMMITS_STOPPED, OFFSET_REWIND
+from alerts.rules.rebalances import (
+    ASSIGNMENT_CHURN,
+    COORDINATOR_MOVED,
+    REBALANCE_STORM,
+    STUCK_COMPLETING_REBALANCE,
+    STUCK_PREPARING_REBALANCE,
+)
+from alerts.rules.registry import RULES
+from coordinator_model.kafka import GroupState
+from coordinator_model.shard import DEAD_KEPT_MS, ClusterState, Evidence, Judgement
+from coordinator_model.state import Group, Step
 
 _LOG = logging.getLogger(__name__)
 
@@ -249,10 +250,10 @@ def _silence_due_ms(
     """
     if not thresholds.session_timeout_imminent.enabled:
         return None, memory
-    found = session_timeout_imminent.silence_due_ms(group, thresholds, now_ms)
+    found = members.silence_due_ms(group, thresholds, now_ms)
     if found is None or found <= now_ms or len(group.members) <= _LARGE:
         return found, memory
-    bound_ms = min(found, now_ms + session_timeout_imminent.shortest_silence_ms(group, thresholds))
+    bound_ms = min(found, now_ms + members.shortest_silence_ms(group, thresholds))
     if memory is None:
         return bound_ms, _HEADER.pack(MEMORY_VERSION, 0, NEVER, bound_ms) + _NO_GROUP_MEMORY
     version, flags, due_ms, _ = _HEADER.unpack_from(memory)
@@ -262,9 +263,9 @@ def _silence_due_ms(
 def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     dues = []
     if thresholds.stuck_completing_rebalance.enabled:
-        dues.append(stuck_completing_rebalance.completing_due_ms(group, thresholds, now_ms))
+        dues.append(rebalances.completing_due_ms(group, thresholds, now_ms))
     if thresholds.stuck_preparing_rebalance.enabled:
-        dues.append(stuck_preparing_rebalance.preparing_due_ms(group, thresholds))
+        dues.append(rebalances.preparing_due_ms(group, thresholds))
     return min((due for due in dues if due is not None), default=None)
 
 
@@ -275,7 +276,7 @@ def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[i
     """
     due_ms = memory_due_ms = NEVER
     try:
-        rebalance_costs.note(situation)
+        rebalances.note(situation)
     except Exception as error:
         failures.append(("costs", error))
     for name, evaluate in RULES:

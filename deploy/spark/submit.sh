@@ -22,7 +22,7 @@ if [ -z "$wheel" ]; then
     echo "No wheel in dist/: build it with '$python -m pip wheel --no-deps -w dist .'" >&2
     exit 2
 fi
-jars=$("$python" -c 'from streaming.embedded.jars import ensure_jars; print(",".join(str(j) for j in ensure_jars("connector")))')
+jars=$("$python" -c 'from streaming.jars.jars import ensure_jars; print(",".join(str(j) for j in ensure_jars("connector")))')
 
 options=(--master "$MASTER" --name groupwatch --py-files "$wheel" --jars "$jars"
     --conf spark.executor.instances="${EXECUTORS:-2}"

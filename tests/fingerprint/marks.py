@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator_model import snapshot
-from coordinator_model.group import Step, Transition
-from streaming.replay import replay
-from streaming.replay_files import Skipped
+from coordinator_model.shard.shard import snapshot
+from coordinator_model.state.group import Step, Transition
+from streaming.replay.files import Skipped
+from streaming.replay.run import replay
 from tests.fingerprint.worlds import load, play
 from tests.saved.golden import held, is_default
 from tests.stories.test_stories import STORIES, Telling

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from alerts.alert import Alert
+from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
-from coordinator_model.group import Transition
-from coordinator_model.judging import Outputs
-from coordinator_model.observations import unpack
-from coordinator_model.shard import Shard
+from coordinator_model.observations.observations import unpack
+from coordinator_model.shard.judging import Outputs
+from coordinator_model.shard.shard import Shard
+from coordinator_model.state.group import Transition
 
 STORE = Path(__file__).parents[1] / "golden" / "worlds" / "worlds.msgpack.xz"
 

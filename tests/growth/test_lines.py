@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_model.coordinator_reasons import REASONS
-from coordinator_model.coordinator_shapes import SHAPES
-from coordinator_model.routing import split_names
-from streaming.decoding_events import decode_events
+from coordinator_model.decoding.coordinator_reasons import REASONS
+from coordinator_model.decoding.coordinator_shapes import SHAPES
+from coordinator_model.shard.routing import split_names
+from streaming.decoders.decoding_events import decode_events
 
 pytestmark = pytest.mark.growth
 

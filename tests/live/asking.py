@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from kafka.errors import KafkaError, UnsupportedVersionError
 
-from coordinator_model.hashing import shard_of
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client
-from streaming.probing.brokers import Brokers, Layout
+from coordinator_model.kafka.hashing import shard_of
+from streaming.config.kafka_address import KafkaAddress
+from streaming.driver.probing.brokers import Brokers, Layout
+from streaming.kafka_clients.clients import admin_client
 from tests.live.comparing import Poll
 from tests.live.stage import now_ms
 

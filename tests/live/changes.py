@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from kafka.errors import InvalidPartitionsError, KafkaError
 
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client
+from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_clients.clients import admin_client
 from tests.live.members import Member
 from tests.live.stage import await_that
 

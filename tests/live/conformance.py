@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streaming.embedded.jars import DEFAULT_VERSIONS
-from streaming.embedded.versions import RELEASES
+from streaming.devkit.kafka.versions import RELEASES
+from streaming.jars.jars import DEFAULT_VERSIONS
 from tests.live import comparing, schedule
 from tests.live.schedule import Outcome, Schedule
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinator_model.schemas import describe
+from coordinator_model.decoding.schemas import describe
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "records" / "damaged.jsonl.gz"
 HOSTILE = (

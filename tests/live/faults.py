@@ -17,8 +17,8 @@ from typing import Any
 
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.embedded.jars import DEFAULT_VERSIONS
-from streaming.embedded.versions import RELEASES
+from streaming.devkit.kafka.versions import RELEASES
+from streaming.jars.jars import DEFAULT_VERSIONS
 from tests.live.conformance import say
 from tests.live.faults_in_pairs import PAIRS
 from tests.live.faults_of_moves import FAILURE, MOVES, OFFSETS_PARTITIONS, RESTART

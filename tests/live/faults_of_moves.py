@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coordinator_model.hashing import shard_of
+from coordinator_model.kafka.hashing import shard_of
 from tests.live.faults_of_progress import COMMITS, always
 from tests.live.readers import Reader
 from tests.live.scene import Case, Play, Scene

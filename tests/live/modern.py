@@ -19,19 +19,19 @@ from typing import Any, NamedTuple, Self
 import msgspec
 from kafka.structs import TopicPartition
 
-from coordinator_model import classic
-from coordinator_model.modern.writes import gather
-from coordinator_model.observations import Seen, Source
-from coordinator_model.ordering import Held
-from coordinator_model.records import observe
-from coordinator_model.report import GroupReport, report_of
-from coordinator_model.turn import Context
-from coordinator_model.wire import DecodeError
-from streaming.embedded.jars import ensure_jars
-from streaming.embedded.java import java_command
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import consumer
-from streaming.replay import replay
+from coordinator_model.decoding.records import observe
+from coordinator_model.decoding.wire import DecodeError
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.shard.ordering import Held
+from coordinator_model.shard.report import GroupReport, report_of
+from coordinator_model.shard.writes import gather
+from streaming.config.kafka_address import KafkaAddress
+from streaming.jars.jars import ensure_jars
+from streaming.jars.java import java_command
+from streaming.kafka_clients.clients import consumer
+from streaming.replay.run import replay
 from tests.live.stage import await_that
 
 DRIVER = Path(__file__).with_name("ModernDriver.java")

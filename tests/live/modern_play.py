@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests.live.members import Member
 from tests.live.modern import PROPERTIES, Driver, Recorded, read_rows
 

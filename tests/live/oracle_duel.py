@@ -24,12 +24,12 @@ from typing import Any
 import msgspec
 from kafka.protocol.parser import KafkaProtocol
 
-from coordinator_model import oracle as ora
-from coordinator_model.oracle.responses import JoinGroupResponse
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from tests import oracle as ora
 from tests.live.oracle_moves import Moves
 from tests.live.oracle_verdict import LATE_MS, WRONG_MS, judge, logged, written
 from tests.live.oracle_wire import asked, told
+from tests.oracle.responses import JoinGroupResponse
 
 CONFIG = ora.Config(
     group_min_session_timeout_ms=500,

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coordinator_model import oracle as ora
-from coordinator_model.oracle import responses as res
+from tests import oracle as ora
+from tests.oracle import responses as res
 
 TOPIC = "orders"
 _INSTANCES = ("i1", "i2", "i3")

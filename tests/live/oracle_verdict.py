@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka.structs import TopicPartition
 
-from coordinator_model import oracle as ora
-from coordinator_model.hashing import shard_of
-from coordinator_model.oracle.responses import JoinGroupResponse
-from coordinator_model.schemas import decode_key, decode_value
-from streaming import kafka_io
-from streaming.embedded.kafka import EmbeddedKafka
+from coordinator_model.decoding.schemas import decode_key, decode_value
+from coordinator_model.kafka.hashing import shard_of
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients import clients as kafka_io
+from tests import oracle as ora
 from tests.live.oracle_wire import essence
+from tests.oracle.responses import JoinGroupResponse
 
 LATE_MS = 100
 """What happens later than that after the model's instant was delayed by the machine."""

@@ -5,8 +5,8 @@ from typing import Any
 from kafka.protocol.admin.groups import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import group as wire
 
-from coordinator_model import oracle as ora
-from coordinator_model.oracle import responses as res
+from tests import oracle as ora
+from tests.oracle import responses as res
 
 
 def asked(request: ora.Request) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client
 from tests.live.conformance import say
 from tests.live.members import Member
 from tests.live.readers import Reader, Writer
@@ -61,7 +61,7 @@ class Scene:
     def silent_leader(self, group: str, client_id: str, session_ms: int = 30_000) -> None:
         """Start a member that joins and never syncs."""
         command = [
-            *(sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader"),
+            *(sys.executable, "-m", "streaming.devkit.demo.clients", "silent-leader"),
             *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
             *("--client-id", client_id, "--session-ms", str(session_ms)),
         ]

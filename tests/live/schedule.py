@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streaming.embedded.jars import DEFAULT_VERSIONS
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.jars.jars import DEFAULT_VERSIONS
 from tests.live import comparing
 from tests.live.asking import Asker
 from tests.live.changes import Cast, Changes

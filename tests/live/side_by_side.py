@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests.live.scene import Scene
 from tests.live.stage import Job, Pager, Told, alerts_of
 

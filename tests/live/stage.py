@@ -20,10 +20,10 @@ import httpx
 import pytest
 from kafka.structs import TopicPartition
 
-from coordinator_model.log_envelope import Line, open_record
-from streaming.embedded.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client, consumer
+from coordinator_model.decoding.log_envelope import Line, open_record
+from streaming.config.kafka_address import KafkaAddress
+from streaming.jars.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
+from streaming.kafka_clients.clients import admin_client, consumer
 
 PATIENCE_S = 240.0
 """Spark needs 15 s to start on an idle machine, and minutes on a busy one."""

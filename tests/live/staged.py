@@ -2,7 +2,7 @@
 
 from typing import Generic, TypeVar
 
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests.live.scene import Scene
 from tests.live.stage import Job
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client, producer
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client, producer
 from tests.live.scene import Scene
 from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, now_ms
 

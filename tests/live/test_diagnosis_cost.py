@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import producer
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import producer
 from tests.live.scene import Scene
 from tests.live.stage import Job, Pager, Told, alerts_of, await_that, need_jars
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from kafka.structs import TopicPartition
 
-from coordinator_model.cluster import REQUEST_LOGGER
-from coordinator_model.hashing import shard_of
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.evidence.journal import Journal
-from streaming.evidence.switching import Switch
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.shard.cluster import REQUEST_LOGGER
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.driver.evidence.journal import Journal
+from streaming.driver.evidence.switching import Switch
 from tests.live.stage import Job, Pager, alerts_of, await_that, lines_of, need_jars
 from tests.live.staged import Staged
 

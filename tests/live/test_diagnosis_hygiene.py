@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.embedded import demo_clients
+from streaming.devkit.demo import clients as demo_clients
 from tests.live.scene import Scene
 from tests.live.side_by_side import Act
 from tests.live.stage import Pager, Told, await_that

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from streaming.kafka_io import producer
+from streaming.kafka_clients.clients import producer
 from tests.live.readers import Reader, Writer
 from tests.live.scene import Scene
 from tests.live.side_by_side import Act

@@ -13,14 +13,14 @@ import psutil
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
-from coordinator_model.log_envelope import Line, open_record
-from streaming import kafka_io
-from streaming.config import load_config
-from streaming.embedded.commands import down, status, up
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import Logging
-from streaming.embedded.plan import free_ports
-from streaming.embedded.tailer import Tailer
+from coordinator_model.decoding.log_envelope import Line, open_record
+from streaming.config.config import load_config
+from streaming.devkit.kafka.commands import down, status, up
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import Logging
+from streaming.devkit.kafka.plan import free_ports
+from streaming.devkit.kafka.tailer import Tailer
+from streaming.kafka_clients import clients as kafka_io
 
 pytestmark = pytest.mark.kafka
 
@@ -130,7 +130,7 @@ def test_the_tailer_ships_what_the_appender_ships(kafka: EmbeddedKafka) -> None:
 def test_the_silent_leader_keeps_its_group_waiting(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     """The broker itself says CompletingRebalance, and goes on saying so."""
     command = [
-        sys.executable, "-m", "streaming.embedded.demo_clients", "silent-leader",
+        sys.executable, "-m", "streaming.devkit.demo.clients", "silent-leader",
         "--bootstrap", kafka.bootstrap_servers, "--group", "silent", "--topic", "orders",
         "--client-id", "silent-1",
     ]  # fmt: skip

@@ -8,17 +8,18 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from kafka.structs import TopicPartition
 
-from coordinator_model import classic, coordinator_log, request_log
-from coordinator_model import observations as on
-from coordinator_model.group import Group, Transition
-from coordinator_model.log_envelope import open_record
-from coordinator_model.observations import Seen, Source
-from coordinator_model.records import observe
-from coordinator_model.report import report_of
-from coordinator_model.turn import Context
-from coordinator_model.wire import DecodeError
-from streaming import kafka_io
-from streaming.embedded.kafka import EmbeddedKafka
+from coordinator_model.decoding import coordinator_log, request_log
+from coordinator_model.decoding.log_envelope import open_record
+from coordinator_model.decoding.records import observe
+from coordinator_model.decoding.wire import DecodeError
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.report import report_of
+from coordinator_model.state.group import Group, Transition
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients import clients as kafka_io
 from tests.live.stage import await_that
 
 pytestmark = pytest.mark.kafka

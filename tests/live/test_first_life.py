@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator_model.hashing import shard_of
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client
+from coordinator_model.kafka.hashing import shard_of
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client
 from tests.live import damage
 from tests.live.members import Member
 from tests.live.stage import (

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from kafka import KafkaConsumer
 
-from alerts.alert import Alert
-from coordinator_model.group import Transition
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, Logging
-from streaming.replay import replay
-from streaming.replay_files import Skipped
+from alerts.alert.alert import Alert
+from coordinator_model.state.group import Transition
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS, Logging
+from streaming.replay.files import Skipped
+from streaming.replay.run import replay
 
 pytestmark = pytest.mark.kafka
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER
 from tests.live import comparing
 from tests.live.members import Member
 from tests.live.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of

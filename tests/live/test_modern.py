@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.java import java_command
+from streaming.jars.java import java_command
 from tests.live import modern
 from tests.live.modern import Recorded
 from tests.live.modern_play import PLANNED, play

@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.alert_log import GROUP_PREFIX, Cursor
-from streaming import alerts_topic
-from streaming.alerts_topic import Caretaker
-from streaming.config import parse_config
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.webhook_probe import WebhookProbe
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_alert_log import KafkaAlertLog
-from streaming.kafka_io import consumer, producer
-from streaming.plan import plan_of
-from streaming.progress import Progress
-from streaming.reading import read_whole
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.alert_log import GROUP_PREFIX, Cursor
+from streaming.config.config import parse_config
+from streaming.config.kafka_address import KafkaAddress
+from streaming.config.plan import plan_of
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.webhook_probe import WebhookProbe
+from streaming.driver import alerts_topic
+from streaming.driver.alerts_topic import Caretaker
+from streaming.health.query_progress import Progress
+from streaming.kafka_clients.clients import consumer, producer
+from streaming.kafka_clients.whole_topics import read_whole
+from streaming.notify.kafka_alert_log import KafkaAlertLog
 from tests.live.stage import need_jars
 
 pytestmark = pytest.mark.kafka

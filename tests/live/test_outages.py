@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import producer
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import producer
 from tests.live import comparing
 from tests.live.readers import Reader
 from tests.live.scene import Scene

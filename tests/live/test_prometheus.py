@@ -18,12 +18,11 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from alerts import metrics
-from alerts.delivery_metrics import DeliveryCollector
-from alerts.exporter import ClusterSample, GroupSample, PictureCollector
-from alerts.metrics import OwnMetrics
-from alerts.notifier import DeliveryState
-from coordinator_model.states import GroupState
+from alerts.delivery.notifier import DeliveryState
+from alerts.metrics.delivery_metrics import DeliveryCollector
+from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
+from alerts.metrics.metrics import OwnMetrics, metrics
+from coordinator_model.kafka.states import GroupState
 from tests.live.stage import await_that, free_port, now_ms
 
 pytestmark = pytest.mark.promtool

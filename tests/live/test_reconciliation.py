@@ -19,9 +19,9 @@ from kafka.admin import (
     ResourceType,
 )
 
-from streaming.embedded.kafka import EVENTS_TOPIC, EmbeddedKafka
-from streaming.embedded.log4j2 import COORDINATOR_LOGGERS
-from streaming.kafka_io import producer
+from streaming.devkit.kafka.kafka import EVENTS_TOPIC, EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS
+from streaming.kafka_clients.clients import producer
 from tests.live.stage import Job, Pager, alerts_of, await_that, group_ids, need_jars, now_ms, records_of
 from tests.live.staged import Staged
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.plan import free_ports
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client
+from streaming.config.kafka_address import KafkaAddress
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.plan import free_ports
+from streaming.kafka_clients.clients import admin_client
 from tests.live import comparing
 from tests.live.scene import Scene
 from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import Logging
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import Logging
 from tests.live.members import Member
 from tests.live.schedule import Outcome, Schedule, run_together
 from tests.live.stage import await_that, lines_of, need_jars

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_io import admin_client, producer
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client, producer
 from tests.live import comparing
 from tests.live.members import Member
 from tests.live.stage import (

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.embedded.log4j2 import Logging, log4j2_yaml
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.log4j2 import Logging, log4j2_yaml
 
 
 class Upgradable(EmbeddedKafka):

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model import observations as on
-from coordinator_model.group import Transition
-from coordinator_model.judging import Judge
-from coordinator_model.observations import Seen, Source
-from coordinator_model.shard import Shard
-from coordinator_model.snapshot import Slot, decode_group
-from coordinator_model.states import GroupState
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.judging import Judge
+from coordinator_model.shard.shard import Shard
+from coordinator_model.shard.snapshot import Slot, decode_group
+from coordinator_model.state.group import Transition
 
 LOG, TOPIC, REQUESTS = Source.COORDINATOR_LOG, Source.OFFSETS, Source.REQUEST_LOG
 FEEDS = {LOG: 0, REQUESTS: 1}

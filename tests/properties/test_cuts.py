@@ -15,11 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
-from coordinator_model import observations as on
-from coordinator_model.cluster import ClusterState
-from coordinator_model.group import Group, Step
-from coordinator_model.judging import Evidence, Judge, Judgement, Outputs
-from coordinator_model.modern.parts import (
+from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
     MemberMetadata,
@@ -27,9 +23,13 @@ from coordinator_model.modern.parts import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations import Seen, Source
-from coordinator_model.ordering import END_UNKNOWN
-from coordinator_model.shard import Shard
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.cluster import ClusterState
+from coordinator_model.shard.judging import Evidence, Judge, Judgement, Outputs
+from coordinator_model.shard.ordering import END_UNKNOWN
+from coordinator_model.shard.shard import Shard
+from coordinator_model.state.group import Group, Step
 
 START_MS = 1_700_000_000_000
 GROUPS = ("orders", "payments, eu", "groupwatch-notifier")

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import classic, snapshot
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Group, Step, Transition
-from coordinator_model.observations import Seen, Source
-from coordinator_model.sessions import next_deadline
-from coordinator_model.states import MOVES, GroupState
-from coordinator_model.turn import Context
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.session_timer import next_deadline
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import MOVES, GroupState
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.shard.shard import snapshot
+from coordinator_model.state.group import Group, Step, Transition
 from tests.properties.simulated import Truth
 from tests.properties.simulated_clients import GROUP, Life, live
 

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UnsetType
 
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.group import Transition
-from coordinator_model.modern.parts import (
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
     GroupEpoch,
@@ -23,9 +22,10 @@ from coordinator_model.modern.parts import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations import Source
-from coordinator_model.report import GroupReport, report_of
-from coordinator_model.turn import Context
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.report import GroupReport, report_of
+from coordinator_model.state.group import Transition
 from tests.live.modern import recounted
 from tests.unit.made_seen import seen
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import snapshot
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.snapshot import SnapshotError
-from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
-from streaming.shard_state import STATE_VERSION, ShardStage
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard.snapshot import SnapshotError
+from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
+from streaming.workers.shard_state import STATE_VERSION, ShardStage
 from tests.unit.streaming.hostile import (
     GROUP,
     NOW_MS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.group import Transition
+from coordinator_model.state.group import Transition
 from tests.properties.delivered import (
     LOG,
     REQUESTS,

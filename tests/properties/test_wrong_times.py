@@ -9,11 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
-from coordinator_model import observations as on
-from coordinator_model.observations import Seen, Source
-from coordinator_model.shard import Shard
-from coordinator_model.shifting import shifted
-from coordinator_model.zones import PATIENCE_MS
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations.shifting import shifted
+from coordinator_model.shard.shard import Shard
 from tests.properties.simulated_clients import live
 
 BASE_MS = 1_795_000_000_000

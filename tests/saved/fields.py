@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from alerts.rules.cluster_memory import ClusterMemory
-from alerts.rules.situation import GroupMemory
-from coordinator_model.group import Group
-from coordinator_model.observations import Seen
-from coordinator_model.snapshot import _Snapshot
+from alerts.rules.engine.cluster_memory import ClusterMemory
+from alerts.rules.engine.situation import GroupMemory
+from coordinator_model.observations.observations import Seen
+from coordinator_model.shard.snapshot import _Snapshot
+from coordinator_model.state.group import Group
 
 LIST = Path(__file__).parents[1] / "golden" / "state" / "fields.txt"
 PACKED: dict[tuple[str, str], Any] = {

@@ -13,11 +13,11 @@ import msgspec
 from msgspec import inspect
 
 from alerts.rules import judge
-from alerts.rules.situation import GroupMemory
-from coordinator_model import snapshot
-from coordinator_model.group import Group
-from coordinator_model.observations import Seen, pack, unpack
-from coordinator_model.snapshot import Header, Slot
+from alerts.rules.engine.situation import GroupMemory
+from coordinator_model.observations.observations import Seen, pack, unpack
+from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.state.group import Group
 from tests.saved.fields import LIST, PACKED, Entries, parts, structs, written
 
 FOLDER = LIST.parent

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer
 from kafka.structs import TopicPartition
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client, consumer
+from streaming.config.kafka_address import KafkaAddress
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client, consumer
 from tests.live.stage import await_that, free_port, need_jars
 
 PATIENCE_S = 300.0

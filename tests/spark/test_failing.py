@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import admin_client
+from streaming.config.kafka_address import KafkaAddress
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients.clients import admin_client
 from tests.live.stage import await_that
 from tests.spark.conftest import JobProcess, Member
 

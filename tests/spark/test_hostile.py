@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from streaming.decode_stage import CONTROL, EVENTS, OFFSETS
-from streaming.embedded.kafka import EmbeddedKafka
-from streaming.kafka_address import KafkaAddress
+from streaming.config.kafka_address import KafkaAddress
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
 from tests.live.stage import await_that
 from tests.spark.conftest import JobProcess, Member, records_of
 from tests.unit.streaming.hostile import RUN, Row, hostile_rows

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming import session
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.pipeline import session
 from tests.live.stage import await_that
 from tests.spark.conftest import Member, groups_of
 

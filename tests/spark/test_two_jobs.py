@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from streaming.embedded.kafka import EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests.spark.conftest import JobProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

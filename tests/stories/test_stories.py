@@ -18,10 +18,10 @@ from typing import Any, cast
 import pytest
 from msgspec import UnsetType, structs
 
-from coordinator_model import classic
-from coordinator_model import observations as seen_as
-from coordinator_model.group import Group, Step, Transition
-from coordinator_model.modern.parts import (
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.groups.newer.progress import hold_ups
+from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
     GroupEpoch,
@@ -30,8 +30,7 @@ from coordinator_model.modern.parts import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.modern.progress import hold_ups
-from coordinator_model.observations import (
+from coordinator_model.observations.observations import (
     Client,
     MemberRecord,
     ModernRecord,
@@ -40,7 +39,8 @@ from coordinator_model.observations import (
     Seen,
     Source,
 )
-from coordinator_model.turn import Context
+from coordinator_model.observations.observations import observations as seen_as
+from coordinator_model.state.group import Group, Step, Transition
 from tests.unit.made_seen import seen
 
 HERE = Path(__file__).parent

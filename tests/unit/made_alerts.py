@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
 
 BEGAN_MS = 1_700_000_000_000
 

@@ -1,6 +1,6 @@
 """An observation for tests to which its place in the partition says little."""
 
-from coordinator_model.observations import AnyObservation, Seen, Source
+from coordinator_model.observations.observations import AnyObservation, Seen, Source
 
 _LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")

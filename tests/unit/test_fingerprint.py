@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Severity
-from coordinator_model.tracks import Track
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from coordinator_model.state.tracks import Track
 from tests.fingerprint.__main__ import differences, table
 from tests.fingerprint.marks import essence, sources
 from tests.fingerprint.worlds import load

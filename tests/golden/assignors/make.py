@@ -9,8 +9,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from streaming.embedded.jars import ensure_jars
-from streaming.embedded.java import java_command
+from streaming.jars.jars import ensure_jars
+from streaming.jars.java import java_command
 
 FOLDER = Path(__file__).parent
 PLAYS = "40"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.alert_log import AlertRecord, Cursor
+from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.delivery.alert_log import AlertRecord, Cursor
 
 
 class Web:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alerts.thresholds import RULE_KEYS
+from alerts.rules.engine.thresholds import RULE_KEYS
 
 ROOT = Path(__file__).parents[3]
 NAMES = [

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from alerts.exporter import STATES, ClusterSample, GroupSample, PictureCollector
-from coordinator_model.states import GroupState
+from alerts.metrics.exporter import STATES, ClusterSample, GroupSample, PictureCollector
+from coordinator_model.kafka.states import GroupState
 
 NOW_MS = 1_700_000_100_000
 

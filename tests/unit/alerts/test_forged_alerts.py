@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit
-from alerts.alert_records import AHEAD_MAX_MS, REVISION_MAX, Refused, read_alert
-from alerts.inhibition import WideCauses
-from alerts.last_word import JUMP_MAX
-from alerts.notifier import Reader
-from alerts.outbox import Outbox
-from alerts.receivers.receiver import Delivery, Outcome
-from alerts.receivers.webhook import webhook_body
-from alerts.routing import Route
+from alerts.alert.alert import Alert, AlertStatus, Culprit
+from alerts.alert.last_word import JUMP_MAX
+from alerts.alert.records import AHEAD_MAX_MS, REVISION_MAX, Refused, read_alert
+from alerts.delivery.notifier import Reader
+from alerts.delivery.outbox import Outbox
+from alerts.delivery.receivers.receiver import Delivery, Outcome
+from alerts.delivery.receivers.webhook import webhook_body
+from alerts.delivery.routing import Route
+from alerts.rules.engine.inhibition import WideCauses
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic
@@ -153,7 +153,7 @@ def test_a_flood_of_new_alerts_fills_no_memory(
     topic: "MemoryTopic", make_alert: MakeAlert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond a bound new ones are set aside, and those that are known go on."""
-    monkeypatch.setattr("alerts.outbox.OPEN_MAX", 3)
+    monkeypatch.setattr("alerts.delivery.outbox.OPEN_MAX", 3)
     desk = Desk(topic)
     topic.write(*(make_alert(id=f"f{n}") for n in range(5)))
     topic.write(make_alert(id="f1", revision=1, status=AlertStatus.RESOLVED, ends_at_ms=T0))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from alerts.alert import Alert
-from alerts.receivers.receiver import Delivery, Notification, Outcome
-from alerts.receivers.webhook import WebhookReceiver
+from alerts.alert.alert import Alert
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.delivery.receivers.webhook import WebhookReceiver
 
 MakeAlert = Callable[..., Alert]
 Behave = Callable[[socket.socket], None]

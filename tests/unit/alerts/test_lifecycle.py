@@ -3,9 +3,19 @@
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.lifecycle import Closing, Finding, OpenAlert, adopt, alert_id, fire, resolve, runbook, update
-from coordinator_model.group import Basis
+from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.rules.engine.lifecycle import (
+    Closing,
+    Finding,
+    OpenAlert,
+    adopt,
+    alert_id,
+    fire,
+    resolve,
+    runbook,
+    update,
+)
+from coordinator_model.state.group import Basis
 
 FINDING = Finding(
     starts_at_ms=1_000,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
 
 FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
 

@@ -6,16 +6,16 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from alerts import narrative_episodes
-from alerts.alert import Alert, AlertStatus, Culprit
-from alerts.narrative import ENTRIES_MAX, Explanation, Present, explain
-from alerts.narrative_episodes import episodes_of, joined, moves_of
-from alerts.narrative_text import WIDTH, as_text
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.cost_parts import ToldCost
-from coordinator_model.group import Basis, Cause, Transition
-from coordinator_model.report import GroupReport, MemberReport
-from coordinator_model.states import GroupState
+from alerts.alert.alert import Alert, AlertStatus, Culprit
+from alerts.story import episodes as narrative_episodes
+from alerts.story.episodes import episodes_of, joined, moves_of
+from alerts.story.narrative import ENTRIES_MAX, Explanation, Present, explain
+from alerts.story.text import WIDTH, as_text
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.shard.report import GroupReport, MemberReport
+from coordinator_model.state.costs import ToldCost
+from coordinator_model.state.group import Basis, Cause, Transition
 from tests.unit.made_alerts import an_alert
 
 T0 = 1_700_000_000_000

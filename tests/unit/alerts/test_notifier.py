@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.notifier import Notifier
-from alerts.receivers.receiver import Delivery, Notification, Outcome, Receiver
-from alerts.receivers.webhook import WebhookReceiver
-from alerts.routing import Route
-from alerts.waiting import Work
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.notifier import Notifier
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver
+from alerts.delivery.receivers.webhook import WebhookReceiver
+from alerts.delivery.routing import Route
+from alerts.delivery.waiting import Work
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic, Web
@@ -251,7 +251,7 @@ def test_a_sender_comes_back_after_an_error_of_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is counted and logged once; what was being sent is sent again, and others do not wait for it."""
-    monkeypatch.setattr("alerts.notifier._FAILED_S", 0.01)
+    monkeypatch.setattr("alerts.delivery.notifier._FAILED_S", 0.01)
     desk = Desk("oncall")
     notifier = make_notifier(desk)
     outbox, broken = notifier.outboxes["oncall"], threading.Event()

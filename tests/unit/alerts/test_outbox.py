@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.alert_log import Cursor
-from alerts.notifier import Reader
-from alerts.outbox import EXPIRED, Outbox
-from alerts.receivers.receiver import Delivery, Outcome
-from alerts.routing import Route
-from alerts.told import Memory, Told, mark, pack_told, unpack_told
-from alerts.waiting import Place, Work
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.alert_log import Cursor
+from alerts.delivery.notifier import Reader
+from alerts.delivery.outbox import EXPIRED, Outbox
+from alerts.delivery.receivers.receiver import Delivery, Outcome
+from alerts.delivery.routing import Route
+from alerts.delivery.told import Memory, Told, mark, pack_told, unpack_told
+from alerts.delivery.waiting import Place, Work
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic

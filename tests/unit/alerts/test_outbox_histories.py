@@ -7,11 +7,11 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.notifier import Reader
-from alerts.outbox import Outbox
-from alerts.receivers.receiver import Delivery, Notification, Outcome
-from alerts.routing import Route
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.notifier import Reader
+from alerts.delivery.outbox import Outbox
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.delivery.routing import Route
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic

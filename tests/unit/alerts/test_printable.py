@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from alerts.alert import Culprit, Severity
-from alerts.lifecycle import Finding, fire
-from alerts.receivers.webhook import culprits_text
-from alerts.wording import printable
+from alerts.alert.alert import Culprit, Severity
+from alerts.alert.wording import printable
+from alerts.delivery.receivers.webhook import culprits_text
+from alerts.rules.engine.lifecycle import Finding, fire
 from streaming.log_format import LineFormatter
 
 NAME = "a\x1b[31m\nb\u202ec\u2028\u2066\x9bd"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.inhibition import WIDE_HOLD_MAX_MS
-from alerts.notifier import Reader
-from alerts.outbox import Outbox
-from alerts.quiet import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
-from alerts.receivers.receiver import Delivery, Outcome
-from alerts.routing import Route
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.notifier import Reader
+from alerts.delivery.outbox import Outbox
+from alerts.delivery.receivers.receiver import Delivery, Outcome
+from alerts.delivery.routing import Route
+from alerts.delivery.silences import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
+from alerts.rules.engine.inhibition import WIDE_HOLD_MAX_MS
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.receivers.log import LogReceiver
-from alerts.receivers.receiver import Delivery, Notification, Outcome
-from alerts.receivers.webhook import WebhookReceiver, culprits_text, retry_after_s, rfc3339, webhook_body
+from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.delivery.receivers.log import LogReceiver
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.delivery.receivers.webhook import (
+    WebhookReceiver,
+    culprits_text,
+    retry_after_s,
+    rfc3339,
+    webhook_body,
+)
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import Web

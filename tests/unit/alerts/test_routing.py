@@ -2,8 +2,8 @@
 
 import pytest
 
-from alerts.alert import Alert, Severity
-from alerts.routing import Route, matches, receivers_for, routes_or_everything
+from alerts.alert.alert import Alert, Severity
+from alerts.delivery.routing import Route, matches, receivers_for, routes_or_everything
 from tests.unit.made_alerts import an_alert
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Severity
-from alerts.thresholds import DEFAULTS, RULE_KEYS, Settings, Thresholds, ThresholdsError
+from alerts.alert.alert import Severity
+from alerts.rules.engine.thresholds import DEFAULTS, RULE_KEYS, Settings, Thresholds, ThresholdsError
 
 
 def settings(**rules: Any) -> Settings:
@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_refused_at_once(raw: bytes) -> None:
 
 def test_the_configuration_file_gives_what_is_read_here() -> None:
     """Both sides know the same rules, thresholds and defaults."""
-    config_rules = pytest.importorskip("streaming.config_rules")
+    config_rules = pytest.importorskip("streaming.config.rules")
     written = config_rules.rules_settings(config_rules.Rules())
     read = msgspec.to_builtins(Settings(json.dumps({"rules": written}).encode()).defaults)
 

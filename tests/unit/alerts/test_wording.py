@@ -2,8 +2,8 @@
 
 import pytest
 
-from alerts.thresholds import Thresholds
-from alerts.wording import nobody, some, span, times, who
+from alerts.alert.wording import nobody, some, span, times, who
+from alerts.rules.engine.thresholds import Thresholds
 
 
 @pytest.mark.parametrize(

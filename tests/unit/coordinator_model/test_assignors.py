@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.assignors import ASSIGNORS, Assignment, Partition, Subscriber, kept, subscribe_alike
+from coordinator_model.kafka.assignors import (
+    ASSIGNORS,
+    Assignment,
+    Partition,
+    Subscriber,
+    kept,
+    subscribe_alike,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "assignors" / "assignments.jsonl.gz"
 

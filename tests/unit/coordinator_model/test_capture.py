@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator_model import observations as on
 from coordinator_model.capture import (
     CaptureError,
     ClockRow,
@@ -13,10 +12,11 @@ from coordinator_model.capture import (
     read_row,
     shard_count_of,
 )
-from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import Source
-from coordinator_model.states import GroupState
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 
 

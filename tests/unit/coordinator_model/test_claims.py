@@ -1,11 +1,11 @@
 """Transactional commits are claims until their marker: pending, committed or aborted."""
 
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.group import Group
-from coordinator_model.observations import Source
-from coordinator_model.report import report_of
-from coordinator_model.turn import Context
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.report import report_of
+from coordinator_model.state.group import Group
 from tests.unit.made_seen import seen
 
 FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)

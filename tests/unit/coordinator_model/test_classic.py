@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import classic
-from coordinator_model import observations as seen_as
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.folding import are_quiet
-from coordinator_model.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
-from coordinator_model.notes import FENCED_INSTANCE_ID, Replaced
-from coordinator_model.observations import Client, MemberRecord, Reason, Seen, Source
-from coordinator_model.ordering import Run
-from coordinator_model.states import GroupState, can_move
-from coordinator_model.transitions import transition_id
-from coordinator_model.turn import Context
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.transitions import transition_id
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState, can_move
+from coordinator_model.observations.observations import Client, MemberRecord, Reason, Seen, Source
+from coordinator_model.observations.observations import observations as seen_as
+from coordinator_model.shard.coalescing import are_quiet
+from coordinator_model.shard.ordering import Run
+from coordinator_model.state.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
+from coordinator_model.state.notes import FENCED_INSTANCE_ID, Replaced
 
 UUID = "00000000-0000-4000-8000-000000000000"
 A, B = f"app-a-{UUID}", f"app-b-{UUID}"

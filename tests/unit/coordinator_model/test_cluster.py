@@ -2,15 +2,15 @@
 
 import json
 
-from coordinator_model import observations as on
-from coordinator_model.bounds import NEVER
-from coordinator_model.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
-from coordinator_model.group import Group, Step
-from coordinator_model.judging import Evidence, Judgement
-from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.ordering import Order
-from coordinator_model.shard import Shard
-from coordinator_model.snapshot import Header
+from coordinator_model.observations.bounds import NEVER
+from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
+from coordinator_model.shard.judging import Evidence, Judgement
+from coordinator_model.shard.ordering import Order
+from coordinator_model.shard.shard import Shard
+from coordinator_model.shard.snapshot import Header
+from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen
 
 

@@ -8,13 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import observations as on
-from coordinator_model.coordinator_log import LENGTH_MAX, LogLineError, Parsed, parse_coordinator_line
-from coordinator_model.coordinator_reasons import REASONS, ReasonShape, reason_of, split_ids
-from coordinator_model.coordinator_shapes import SHAPES, Shape
-from coordinator_model.hashing import shard_of
-from coordinator_model.log_envelope import open_line
-from coordinator_model.templates import Template
+from coordinator_model.decoding.coordinator_log import (
+    LENGTH_MAX,
+    LogLineError,
+    Parsed,
+    parse_coordinator_line,
+)
+from coordinator_model.decoding.coordinator_reasons import REASONS, ReasonShape, reason_of, split_ids
+from coordinator_model.decoding.coordinator_shapes import SHAPES, Shape
+from coordinator_model.decoding.log_envelope import open_line
+from coordinator_model.decoding.templates import Template
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import observations as on
 
 SHARDS = 50
 JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=7] "

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.cost_parts import Mark, RebalanceCost
-from coordinator_model.costs import IDLE_MS, is_eager, most_kept, rate_between, rate_within
-from coordinator_model.group import Step
-from coordinator_model.modern.parts import (
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.costs import IDLE_MS, is_eager, most_kept, rate_between, rate_within
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
     MemberMetadata,
@@ -19,9 +17,11 @@ from coordinator_model.modern.parts import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations import Source
-from coordinator_model.report import report_of
-from coordinator_model.turn import Context
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.report import report_of
+from coordinator_model.state.costs import Mark, RebalanceCost
+from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 
 G = "orders"

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.cost_parts import RebalanceCost
-from coordinator_model.group import Group, Step
-from coordinator_model.modern.parts import (
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
     GroupEpoch,
@@ -19,9 +17,11 @@ from coordinator_model.modern.parts import (
     TopicNames,
     Topology,
 )
-from coordinator_model.observations import Source
-from coordinator_model.report import report_of
-from coordinator_model.turn import Context
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.report import report_of
+from coordinator_model.state.costs import RebalanceCost
+from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen
 
 G = "orders"

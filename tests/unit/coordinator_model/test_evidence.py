@@ -2,8 +2,9 @@
 
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.evidence import (
+from coordinator_model.observations.observations import BrokerHeard, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.live_sources import (
     hear,
     move_shard,
     note_leader,
@@ -11,10 +12,9 @@ from coordinator_model.evidence import (
     requests_heard_ms,
     requests_live,
 )
-from coordinator_model.moved import Moved
-from coordinator_model.observations import BrokerHeard, Seen, Source
-from coordinator_model.ordering import Order
-from coordinator_model.snapshot import Header
+from coordinator_model.shard.ordering import Order
+from coordinator_model.shard.snapshot import Header
+from coordinator_model.state.moved import Moved
 from tests.unit.made_seen import seen
 
 

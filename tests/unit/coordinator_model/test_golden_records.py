@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.schemas import RECORDS, describe
+from coordinator_model.decoding.schemas import RECORDS, describe
 
 FOLDER = Path(__file__).parents[2] / "golden" / "records"
 ROUNDS = 20_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator_model.group import Group, Member
-from coordinator_model.report import report_of
-from coordinator_model.states import GroupState
-from coordinator_model.turn import Context
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.shard.report import report_of
+from coordinator_model.state.group import Group, Member
 
 FULL = Context("c", True, True, False, True)
 QUIET = Context("c", True, True, False, False)

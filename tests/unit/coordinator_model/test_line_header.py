@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.line_header import read_header
-from coordinator_model.line_text import Opened
-from coordinator_model.log_envelope import EnvelopeError, open_lines
+from coordinator_model.decoding.line_header import read_header
+from coordinator_model.decoding.line_text import Opened
+from coordinator_model.decoding.log_envelope import EnvelopeError, open_lines
 
 AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC, a Friday
 SECOND = AT - 925

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import loads
-from coordinator_model import observations as on
-from coordinator_model.judging import Outputs
-from coordinator_model.observations import MemberRecord, Seen, Source
-from coordinator_model.shard import Shard
+from coordinator_model.observations.observations import MemberRecord, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.judging import Outputs
+from coordinator_model.shard.shard import Shard, loads
 from tests.unit.made_seen import seen
 
 START_MS = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.log_envelope import (
+from coordinator_model.decoding.log_envelope import (
     LENGTH_MAX,
     EnvelopeError,
     Line,

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.coordinator_log import parse_coordinator_line
-from coordinator_model.group import Group
-from coordinator_model.modern.model import Modern, ModernMember, state_of
-from coordinator_model.modern.names import learn
-from coordinator_model.modern.parts import (
+from coordinator_model.decoding.coordinator_log import parse_coordinator_line
+from coordinator_model.decoding.newer_records import part_of
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.groups.newer.names import learn
+from coordinator_model.groups.newer.progress import Why, hold_ups
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
     GroupEpoch,
@@ -24,15 +25,14 @@ from coordinator_model.modern.parts import (
     TopicNames,
     Topology,
 )
-from coordinator_model.modern.progress import Why, hold_ups
-from coordinator_model.modern.writes import gather
-from coordinator_model.newer_parts import part_of
-from coordinator_model.observations import ModernRecord, Seen, Source
-from coordinator_model.ordering import Held
-from coordinator_model.report import report_of
-from coordinator_model.snapshot import decode_group, encode_group
-from coordinator_model.states import GroupState
-from coordinator_model.turn import Context
+from coordinator_model.observations.observations import ModernRecord, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.ordering import Held
+from coordinator_model.shard.report import report_of
+from coordinator_model.shard.snapshot import decode_group, encode_group
+from coordinator_model.shard.writes import gather
+from coordinator_model.state.group import Group
+from coordinator_model.state.newer import Modern, ModernMember, state_of
 from tests.unit.made_seen import seen
 
 ALONE = Context("c", info_live=False, offsets_enabled=True, backlog=False)

@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model import classic, coordinator_log, request_log
-from coordinator_model import observations as on
-from coordinator_model.group import Group, Member
-from coordinator_model.modern.model import Modern
-from coordinator_model.notes import IdUnused, Refused, Replaced
-from coordinator_model.observations import Source
-from coordinator_model.states import GroupState
-from coordinator_model.turn import Context
+from coordinator_model.decoding import coordinator_log, request_log
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Group, Member
+from coordinator_model.state.newer import Modern
+from coordinator_model.state.notes import IdUnused, Refused, Replaced
 from tests.unit.made_seen import seen
 
 UUID = "00000000-0000-4000-8000-000000000000"

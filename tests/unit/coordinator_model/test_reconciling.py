@@ -6,13 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Departure, Doubt, Group, Member
-from coordinator_model.judging import Outputs
-from coordinator_model.knowledge import known_at
-from coordinator_model.observations import DescribedMember, GroupDescribed, GroupRecorded, MemberRecord, Seen
-from coordinator_model.reconciling import (
+from coordinator_model.groups.core.knowledge import known_at
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.groups.reconciling import (
     IN_A_ROW_MS,
     LASTING_MS,
     SETTLE_MS,
@@ -23,9 +19,19 @@ from coordinator_model.reconciling import (
     find,
     reconcile,
 )
-from coordinator_model.shard import Shard
-from coordinator_model.states import GroupState
-from coordinator_model.turn import Context
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.observations import (
+    DescribedMember,
+    GroupDescribed,
+    GroupRecorded,
+    MemberRecord,
+    Seen,
+)
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.judging import Outputs
+from coordinator_model.shard.shard import Shard
+from coordinator_model.state.group import Departure, Doubt, Group, Member
 from tests.unit.made_seen import seen
 
 SINCE_MS = 1_000_000

@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import records
-from coordinator_model.observations import (
+from coordinator_model.decoding import records
+from coordinator_model.decoding.records import (
+    assigned_partitions,
+    kind_of,
+    observe,
+    read_commit_key,
+    read_commit_value,
+    subscribed_topics,
+)
+from coordinator_model.decoding.wire import DecodeError, Fault
+from coordinator_model.observations.observations import (
     Commit,
     GroupRecorded,
     GroupTombstone,
@@ -23,15 +32,6 @@ from coordinator_model.observations import (
     pack,
     unpack,
 )
-from coordinator_model.records import (
-    assigned_partitions,
-    kind_of,
-    observe,
-    read_commit_key,
-    read_commit_value,
-    subscribed_topics,
-)
-from coordinator_model.wire import DecodeError, Fault
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     commit_key,

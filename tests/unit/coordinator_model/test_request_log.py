@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import observations as on
-from coordinator_model.request_log import Answered, RequestLineError, host_of, parse_request_line, worst_error
+from coordinator_model.decoding.request_log import (
+    Answered,
+    RequestLineError,
+    host_of,
+    parse_request_line,
+    worst_error,
+)
+from coordinator_model.observations.observations import observations as on
 
 AT = 1795218710925
 MEMBER = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"

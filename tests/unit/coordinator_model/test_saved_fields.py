@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from alerts.alert import Severity
-from alerts.told import Memory, Told, pack_told, unpack_told
-from coordinator_model import snapshot
-from streaming.shard_state import STATE_SCHEMA
+from alerts.alert.alert import Severity
+from alerts.delivery.told import Memory, Told, pack_told, unpack_told
+from coordinator_model.shard.shard import snapshot
+from streaming.workers.shard_state import STATE_SCHEMA
 from tests.saved import golden
 from tests.saved.fields import LIST, Entries, Entry, Field, breaches, collected, read, written
 from tests.saved.golden import Blob, Filler, blobs, differences, told, uncovered

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.schemas import RECORDS, decode_key, decode_value, describe
-from coordinator_model.wire import DecodeError, Fault
+from coordinator_model.decoding.schemas import RECORDS, decode_key, decode_value, describe
+from coordinator_model.decoding.wire import DecodeError, Fault
 from tests.unit.coordinator_model.kafka_bytes import (
     commit_key,
     commit_value,

@@ -5,13 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from coordinator_model import snapshot
-from coordinator_model.bounds import NEVER
-from coordinator_model.group import Group, Member
-from coordinator_model.observations import BrokerHeard, Heartbeats, MemberFailed, Seen, Source
-from coordinator_model.ordering import Held, Order, Run
-from coordinator_model.shard import Shard
-from coordinator_model.snapshot import Header, Slot, SnapshotError
+from coordinator_model.observations.bounds import NEVER
+from coordinator_model.observations.observations import BrokerHeard, Heartbeats, MemberFailed, Seen, Source
+from coordinator_model.shard.ordering import Held, Order, Run
+from coordinator_model.shard.shard import Shard, snapshot
+from coordinator_model.shard.snapshot import Header, Slot, SnapshotError
+from coordinator_model.state.group import Group, Member
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "state"
 

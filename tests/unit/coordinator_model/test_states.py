@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import coordinator_model
-from coordinator_model.diagram import mermaid
-from coordinator_model.states import MOVES, GroupState, can_move
+from coordinator_model.kafka.diagram import mermaid
+from coordinator_model.kafka.states import MOVES, GroupState, can_move
 
 CLASSIC = (
     GroupState.EMPTY,

@@ -1,10 +1,10 @@
 """A shard whose time ran ahead comes back to what newer clocks prove, and judges in real time again."""
 
-from alerts.alert import Alert
+from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
-from coordinator_model import observations as on
-from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.shard import Shard
+from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.shard import Shard
 from tests.unit.made_seen import seen
 
 T0 = 1_795_000_000_000

@@ -5,11 +5,11 @@ from hashlib import blake2b
 import msgspec
 import pytest
 
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Basis, Cause, Group, Step, Transition
-from coordinator_model.states import GroupState, can_move
-from coordinator_model.transitions import Target, place, reach, transition_id
-from coordinator_model.turn import Context, Turn
+from coordinator_model.groups.core.transitions import Target, place, reach, transition_id
+from coordinator_model.groups.core.turn import Context, Turn
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState, can_move
+from coordinator_model.state.group import Basis, Cause, Group, Step, Transition
 
 DEAD, EMPTY = GroupState.DEAD, GroupState.EMPTY
 PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.wire import DecodeError, Fault, Reader, print_uuid
+from coordinator_model.decoding.wire import DecodeError, Fault, Reader, print_uuid
 from tests.unit.coordinator_model.kafka_bytes import tags, uvarint
 
 

@@ -1,10 +1,10 @@
 """Which records of one millisecond the coordinator wrote as one."""
 
-from coordinator_model import observations as on
-from coordinator_model.modern.parts import GroupEpoch
-from coordinator_model.modern.writes import gather
-from coordinator_model.observations import Source
-from coordinator_model.ordering import Held
+from coordinator_model.observations.newer_records import GroupEpoch
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.ordering import Held
+from coordinator_model.shard.writes import gather
 from tests.unit.made_seen import seen
 
 CLASSIC = on.GroupRecorded(

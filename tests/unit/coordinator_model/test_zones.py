@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from coordinator_model import observations as on
+from coordinator_model.kafka.states import GroupState
 from coordinator_model.observations import AnyObservation, Seen, Source
 from coordinator_model.shard import Shard
-from coordinator_model.snapshot import decode_group
-from coordinator_model.states import GroupState
+from coordinator_model.shard.snapshot import decode_group
 from tests.unit.made_seen import seen
 
 T0 = 1_795_000_000_000

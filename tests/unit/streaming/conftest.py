@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert
-from coordinator_model.report import GroupReport, MemberReport
-from coordinator_model.states import GroupState
+from alerts.alert.alert import Alert
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.shard.report import GroupReport, MemberReport
 from tests.unit.made_alerts import an_alert
 
 NOW_MS = 1_700_000_100_000

@@ -11,11 +11,11 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from coordinator_model.observations import CLUSTER_SHARD
-from streaming.control_records import ClockRecord, SettingsRecord, encode_record
-from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
-from streaming.shard_state import ShardStage
-from streaming.sinks import quarantined_record
+from coordinator_model.observations.observations import CLUSTER_SHARD
+from streaming.control.records import ClockRecord, SettingsRecord, encode_record
+from streaming.pipeline.sinks import quarantined_record
+from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
+from streaming.workers.shard_state import ShardStage
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     blob,

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from kafka.structs import TopicPartition
 
-from alerts.alert import AlertStatus
-from alerts.notifier import wall_clock_ms
-from streaming import alerts_topic
-from streaming.alerts_topic import KEPT_MS, AlertsTopic, Caretaker, Ended, to_bury
-from streaming.config import parse_config
-from streaming.plan import plan_of
-from streaming.progress import Progress
+from alerts.alert.alert import AlertStatus
+from alerts.delivery.notifier import wall_clock_ms
+from streaming.config.config import parse_config
+from streaming.config.plan import plan_of
+from streaming.driver import alerts_topic
+from streaming.driver.alerts_topic import KEPT_MS, AlertsTopic, Caretaker, Ended, to_bury
+from streaming.health.query_progress import Progress
 from tests.unit.made_alerts import BEGAN_MS, an_alert
 
 TOPIC = "groupwatch-alerts"

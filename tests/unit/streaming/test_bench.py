@@ -5,18 +5,18 @@ import signal
 import pyarrow as pa
 import pytest
 
-from coordinator_model import request_log
-from coordinator_model.observations import GroupRecorded, Heartbeats, OffsetsCommitted
-from coordinator_model.records import observe
-from coordinator_model.schemas import describe
-from streaming import heartbeat_lines
-from streaming.bench import command, material
-from streaming.bench.latency import moments_in, seconds_to
-from streaming.bench.material import Beats, Commits, Generations, Population
-from streaming.bench.rig import Batches
-from streaming.bench.state import state
-from streaming.bench.targets import TARGETS, Target, percentile
-from streaming.embedded.webhook_probe import Told
+from coordinator_model.decoding import request_log
+from coordinator_model.decoding.records import observe
+from coordinator_model.decoding.schemas import describe
+from coordinator_model.observations.observations import GroupRecorded, Heartbeats, OffsetsCommitted
+from streaming.decoders import heartbeat_lines
+from streaming.devkit.bench import command, material
+from streaming.devkit.bench.latency import moments_in, seconds_to
+from streaming.devkit.bench.material import Beats, Commits, Generations, Population
+from streaming.devkit.bench.rig import Batches
+from streaming.devkit.bench.state import state
+from streaming.devkit.bench.targets import TARGETS, Target, percentile
+from streaming.devkit.kafka.webhook_probe import Told
 
 AT_MS = 1_750_000_000_123
 POPULATION = Population(groups=7, members=3, partitions=4)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streaming.binary_column import BinaryColumn
+from streaming.decoders.binary_column import BinaryColumn
 
 VALUES = [b"ab", None, b"\xff\xfe\0\0\0\0\0\1", b"", "é".encode()]
 

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streaming import cli
-from streaming.config import Config
-from streaming.described_records import describe_lines
+from streaming.config.config import Config
+from streaming.replay.described_records import describe_lines
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
 GROUP_KEY = "0002000161"

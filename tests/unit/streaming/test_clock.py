@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from coordinator_model.observations import EventsClock
-from coordinator_model.ordering import END_UNKNOWN
-from streaming.clock import Clock, Skews, interval_s
-from streaming.cluster_job import Asking
-from streaming.decoding_events import decode_events
-from streaming.kafka_address import KafkaAddress
-from streaming.plan import ClusterPlan
-from streaming.progress import Progress
-from streaming.told_time import ToldTime
+from coordinator_model.observations.observations import EventsClock
+from coordinator_model.shard.ordering import END_UNKNOWN
+from streaming.config.kafka_address import KafkaAddress
+from streaming.config.plan import ClusterPlan
+from streaming.decoders.decoding_events import decode_events
+from streaming.driver.clock import Clock, Skews, interval_s
+from streaming.driver.cluster_job import Asking
+from streaming.driver.told_time import ToldTime
+from streaming.health.query_progress import Progress
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
 
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from streaming import cluster_job
-from streaming.cluster_job import ClusterJob
+from streaming.driver import cluster_job
+from streaming.driver.cluster_job import ClusterJob
 from tests.unit.streaming.test_clock import plan
 
 WORKING = {"message": "Processing new data", "isDataAvailable": True, "isTriggerActive": True}

@@ -7,12 +7,12 @@ from textwrap import dedent
 
 import pytest
 
-from alerts.alert import Severity
-from alerts.thresholds import RULE_KEYS, Settings
-from streaming.config import Config, ConfigError, load_config, notes, parse_config, settings_json
-from streaming.config_rules import RULES, alert_name
-from streaming.config_types import parse_duration_ms
-from streaming.plan import plan_of
+from alerts.alert.alert import Severity
+from alerts.rules.engine.thresholds import RULE_KEYS, Settings
+from streaming.config.config import Config, ConfigError, load_config, notes, parse_config, settings_json
+from streaming.config.plan import plan_of
+from streaming.config.rules import RULES, alert_name
+from streaming.config.types import parse_duration_ms
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
 ALERT_NAMES = [

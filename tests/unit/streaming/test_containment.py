@@ -7,16 +7,18 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus
+from alerts.alert.alert import Alert, AlertStatus
 from alerts.rules import judge
-from alerts.rules.order import RULES
-from alerts.rules.rule import GroupRule
-from coordinator_model import classic, evidence, shard, snapshot, timeline
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.snapshot import SnapshotError
-from streaming.decode_stage import OFFSETS
-from streaming.shard_state import STATE_VERSION, ShardStage
+from alerts.rules.engine.rule import GroupRule
+from alerts.rules.registry import RULES
+from coordinator_model.groups import table as classic
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.shard.shard import live_sources as evidence
+from coordinator_model.shard.shard import shard, snapshot, timeline
+from coordinator_model.shard.snapshot import SnapshotError
+from streaming.workers.decode_stage import OFFSETS
+from streaming.workers.shard_state import STATE_VERSION, ShardStage
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     commit_key,

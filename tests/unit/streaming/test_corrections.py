@@ -1,7 +1,7 @@
 """What is said of brokers whose times are corrected."""
 
-from streaming.corrections import BROKERS_MAX, Corrections
-from streaming.progress import Progress
+from streaming.health.corrections import BROKERS_MAX, Corrections
+from streaming.health.query_progress import Progress
 
 
 def test_a_zone_is_said_once_and_told_to_every_shard() -> None:

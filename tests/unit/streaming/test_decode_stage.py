@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
-from streaming import decode_stage, heartbeat_columns
-from streaming.bench.material import Population, heartbeat_line
-from streaming.control_records import ClockRecord, encode_record
-from streaming.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
-from streaming.decoded import Decoded
-from streaming.held_lines import Lines
+from coordinator_model.observations.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
+from streaming.control.records import ClockRecord, encode_record
+from streaming.decoders import heartbeat_columns
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.held_lines import Lines
+from streaming.devkit.bench.material import Population, heartbeat_line
+from streaming.workers import decode_stage
+from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
 
 CLOCK = encode_record(ClockRecord(at_ms=1, sequence=1))
 

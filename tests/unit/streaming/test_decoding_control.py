@@ -6,9 +6,9 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from alerts.alert import Alert
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import (
+from alerts.alert.alert import Alert
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import (
     CLUSTER_SHARD,
     Adopted,
     BrokerDescribed,
@@ -28,8 +28,9 @@ from coordinator_model.observations import (
     Source,
     TopicsDescribed,
 )
-from streaming.clock_records import sealed
-from streaming.control_records import (
+from streaming.control.clock_records import sealed
+from streaming.control.marks import mark_of
+from streaming.control.records import (
     AdoptRecord,
     BrokersRecord,
     ClockRecord,
@@ -47,9 +48,8 @@ from streaming.control_records import (
     UpsetRecord,
     encode_record,
 )
-from streaming.decoded import Decoded
-from streaming.decoding_control import decode_control
-from streaming.marks import mark_of
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.decoding_control import decode_control
 from tests.unit.made_alerts import an_alert
 
 SHARDS = 4

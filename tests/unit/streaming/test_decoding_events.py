@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model import observations as on
-from coordinator_model.hashing import shard_of
-from streaming import heartbeat_lines
-from streaming.clock_records import sealed
-from streaming.decoded import Decoded
-from streaming.decoding_events import (
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import observations as on
+from streaming.control.clock_records import sealed
+from streaming.decoders import heartbeat_lines
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.decoding_events import (
     AHEAD_MAX_MS,
     CLOCK_KEY,
     SAMPLE_BYTES_MAX,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.hashing import shard_of
-from streaming import heartbeat_lines
-from streaming.decoded import Decoded
-from streaming.decoding_events import Row, decode_rows
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import observations as on
+from streaming.decoders import heartbeat_lines
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.decoding_events import Row, decode_rows
 
 SHARDS = 50
 AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC

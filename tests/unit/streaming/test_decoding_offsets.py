@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import (
+from coordinator_model.decoding.records import kind_of, observe
+from coordinator_model.decoding.schemas import describe
+from coordinator_model.decoding.wire import DecodeError
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import (
     Commit,
     GroupObservation,
     GroupRecorded,
@@ -25,11 +28,8 @@ from coordinator_model.observations import (
     pack,
     unpack,
 )
-from coordinator_model.records import kind_of, observe
-from coordinator_model.schemas import describe
-from coordinator_model.wire import DecodeError
-from streaming.decoded import Decoded
-from streaming.decoding_offsets import decode_offsets
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.decoding_offsets import decode_offsets
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
 
 SHARDS = 7

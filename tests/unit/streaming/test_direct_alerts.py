@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
-from alerts.notifier import Notifier
-from alerts.receivers.receiver import Delivery, Notification, Outcome
-from alerts.told import Told
-from streaming.config import Config, parse_config
-from streaming.direct_alerts import DirectAlerts, state_file
-from streaming.progress import Progress
-from streaming.supervisor import Limits, Watched
+from alerts.delivery.notifier import Notifier
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.delivery.told import Told
+from streaming.config import Config
+from streaming.config.config import parse_config
+from streaming.driver.supervisor import Limits, Watched
+from streaming.health.query_progress import Progress
+from streaming.notify.direct_alerts import DirectAlerts, state_file
 from tests.unit.made_alerts import BEGAN_MS, an_alert
 
 MINIMAL = "clusters: [{name: a, bootstrap_servers: ['127.0.0.1:1']}]\n"

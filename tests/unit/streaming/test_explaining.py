@@ -13,18 +13,19 @@ from kafka.errors import KafkaTimeoutError
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner, Result
 
-from alerts.narrative import Explanation
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.cost_parts import ToldCost
-from coordinator_model.group import Basis, Cause, Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.states import GroupState
-from streaming import cli, explaining
-from streaming.config import HttpConfig, parse_config
-from streaming.explaining import History, TopicReader, parse_since, read_history
-from streaming.http import HttpServer
-from streaming.plan import plan_of
-from streaming.view import View
+from alerts.story.narrative import Explanation
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.state.costs import ToldCost
+from coordinator_model.state.group import Basis, Cause, Transition
+from streaming import cli
+from streaming.config.config import HttpConfig, parse_config
+from streaming.config.plan import plan_of
+from streaming.group_store.view import View
+from streaming.serving import explaining
+from streaming.serving.explaining import History, TopicReader, parse_since, read_history
+from streaming.serving.http import HttpServer
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from streaming import job as job_module
-from streaming import session
-from streaming.cluster_job import gist
+from streaming.driver.cluster_job import gist
+from streaming.driver.supervisor import Limits
+from streaming.health.query_progress import Progress
 from streaming.job import Health
-from streaming.progress import Progress
-from streaming.supervisor import Limits
+from streaming.pipeline import session
 
 
 class Now:

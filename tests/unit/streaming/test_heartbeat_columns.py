@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streaming import heartbeat_columns, heartbeat_lines
-from streaming.bench.material import Population, heartbeat_line
+from streaming.decoders import heartbeat_columns, heartbeat_lines
+from streaming.devkit.bench.material import Population, heartbeat_line
 
 POPULATION = Population(groups=40)
 AT_MS = 1_760_000_000_123

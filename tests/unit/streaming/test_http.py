@@ -12,12 +12,12 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.alert import AlertStatus
-from alerts.exporter import PictureCollector
-from coordinator_model.states import GroupState
-from streaming.config import HttpConfig
-from streaming.http import HttpServer
-from streaming.view import View
+from alerts.alert.alert import AlertStatus
+from alerts.metrics.exporter import PictureCollector
+from coordinator_model.kafka.states import GroupState
+from streaming.config.config import HttpConfig
+from streaming.group_store.view import View
+from streaming.serving.http import HttpServer
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows

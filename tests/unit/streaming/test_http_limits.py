@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from alerts.exporter import PictureCollector
-from streaming import http_limits
-from streaming.config import HttpConfig
-from streaming.explaining import History
-from streaming.http import HttpServer
-from streaming.view import View
+from alerts.metrics.exporter import PictureCollector
+from streaming.config.config import HttpConfig
+from streaming.group_store.view import View
+from streaming.serving import http_limits
+from streaming.serving.explaining import History
+from streaming.serving.http import HttpServer
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows

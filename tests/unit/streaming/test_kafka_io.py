@@ -12,10 +12,10 @@ from kafka.errors import KafkaError
 from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.structs import TopicPartition
 
-from streaming import kafka_io
-from streaming.kafka_address import KafkaAddress
-from streaming.kafka_io import ClientPropertyError, parse_jaas, python_options, spark_options
-from streaming.probing import messages
+from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_clients import clients as kafka_io
+from streaming.kafka_clients import group_messages as messages
+from streaming.kafka_clients.clients import ClientPropertyError, parse_jaas, python_options, spark_options
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="p;\\"q";'
 

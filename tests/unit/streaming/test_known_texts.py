@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.binary_column import BinaryColumn
-from streaming.known_texts import Known, _Texts
+from streaming.decoders.binary_column import BinaryColumn
+from streaming.decoders.known_texts import Known, _Texts
 
 _TEXTS = st.lists(
     st.one_of(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.lag import SAMPLES_MAX, STALE_AFTER_MS, ClusterEnds, EndOffsets, Lag
+from streaming.group_store.lag import SAMPLES_MAX, STALE_AFTER_MS, ClusterEnds, EndOffsets, Lag
 
 
 def ends(*samples: tuple[int, int]) -> EndOffsets:

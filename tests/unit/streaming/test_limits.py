@@ -2,8 +2,8 @@
 
 import msgspec
 
-from streaming.limits import QUIET_S, Limits
-from streaming.progress import Progress
+from streaming.health.limits import QUIET_S, Limits
+from streaming.health.query_progress import Progress
 
 
 def _row(kind: str) -> tuple[str, str, bytes]:

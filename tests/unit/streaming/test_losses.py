@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming import losses
-from streaming.beginning import FILE, Beginning, CheckpointRefusedError
-from streaming.kafka_address import KafkaAddress
-from streaming.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
+from streaming.config.kafka_address import KafkaAddress
+from streaming.pipeline import losses
+from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
+from streaming.pipeline.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
 from tests.unit.streaming.test_clock import plan
 
 OFFSETS, EVENTS, CONTROL = "__consumer_offsets", "events", "control"

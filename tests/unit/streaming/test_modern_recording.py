@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from streaming.replay import replay
+from streaming.replay.run import replay
 from tests.live.modern import Cost, Row, pictures, recounted, wrong_polls
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "modern"

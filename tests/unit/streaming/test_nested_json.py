@@ -8,25 +8,25 @@ from typing import Any
 
 import httpx
 import pytest
-
-from alerts.alert_records import Refused, read_alert
-from coordinator_model.capture import CaptureError, read_row
-from coordinator_model.log_envelope import EnvelopeError, open_lines, whole_message
 from coordinator_model.oracle.lines import play
-from coordinator_model.request_log import RequestLineError, parse
-from coordinator_model.shard_settings import SettingsError, check_shard_settings
-from streaming import explaining
-from streaming.beginning import Folder, run_of
-from streaming.config import parse_config
-from streaming.decode_stage import CONTROL, EVENTS
-from streaming.described_records import describe_lines
-from streaming.direct_alerts import DirectAlerts
-from streaming.embedded.webhook_probe import WebhookProbe
-from streaming.evidence.journal import newest
-from streaming.explaining import ExplainError, explain_by_url
-from streaming.kafka_io import ClientCredentials
-from streaming.marks import decode_mark
-from streaming.watching import of_records
+
+from alerts.alert.records import Refused, read_alert
+from coordinator_model.capture import CaptureError, read_row
+from coordinator_model.decoding.log_envelope import EnvelopeError, open_lines, whole_message
+from coordinator_model.decoding.request_log import RequestLineError, parse
+from coordinator_model.shard.settings import SettingsError, check_shard_settings
+from streaming.config.config import parse_config
+from streaming.control.marks import decode_mark
+from streaming.devkit.kafka.webhook_probe import WebhookProbe
+from streaming.driver.evidence.journal import newest
+from streaming.kafka_clients.clients import ClientCredentials
+from streaming.notify.direct_alerts import DirectAlerts
+from streaming.notify.watching import of_records
+from streaming.pipeline.beginning import Folder, run_of
+from streaming.replay.described_records import describe_lines
+from streaming.serving import explaining
+from streaming.serving.explaining import ExplainError, explain_by_url
+from streaming.workers.decode_stage import CONTROL, EVENTS
 from tests.unit.streaming.hostile import Job, Row
 
 DEEP = 100_000

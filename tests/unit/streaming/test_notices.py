@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from streaming.progress import Progress
+from streaming.health.query_progress import Progress
 
 
 def test_a_notice_stays_in_ready_until_it_is_over(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.alert_log import AlertLog
-from streaming import notifying
-from streaming.config import Config, parse_config
-from streaming.embedded.webhook_probe import WebhookProbe
-from streaming.http import Server, health_application
-from streaming.notifying import Station
-from streaming.watching import of_records
+from alerts.delivery.alert_log import AlertLog
+from streaming.config.config import Config, parse_config
+from streaming.devkit.kafka.webhook_probe import WebhookProbe
+from streaming.notify import notifying
+from streaming.notify.notifying import Station
+from streaming.notify.watching import of_records
+from streaming.serving.http import Server, health_application
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model.observations import (
+from coordinator_model.observations.observations import (
     CLUSTER_SHARD,
     AssignmentReceived,
     GroupEmptied,
@@ -14,8 +14,8 @@ from coordinator_model.observations import (
     Undecodable,
     unpack,
 )
-from streaming import packing
-from streaming.packing import pack_cells, plain, unpack_cell
+from streaming.decoders import packing
+from streaming.decoders.packing import pack_cells, plain, unpack_cell
 from tests.unit.made_seen import seen
 
 GOOD = [seen(5, GroupEmptied(group="g", generation=number), offset=number) for number in range(5)]

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from coordinator_model.ordering import END_UNKNOWN
-from streaming.partition_ends import Ends, LeadersAsked
+from coordinator_model.shard.ordering import END_UNKNOWN
+from streaming.driver.partition_ends import Ends, LeadersAsked
 from tests.unit.streaming.fakes import FakeManager
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streaming.binary_column import BinaryColumn
-from streaming.plain_commits import find_plain_values, key_layout
+from streaming.decoders.binary_column import BinaryColumn
+from streaming.decoders.plain_commits import find_plain_values, key_layout
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, uvarint
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from streaming.clocked import Clocked
-from streaming.progress import Progress, positions_in
-from streaming.supervisor import Limits, Watched, limits_of
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from streaming.control.clocked import Clocked
+from streaming.driver.supervisor import Limits, Watched, limits_of
+from streaming.health.query_progress import Progress, positions_in
 
 
 class Now:

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert
-from coordinator_model.hashing import shard_of
-from streaming.beginning import Beginning
-from streaming.kafka_address import KafkaAddress
-from streaming.plan import ClusterPlan
-from streaming.progress import Progress
-from streaming.refilling import WAIT_MAX_S, Refilling
-from streaming.view import View
+from alerts.alert.alert import Alert
+from coordinator_model.kafka.hashing import shard_of
+from streaming.config.kafka_address import KafkaAddress
+from streaming.config.plan import ClusterPlan
+from streaming.driver.refilling import WAIT_MAX_S, Refilling
+from streaming.group_store.view import View
+from streaming.health.query_progress import Progress
+from streaming.pipeline.beginning import Beginning
 from tests.unit.made_alerts import an_alert
 from tests.unit.streaming.conftest import NOW_MS, Rows
 from tests.unit.streaming.fakes import FakeProducer

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from alerts.alert import Alert
-from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
-from streaming.replay import replay
-from streaming.replay_files import ReplayError, Skipped
-from streaming.replay_output import print_replay
+from alerts.alert.alert import Alert
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.state.group import Transition
+from streaming.replay.files import ReplayError, Skipped
+from streaming.replay.output import print_replay
+from streaming.replay.run import replay
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
 
 CONTEXT = "(org.apache.kafka.coordinator.group.GroupMetadataManager)"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from alerts.alert import Alert
-from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.log_envelope import LENGTH_MAX
-from streaming.replay import replay
-from streaming.replay_files import ReplayError, Skipped
-from streaming.replay_output import print_replay
+from alerts.alert.alert import Alert
+from coordinator_model.decoding.log_envelope import LENGTH_MAX
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.state.group import Transition
+from streaming.replay.files import ReplayError, Skipped
+from streaming.replay.output import print_replay
+from streaming.replay.run import replay
 
 LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 

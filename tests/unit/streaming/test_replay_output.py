@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Basis, Cause, Transition
-from coordinator_model.states import GroupState
-from streaming.replay_output import print_replay
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.state.group import Basis, Cause, Transition
+from streaming.replay.output import print_replay
 
 HOSTILE = "a\x1b[2Jb\x7fc\x9bd\u202ee\u2028f\u00fc\N{PILE OF POO}"
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from alerts.alert import Alert, AlertStatus
-from alerts.rules.events import QUIET_MS
-from alerts.rules.progress import Status
-from coordinator_model.hashing import shard_of
-from streaming.replay import replay
-from streaming.replay_files import Skipped
+from alerts.alert.alert import Alert, AlertStatus
+from alerts.rules.engine.occurrences import QUIET_MS
+from alerts.rules.progress.verdicts import Status
+from coordinator_model.kafka.hashing import shard_of
+from streaming.replay.files import Skipped
+from streaming.replay.run import replay
 from tests.unit.alerts.rules.test_partition_cases import CASES, Case
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 

@@ -7,8 +7,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from coordinator_model.judging import Divergence, Outputs
-from coordinator_model.observations import (
+from coordinator_model.observations.observations import (
     AnyObservation,
     Clock,
     Counted,
@@ -18,8 +17,9 @@ from coordinator_model.observations import (
     Source,
     pack,
 )
-from streaming.clocked import Clocked
-from streaming.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
+from coordinator_model.shard.judging import Divergence, Outputs
+from streaming.control.clocked import Clocked
+from streaming.workers.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
 from tests.unit.made_seen import seen
 
 

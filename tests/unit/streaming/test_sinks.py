@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from kafka.errors import UnknownError
 
-from alerts.alert import Alert
-from coordinator_model.observations import CLUSTER_SHARD
-from streaming.adoption import records
-from streaming.beginning import Beginning
-from streaming.control_records import AdoptRecord, SettingsRecord
-from streaming.marks import MarkHeldError
-from streaming.sinks import BatchSink, Row
+from alerts.alert.alert import Alert
+from coordinator_model.observations.observations import CLUSTER_SHARD
+from streaming.control.marks import MarkHeldError
+from streaming.control.records import AdoptRecord, SettingsRecord
+from streaming.driver.adoption import records
+from streaming.pipeline.beginning import Beginning
+from streaming.pipeline.sinks import BatchSink, Row
 from tests.unit.streaming.fakes import FakeProducer, NotAcknowledgedError
 from tests.unit.streaming.test_clock import plan
 

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming import session
-from streaming.beginning import Beginning, CheckpointRefusedError, check
-from streaming.config import parse_config
-from streaming.kafka_address import KafkaAddress
-from streaming.plan import folder_of, plan_of
-from streaming.sources import EARLIEST, READ_OPTIONS, assignments
-from streaming.topics import specs
+from streaming.config.config import parse_config
+from streaming.config.kafka_address import KafkaAddress
+from streaming.config.plan import folder_of, plan_of
+from streaming.pipeline import session
+from streaming.pipeline.beginning import Beginning, CheckpointRefusedError, check
+from streaming.pipeline.sources import EARLIEST, READ_OPTIONS, assignments
+from streaming.pipeline.topics import specs
 from tests.unit.streaming.test_clock import plan
 
 BEGAN = Beginning(

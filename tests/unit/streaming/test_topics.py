@@ -5,9 +5,9 @@ from typing import Any, cast
 import pytest
 from kafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, TopicAuthorizationFailedError
 
-from streaming import beginning
-from streaming.beginning import CheckpointRefusedError, count_shards
-from streaming.topics import TopicsRefusedError, create_missing, faults, specs
+from streaming.pipeline import beginning
+from streaming.pipeline.beginning import CheckpointRefusedError, count_shards
+from streaming.pipeline.topics import TopicsRefusedError, create_missing, faults, specs
 from tests.unit.streaming.test_clock import plan
 
 

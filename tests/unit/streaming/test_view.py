@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from alerts.quiet import Match, Quiet, Silence
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Basis, Cause, Transition
-from coordinator_model.modern.progress import GroupProgress, HoldUp, Why
-from coordinator_model.reconciling import KINDS
-from coordinator_model.states import GroupState
-from streaming.probing.pictured import ClusterPicture
-from streaming.view import View
+from alerts.alert.alert import AlertStatus, Severity
+from alerts.delivery.silences import Match, Quiet, Silence
+from coordinator_model.groups.newer.progress import GroupProgress, HoldUp, Why
+from coordinator_model.groups.reconciling import KINDS
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.state.group import Basis, Cause, Transition
+from streaming.driver.probing.pictured import ClusterPicture
+from streaming.group_store.view import View
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus
-from streaming.control_records import ClockRecord, MarkRecord, encode_record
-from streaming.job_state import JobState
-from streaming.marks import mark_of
-from streaming.supervisor import Limits, Watched
-from streaming.watching import FarProgress, of_records
+from alerts.alert.alert import Alert, AlertStatus
+from streaming.control.job_state import JobState
+from streaming.control.marks import mark_of
+from streaming.control.records import ClockRecord, MarkRecord, encode_record
+from streaming.driver.supervisor import Limits, Watched
+from streaming.notify.watching import FarProgress, of_records
 
 CLUSTER = "prod"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from streaming.clocked import Clocked
-from streaming.watermark import TICKS_MAX, Watermark
+from streaming.control.clocked import Clocked
+from streaming.health.watermark import TICKS_MAX, Watermark
 
 
 class Now:

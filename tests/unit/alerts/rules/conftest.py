@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from alerts.alert import Alert
-from alerts.receivers.receiver import Notification
-from alerts.receivers.webhook import webhook_body
+from alerts.alert.alert import Alert
+from alerts.delivery.receivers.receiver import Notification
+from alerts.delivery.receivers.webhook import webhook_body
 from alerts.rules import RuleJudge
-from coordinator_model import classic
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Step
-from coordinator_model.judging import Evidence
-from coordinator_model.observations import Source
-from coordinator_model.refusals import pause_before
-from coordinator_model.turn import Context
+from coordinator_model.groups import table as classic
+from coordinator_model.groups.core.refusals import pause_before
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.judging import Evidence
+from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000

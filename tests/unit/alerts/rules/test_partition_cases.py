@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from alerts.rules.progress import Status, verdict
+from alerts.rules.progress.verdicts import Status, verdict
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "partitions" / "cases.jsonl.gz"
 T0 = 1_700_000_000_000

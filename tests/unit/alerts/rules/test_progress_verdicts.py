@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from alerts.rules.progress import Status, verdict
-from alerts.thresholds import Thresholds
+from alerts.rules.engine.thresholds import Thresholds
+from alerts.rules.progress.verdicts import Status, verdict
 
 OK, UNKNOWN = Status.OK, Status.UNKNOWN
 STOPPED, STALLED, REWOUND, GROWING = Status.STOPPED, Status.STALLED, Status.REWOUND, Status.GROWING

@@ -5,19 +5,19 @@ import json
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
-from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.classic import new_group
-from coordinator_model.cluster import ClusterState, Upset
-from coordinator_model.group import Basis, Cause, Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.moved import Moved
-from coordinator_model.moves import is_upset, move_behind
-from coordinator_model.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
-from coordinator_model.states import GroupState
+from coordinator_model.groups.core.failovers import is_upset, move_behind
+from coordinator_model.groups.table import new_group
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.cluster import ClusterState, Upset
+from coordinator_model.state.group import Basis, Cause, Transition
+from coordinator_model.state.moved import Moved
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000

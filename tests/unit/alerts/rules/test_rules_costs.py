@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from alerts.rules.rebalance_costs import note, partition_time, since
-from alerts.rules.situation import GroupMemory, Situation
-from alerts.thresholds import Thresholds
-from coordinator_model import observations as on
-from coordinator_model.assignors import ASSIGNORS, Partition, Subscriber
-from coordinator_model.cost_parts import RebalanceCost, StepCost
-from coordinator_model.group import Group, Step
-from coordinator_model.judging import Evidence
-from coordinator_model.moved import Moved
-from coordinator_model.observations import Source
+from alerts.alert.alert import AlertStatus, Severity
+from alerts.rules.engine.situation import GroupMemory, Situation
+from alerts.rules.engine.thresholds import Thresholds
+from alerts.rules.rebalances.rebalance_costs import note, partition_time, since
+from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard.judging import Evidence
+from coordinator_model.state.costs import RebalanceCost, StepCost
+from coordinator_model.state.group import Group, Step
+from coordinator_model.state.moved import Moved
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

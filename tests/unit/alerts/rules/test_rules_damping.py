@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.inhibition import EFFECTS, GRACE_MS
-from alerts.lifecycle import Finding, OpenAlert
-from alerts.rules import damping, judge, order
-from alerts.rules.rule import GroupRule
-from alerts.rules.situation import Situation, Verdict
-from alerts.thresholds import RULE_KEYS
-from coordinator_model.judging import Evidence
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.rules import judge
+from alerts.rules import registry as order
+from alerts.rules.engine import damping
+from alerts.rules.engine.inhibition import EFFECTS, GRACE_MS
+from alerts.rules.engine.lifecycle import Finding, OpenAlert
+from alerts.rules.engine.rule import GroupRule
+from alerts.rules.engine.situation import Situation, Verdict
+from alerts.rules.engine.thresholds import RULE_KEYS
+from coordinator_model.shard.judging import Evidence
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

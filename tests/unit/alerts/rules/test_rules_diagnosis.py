@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.rules.diagnosis import Pattern
-from alerts.rules.storm_words import ADVICE
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.observations import Source
+from alerts.rules.rebalances.diagnosis import Pattern
+from alerts.rules.rebalances.storm_words import ADVICE
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
 
 if TYPE_CHECKING:
-    from alerts.alert import Alert
+    from alerts.alert.alert import Alert
     from tests.unit.alerts.rules.conftest import NewStage, Stage
 
 MINUTE = 60_000

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
-from alerts.rules.group_deleted import is_ephemeral
-from coordinator_model import observations as on
+from alerts.rules.endings.group_deleted import is_ephemeral
 from coordinator_model.capture import Mirror
-from coordinator_model.group import Step
-from coordinator_model.observations import Source
-from coordinator_model.progress import note_ends
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 
 if TYPE_CHECKING:

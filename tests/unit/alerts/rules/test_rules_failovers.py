@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from alerts.alert import Alert
+from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
-from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
-from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000

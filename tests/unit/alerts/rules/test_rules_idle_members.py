@@ -2,8 +2,8 @@
 
 import msgspec
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model.group import Step
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.state.group import Step
 from tests.unit.alerts.rules.conftest import NewStage, Stage
 
 NAME = "IdleMembers"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.rules import RuleJudge
-from alerts.rules.cluster_unreachable import cluster_reachable, find_unreachable
-from alerts.rules.monitor_stalled import find_stalled, monitor_running
-from alerts.rules.order import RULES
-from alerts.thresholds import RULE_KEYS
-from coordinator_model.group import Basis
-from coordinator_model.judging import Judge
+from alerts.rules.engine.thresholds import RULE_KEYS
+from alerts.rules.monitor.cluster_unreachable import cluster_reachable, find_unreachable
+from alerts.rules.monitor.monitor_stalled import find_stalled, monitor_running
+from alerts.rules.registry import RULES
+from coordinator_model.shard.judging import Judge
+from coordinator_model.state.group import Basis
 from tests.unit.made_alerts import an_alert
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.group import Basis
-from coordinator_model.observations import Source
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.group import Step
-from coordinator_model.observations import Source
-from coordinator_model.progress import note_ends
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Step
 from tests.unit.alerts.rules.test_rules_storm_modern import Coordinator
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.group import Basis, Step
-from coordinator_model.observations import Source
-from coordinator_model.progress import note_ends
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Basis, Step
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.rules import progress_whole
-from alerts.rules.progress import Part
-from alerts.rules.situation import Whole
-from coordinator_model import observations as on
-from coordinator_model.group import Step
-from coordinator_model.observations import Source
-from coordinator_model.progress import note_ends
-from coordinator_model.tracks import Growth, Track
+from alerts.rules.engine.situation import Whole
+from alerts.rules.progress.verdicts import Part
+from alerts.rules.progress.verdicts import whole as progress_whole
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Step
+from coordinator_model.state.tracks import Growth, Track
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

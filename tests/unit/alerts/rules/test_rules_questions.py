@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.receivers.receiver import Notification
-from alerts.receivers.webhook import webhook_body
-from alerts.rules.cluster_unreachable import find_unreachable as cluster_unreachable
-from alerts.rules.monitor_stalled import find_stalled as monitor_stalled
-from alerts.thresholds import RULE_KEYS
-from alerts.wording import NOBODY
+from alerts.alert.wording import NOBODY
+from alerts.delivery.receivers.receiver import Notification
+from alerts.delivery.receivers.webhook import webhook_body
+from alerts.rules.engine.thresholds import RULE_KEYS
+from alerts.rules.monitor.cluster_unreachable import find_unreachable as cluster_unreachable
+from alerts.rules.monitor.monitor_stalled import find_stalled as monitor_stalled
 from tests.unit.alerts.rules.conftest import unanswered
 from tests.unit.made_alerts import an_alert
 

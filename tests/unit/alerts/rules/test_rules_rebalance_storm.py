@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Basis, Step
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Basis, Step
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator_model.cause_kinds import CauseKind
+from coordinator_model.kafka.cause_kinds import CauseKind
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -3,16 +3,16 @@
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
+from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
-from coordinator_model.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
-from coordinator_model.observations import (
+from coordinator_model.observations.observations import (
     AnyObservation,
     BrokerDescribed,
     LeadersDescribed,
     RecordsLost,
     Source,
 )
+from coordinator_model.shard.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000

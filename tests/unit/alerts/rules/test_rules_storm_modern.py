@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.modern.model import AWAY
-from coordinator_model.modern.parts import (
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
     MemberMetadata,
@@ -15,8 +14,9 @@ from coordinator_model.modern.parts import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations import ModernRecord, Source
-from coordinator_model.states import GroupState
+from coordinator_model.observations.observations import ModernRecord, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.newer import AWAY
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.group import Step
-from coordinator_model.observations import Source
-from coordinator_model.progress import note_ends
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Step
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.cause_kinds import CauseKind
-from coordinator_model.group import Basis
-from coordinator_model.observations import Source
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

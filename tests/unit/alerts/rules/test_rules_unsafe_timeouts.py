@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from alerts.alert import AlertStatus, Severity
-from coordinator_model import observations as on
-from coordinator_model.group import Group, Member, Step
-from coordinator_model.observations import Source
-from coordinator_model.refusals import pause_before
+from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.groups.core.refusals import pause_before
+from coordinator_model.observations.observations import Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Group, Member, Step
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "UnsafeTimeouts"

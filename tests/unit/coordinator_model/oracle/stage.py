@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator_model.oracle import (
+from tests.oracle import (
     Appended,
     Assignment,
     Commit,
@@ -28,7 +28,7 @@ from coordinator_model.oracle import (
     TopicOffsets,
     TxnOffsetCommit,
 )
-from coordinator_model.oracle.responses import JoinGroupResponse
+from tests.oracle.responses import JoinGroupResponse
 
 G = "g"
 STATES = GroupState

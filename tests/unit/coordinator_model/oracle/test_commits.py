@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
+from tests.oracle import (
     EndTransaction,
     Errors,
     FailAppends,
@@ -15,7 +15,7 @@ from coordinator_model.oracle import (
     TopicPartitions,
     TransactionMarker,
 )
-from coordinator_model.oracle.responses import EndTransactionResponse, FetchedOffset, OffsetFetchResponse
+from tests.oracle.responses import EndTransactionResponse, FetchedOffset, OffsetFetchResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import Errors, GroupMetadata, Ticket
+from tests.oracle import Errors, GroupMetadata, Ticket
 from tests.unit.coordinator_model.oracle.stage import (
     STATES,
     G,

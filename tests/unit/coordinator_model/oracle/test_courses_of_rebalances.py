@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import Errors
+from tests.oracle import Errors
 from tests.unit.coordinator_model.oracle.stage import STATES, G, Stage, error_of, joined, member_of
 
 DELAY_MS = 50

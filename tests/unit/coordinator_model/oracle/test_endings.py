@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
+from tests.oracle import (
     DeletedTopic,
     DeleteGroups,
     EndTransaction,
@@ -20,7 +20,7 @@ from coordinator_model.oracle import (
     TopicPartitions,
     TopicsDeleted,
 )
-from coordinator_model.oracle.responses import DeleteGroupsResponse, OffsetDeleteResponse
+from tests.oracle.responses import DeleteGroupsResponse, OffsetDeleteResponse
 from tests.unit.coordinator_model.oracle.stage import (
     STATES,
     G,

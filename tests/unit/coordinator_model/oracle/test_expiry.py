@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
+from tests.oracle import (
     EndTransaction,
     GroupMetadata,
     GroupTombstone,

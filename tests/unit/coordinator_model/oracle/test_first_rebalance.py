@@ -1,6 +1,6 @@
 """The first rebalance of a group, which waits for more members: ``group.initial.rebalance.delay.ms``."""
 
-from coordinator_model.oracle import Errors
+from tests.oracle import Errors
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     SESSION_MS,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import Errors, MarkDead
+from tests.oracle import Errors, MarkDead
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -4,14 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
-    Coordinator,
-    Errors,
-    GroupMetadata,
-    JoinGroup,
-    numbered,
-)
-from coordinator_model.oracle.responses import JoinedMember, JoinGroupResponse
+from tests.oracle import Coordinator, Errors, GroupMetadata, JoinGroup, numbered
+from tests.oracle.responses import JoinedMember, JoinGroupResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

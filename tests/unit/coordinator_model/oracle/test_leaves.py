@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import Errors, LeaveGroup, MarkDead, MemberIdentity, Ticket
-from coordinator_model.oracle.responses import LeaveGroupResponse
+from tests.oracle import Errors, LeaveGroup, MarkDead, MemberIdentity, Ticket
+from tests.oracle.responses import LeaveGroupResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -5,13 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
-from coordinator_model.coordinator_log import parse_coordinator_line
-from coordinator_model.group import Transition
-from coordinator_model.hashing import shard_of
-from coordinator_model.observations import Seen, Source
-from coordinator_model.oracle import (
+from coordinator_model.decoding.coordinator_log import parse_coordinator_line
+from coordinator_model.decoding.records import subscribed_topics
+from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.kafka.states import can_move
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+from coordinator_model.state.group import Transition
+from tests.live.oracle_moves import Moves
+from tests.oracle import (
     Answered,
     Appended,
     Config,
@@ -26,9 +29,6 @@ from coordinator_model.oracle import (
     OffsetTombstone,
     Record,
 )
-from coordinator_model.records import subscribed_topics
-from coordinator_model.states import can_move
-from tests.live.oracle_moves import Moves
 from tests.unit.coordinator_model.oracle.stage import G
 from tests.unit.made_seen import seen
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from coordinator_model import observations as on
-from coordinator_model.coordinator_log import parse_coordinator_line
-from coordinator_model.oracle import Logged, log_lines
-from coordinator_model.oracle.group import Group, Member
-from coordinator_model.oracle.java_order import JavaMap, copied_order, put_in_order
-from coordinator_model.oracle.lines import play
-from coordinator_model.oracle.timers import Timers
+from coordinator_model.decoding.coordinator_log import parse_coordinator_line
+from coordinator_model.kafka.java_order import JavaMap, copied_order, put_in_order
+from coordinator_model.observations.observations import observations as on
+from tests.oracle import Logged, log_lines
+from tests.oracle.group import Group, Member
+from tests.oracle.lines import play
+from tests.oracle.timers import Timers
 from tests.unit.coordinator_model.oracle.stage import REBALANCE_MS, Stage, offers
 
 PAYMENTS = [
@@ -161,7 +161,7 @@ def test_the_command_reads_a_file(tmp_path: Path) -> None:
     """And tells what is wrong with one that it cannot read."""
     path = tmp_path / "lines.jsonl"
     path.write_text("\n".join(LINES))
-    command = [sys.executable, "-m", "coordinator_model.oracle"]
+    command = [sys.executable, "-m", "tests.oracle"]
 
     good = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
     bad = subprocess.run([*command, str(tmp_path / "none")], capture_output=True, text=True, check=False)

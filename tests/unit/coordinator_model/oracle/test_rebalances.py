@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_model.oracle import Errors, GroupMetadata
-from coordinator_model.oracle.java_order import JavaMap
+from coordinator_model.kafka.java_order import JavaMap
+from tests.oracle import Errors, GroupMetadata
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     REBALANCE_MS,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_model.oracle import Config, Configure, Errors, JoinGroup, MarkDead
-from coordinator_model.oracle.responses import JoinGroupResponse
+from tests.oracle import Config, Configure, Errors, JoinGroup, MarkDead
+from tests.oracle.responses import JoinGroupResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
+from tests.oracle import (
     Commit,
     DescribeGroups,
     Errors,
@@ -16,7 +16,7 @@ from coordinator_model.oracle import (
     OffsetCommit,
     OffsetFetch,
 )
-from coordinator_model.oracle.responses import (
+from tests.oracle.responses import (
     DescribedGroup,
     DescribeGroupsResponse,
     ListedGroup,

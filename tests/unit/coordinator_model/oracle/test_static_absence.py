@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
-    Errors,
-    GroupMember,
-    GroupMetadata,
-    Load,
-    MarkDead,
-    MemberIdentity,
-)
+from tests.oracle import Errors, GroupMember, GroupMetadata, Load, MarkDead, MemberIdentity
 from tests.unit.coordinator_model.oracle.stage import (
     REBALANCE_MS,
     SESSION_MS,

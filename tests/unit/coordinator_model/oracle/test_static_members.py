@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import (
-    Errors,
-    FailAppends,
-    GroupMetadata,
-)
-from coordinator_model.oracle.responses import JoinGroupResponse
+from tests.oracle import Errors, FailAppends, GroupMetadata
+from tests.oracle.responses import JoinGroupResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.oracle import Errors, FailAppends, GroupMember, GroupMetadata, MarkDead, Ticket
-from coordinator_model.oracle.responses import JoinGroupResponse, SyncGroupResponse
+from tests.oracle import Errors, FailAppends, GroupMember, GroupMetadata, MarkDead, Ticket
+from tests.oracle.responses import JoinGroupResponse, SyncGroupResponse
 from tests.unit.coordinator_model.oracle.stage import (
     DELAY_MS,
     NOBODY,

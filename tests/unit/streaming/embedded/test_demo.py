@@ -7,11 +7,11 @@ import httpx
 import pytest
 import yaml
 
-from streaming.config import parse_config
-from streaming.embedded import demo_plan as plan
-from streaming.embedded.demo_clients import SilentLeader
-from streaming.embedded.demo_report import missing, unplanned
-from streaming.embedded.webhook_probe import Told, WebhookProbe
+from streaming.config.config import parse_config
+from streaming.devkit.demo import plan
+from streaming.devkit.demo.clients import SilentLeader
+from streaming.devkit.demo.report import missing, unplanned
+from streaming.devkit.kafka.webhook_probe import Told, WebhookProbe
 
 
 def _told(alert: str, group: str, culprit: str, status: str = "firing") -> Told:

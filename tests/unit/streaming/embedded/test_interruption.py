@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from streaming.embedded.interruption import interruptible, uninterrupted
+from streaming.devkit.kafka.interruption import interruptible, uninterrupted
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

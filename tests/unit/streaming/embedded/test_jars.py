@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from streaming.embedded import jars
-from streaming.embedded.jars import JarError, ensure_jars, ivy_failure, locked_jars, locked_versions
-from streaming.embedded.jars_lock import lock_text
-from streaming.embedded.java import java_command
+from streaming.jars import jars
+from streaming.jars.jars import JarError, ensure_jars, ivy_failure, locked_jars, locked_versions
+from streaming.jars.java import java_command
+from streaming.jars.lock import lock_text
 
 CONTENT = b"a jar"
 NAME = "org.example_thing-1.0.jar"

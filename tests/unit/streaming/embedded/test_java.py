@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.embedded.java import JavaError, java_command, java_major
+from streaming.jars.java import JavaError, java_command, java_major
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
-from streaming.embedded.commands import up
-from streaming.embedded.jars import locked_versions
-from streaming.embedded.kafka import EmbeddedKafka, EmbeddedKafkaUsageError, last_error
-from streaming.embedded.plan import Plan, broker_properties, free_ports
-from streaming.embedded.versions import RELEASES
+from streaming.devkit.kafka.commands import up
+from streaming.devkit.kafka.kafka import EmbeddedKafka, EmbeddedKafkaUsageError, last_error
+from streaming.devkit.kafka.plan import Plan, broker_properties, free_ports
+from streaming.devkit.kafka.versions import RELEASES
+from streaming.jars.jars import locked_versions
 
 
 def _properties(plan: Plan, broker: int = 1) -> dict[str, str]:
@@ -148,7 +148,7 @@ def test_a_topic_is_asked_for_again_while_brokers_come(
 ) -> None:
     """One that is in the metadata may not listen yet, or be unknown to the one that is asked."""
     admin = _Admin([UnknownBrokerIdError(), KafkaConnectionError("111 ECONNREFUSED")])
-    monkeypatch.setattr("streaming.embedded.kafka.kafka_io.admin_client", lambda _: admin)
+    monkeypatch.setattr("streaming.devkit.kafka.kafka.kafka_clients.admin_client", lambda _: admin)
 
     EmbeddedKafka(tmp_path).create_topic("orders")
 

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from streaming.embedded.log4j1 import log4j1_properties
-from streaming.embedded.log4j2 import COORDINATOR_LOGGERS, GROUP_APIS, Logging, log4j2_yaml, request_filter
-from streaming.embedded.shipping import is_ours
+from streaming.devkit.kafka.log4j1 import log4j1_properties
+from streaming.devkit.kafka.log4j2 import (
+    COORDINATOR_LOGGERS,
+    GROUP_APIS,
+    Logging,
+    log4j2_yaml,
+    request_filter,
+)
+from streaming.devkit.kafka.shipping import is_ours
 
 DEPLOY = Path(__file__).parents[4] / "deploy" / "log4j2"
 

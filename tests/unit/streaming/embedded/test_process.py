@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streaming.embedded.process import Tracked, command_line, start_tracked, stop_tracked, tracked_by
+from streaming.devkit.kafka.process import Tracked, command_line, start_tracked, stop_tracked, tracked_by
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)", "our-mark"]
 _DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "

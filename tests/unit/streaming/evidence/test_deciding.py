@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from alerts.alert import Alert, AlertStatus, Severity
-from streaming.evidence.deciding import (
+from alerts.alert.alert import Alert, AlertStatus, Severity
+from streaming.config.plan import Terms
+from streaming.driver.evidence.deciding import (
     OTHERS_GRACE_MS,
     Back,
     Decision,
@@ -19,8 +20,7 @@ from streaming.evidence.deciding import (
     parent_level,
     resumed,
 )
-from streaming.evidence.journal import newest
-from streaming.plan import Terms
+from streaming.driver.evidence.journal import newest
 from tests.unit.made_alerts import an_alert
 
 MINUTE = 60_000

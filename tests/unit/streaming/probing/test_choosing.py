@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from streaming.probing.choosing import AGAIN_S, FRESH_S, ROUTINE_S, Bucket, Rota, Seen, by_call
+from streaming.driver.probing.choosing import AGAIN_S, FRESH_S, ROUTINE_S, Bucket, Rota, Seen, by_call
 
 STABLE, EMPTY = Seen("classic", "Stable"), Seen("classic", "Empty")
 PREPARING = Seen("classic", "PreparingRebalance")

@@ -8,9 +8,9 @@ import pytest
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
-from streaming.control_records import ControlRecord, EndsRecord
-from streaming.probing import ends as module
-from streaming.probing.ends import EndsTeller
+from streaming.control.records import ControlRecord, EndsRecord
+from streaming.driver.probing import ends as module
+from streaming.driver.probing.ends import EndsTeller
 
 _DECODER = msgspec.json.Decoder(ControlRecord)
 

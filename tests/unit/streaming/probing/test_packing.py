@@ -2,8 +2,8 @@
 
 import msgspec
 
-from streaming.control_records import GroupAnswer, MemberAnswer
-from streaming.probing.packing import RECORD_BYTES_MAX, packed, slim
+from streaming.control.records import GroupAnswer, MemberAnswer
+from streaming.driver.probing.packing import RECORD_BYTES_MAX, packed, slim
 
 
 def answer(group: str, members: int = 0, topics: int = 0) -> GroupAnswer:

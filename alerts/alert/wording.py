@@ -1,0 +1,160 @@
+"""How alerts spell times, spans and members, the same in every rule."""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+from coordinator_model.kafka import CauseKind
+
+
+class Named(Protocol):
+    """Whoever can be told in words: a member that is here, has gone, is blamed or is remembered."""
+
+    @property
+    def member_id(self) -> str:
+        """Its id; "" where no source tells it."""
+
+    @property
+    def client_id(self) -> str:
+        """The name its client gave itself."""
+
+    @property
+    def client_host(self) -> str:
+        """Where its client runs."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """``group.instance.id`` of a static member."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text for people's eyes, with what cannot be seen written as Python does: ``\n``, ``\u202e``.
+
+    Names come from outside: a terminal obeys control characters, a line break forges a line, and marks of
+    direction turn around what is read.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+_ROUND_MS = (1_000, 5_000, 15_000, 60_000)
+_DAYS_FROM = 2
+"""People count in hours for so many days."""
+
+
+def span(duration_ms: float) -> str:
+    """Return a duration as people say it: ``850 ms``, ``4.2 s``, ``2 min 30 s``, ``3 h``, ``7 days``."""
+    if duration_ms < 1_000:
+        return f"{round(duration_ms)} ms"
+    if duration_ms < 10_000:
+        return f"{duration_ms / 1_000:.1f} s".replace(".0 s", " s")
+    seconds = round(duration_ms / 1_000)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3_600:
+        return _two(seconds // 60, "min", seconds % 60, "s")
+    if seconds < _DAYS_FROM * 86_400:
+        return _two(seconds // 3_600, "h", seconds % 3_600 // 60, "min")
+    return _two(seconds // 86_400, "days", seconds % 86_400 // 3_600, "h")
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
+
+
+def round_up(value_ms: int) -> int:
+    """Return the next value that a person would choose for a timeout."""
+    step_ms = next((step for step in reversed(_ROUND_MS) if value_ms >= 4 * step), _ROUND_MS[0])
+    return -(-value_ms // step_ms) * step_ms
+
+
+def clock(at_ms: int) -> str:
+    """Return a time of day with its date, in UTC to the millisecond."""
+    return (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1_000:03d} UTC"
+    )
+
+
+def clock_time(at_ms: int) -> str:
+    """Return a time of day in UTC to the second, for where the day is known."""
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M:%S")
+
+
+def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | None = None) -> str:
+    """Return one member in words: its client and host, or its id where no source told them."""
+    name = client_id or member_id or "an unknown member"
+    if instance_id:
+        name = f"{name} (instance {instance_id})"
+    return f"{name} on {client_host.lstrip('/')}" if client_host else name
+
+
+def who_is(one: Named) -> str:
+    """Return ``who`` of whoever has all four parts."""
+    return who(
+        member_id=one.member_id,
+        client_id=one.client_id,
+        client_host=one.client_host,
+        instance_id=one.instance_id,
+    )
+
+
+def some(names: list[str], *, at_most: int = 3) -> str:
+    """Return the first names and how many more there are; equal names once, with their number."""
+    counted = dict.fromkeys(names, 0)
+    for name in names:
+        counted[name] += 1
+    told = [name if times == 1 else f"{times} x {name}" for name, times in counted.items()]
+    more = len(told) - at_most
+    return ", ".join(told[:at_most]) + (f" and {more} more" if more > 0 else "")
+
+
+def times(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 rebalance``, ``7 rebalances``, ``12,000 records``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+WHY: dict[CauseKind, str] = {
+    CauseKind.MEMBER_JOINED: "members joining",
+    CauseKind.MEMBER_LEFT: "members leaving",
+    CauseKind.SESSION_TIMEOUT: "session timeouts",
+    CauseKind.POLL_TIMEOUT: "members that exceeded max.poll.interval.ms",
+    CauseKind.REBALANCE_TIMEOUT: "members that did not rejoin in time",
+    CauseKind.SYNC_TIMEOUT: "members that did not fetch their assignment in time",
+    CauseKind.SUBSCRIPTION_CHANGED: "changed subscriptions",
+    CauseKind.LEADER_REJOINED: "the leader joining again",
+    CauseKind.STATIC_MEMBER_REPLACED: "replaced static members",
+    CauseKind.PARTITIONS_CHANGED: "changed partition counts",
+    CauseKind.PROTOCOL_CHANGED: "changed assignment protocols",
+    CauseKind.COORDINATOR_MOVED: "coordinator moves",
+}
+"""What makes rebalances start, in the plural, for summaries."""
+
+
+def why(kind: CauseKind) -> str:
+    """Return what makes rebalances start, in the plural."""
+    return WHY.get(kind, "causes that no source tells")
+
+
+NOBODY: dict[str, str] = {
+    "ClusterUnreachable": "no member: the cluster itself, or the way to it",
+    "MonitorStalled": "no member: groupwatch itself",
+    "SourceSilent": "no member: the brokers named in the summary, or what ships their logs",
+    "CoordinatorMoved": "no member: the broker that the coordinator moved from",
+    "GroupsQuarantined": "no member: groupwatch itself",
+    "GroupDeleted": "no member: whoever deleted the group, or its retention",
+    "OffsetsExpiring": "no member: the group has none",
+    "AssignmentChurn": "no single member: the assignor that they all use",
+    "LagGrowing": "no single member: the group as a whole",
+    "CommitsStopped": "no member: nobody is left, or nobody is known to own these partitions",
+    "CommitsStalled": "no member: nobody is known to own these partitions",
+    "OffsetRewind": "no member: a tool, or a client that is no member of the group",
+    "StuckCompletingRebalance": "no client: the broker has not stored the assignment, or who leads is "
+    "not known",
+    "UnsafeTimeouts": "no member: no source tells who asked for these ids",
+}
+"""Whom an alert blames that names no member."""
+
+
+def nobody(alert_name: str) -> str:
+    """Return what stands in place of culprits where an alert names none."""
+    return NOBODY.get(alert_name, "not known: no source that is read tells which member")

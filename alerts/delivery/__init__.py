@@ -1,0 +1,31 @@
+"""Alerts on their way to receivers: outbox, threads, routing, silences."""
+
+from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
+from alerts.delivery.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
+from alerts.delivery.outbox import EXPIRED
+from alerts.delivery.routing import Route
+from alerts.delivery.silences import DAYS, FOREVER_MS, NO_QUIET, Maintenance, Match, Quiet, Silence
+from alerts.delivery.told import Told
+from alerts.delivery.waiting import RANK
+
+__all__ = [
+    "DAYS",
+    "EXPIRED",
+    "FOREVER_MS",
+    "GROUP_PREFIX",
+    "NO_QUIET",
+    "RANK",
+    "AlertLog",
+    "AlertRecord",
+    "Cursor",
+    "DeliveryState",
+    "Maintenance",
+    "Match",
+    "Notifier",
+    "OpenLog",
+    "Quiet",
+    "Route",
+    "Silence",
+    "Told",
+    "wall_clock_ms",
+]

@@ -1,0 +1,68 @@
+"""What the cursors of one receiver say, kept up to date alert by alert.
+
+Made anew at each commit, it would cost as much as there are open alerts, several times a second.
+"""
+
+from bisect import bisect_left, insort
+
+from alerts.alert import Severity
+from alerts.delivery.told import MARK_LENGTH, ROOM, Memory, Told, text_of, words_of
+from alerts.delivery.waiting import Place
+
+
+class CursorText:
+    """The text of one partition's cursor, kept up to date alert by alert."""
+
+    def __init__(self) -> None:
+        self._told: list[str] = []
+        self._maybe: list[str] = []
+        self._of: dict[str, tuple[str, ...]] = {}
+
+    def put(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
+        """Remember this of one alert, in place of what was remembered."""
+        memory = Memory()
+        memory.add(alert_id, told, maybe)
+        doubtful, certain = words_of(memory)
+        words = (*doubtful, *certain)
+        before = self._of.get(alert_id, ())
+        if before == words:
+            return
+        for word in before:
+            found = self._maybe if word[MARK_LENGTH].isupper() else self._told
+            del found[bisect_left(found, word)]
+        for word in words:
+            insort(self._maybe if word[MARK_LENGTH].isupper() else self._told, word)
+        if words:
+            self._of[alert_id] = words
+        else:
+            self._of.pop(alert_id, None)
+
+    def text(self) -> str:
+        """Return what travels with the cursor."""
+        return text_of([*self._maybe[: ROOM + 1], *self._told[: ROOM + 1]])
+
+
+class CursorTexts:
+    """The texts of all cursors; each alert is remembered in that of the partition where it stands."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, int], CursorText] = {}
+        self._home_of: dict[str, tuple[str, int]] = {}
+
+    def put(self, alert_id: str, place: Place | None, told: Told | None, maybe: frozenset[Severity]) -> None:
+        """Remember this of one alert; nothing of one that stands in no log."""
+        is_known = place is not None and (told is not None or bool(maybe))
+        home = (place.log, place.partition) if place is not None and is_known else None
+        before = self._home_of.pop(alert_id, None)
+        if before is not None and before != home:
+            self._texts[before].put(alert_id, None, frozenset())
+        if home is not None:
+            self._home_of[alert_id] = home
+            self._texts.setdefault(home, CursorText()).put(alert_id, told, maybe)
+
+    def text(self, log: str, partition: int) -> str:
+        """Return what travels with the cursor of a partition."""
+        return self._texts.get((log, partition), _EMPTY).text()
+
+
+_EMPTY = CursorText()

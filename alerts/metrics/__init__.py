@@ -1,0 +1,15 @@
+"""What Prometheus is told."""
+
+from alerts.metrics.delivery_metrics import DeliveryCollector
+from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
+from alerts.metrics.metrics import FAR_JOB, NotifierMetrics, OwnMetrics
+
+__all__ = [
+    "FAR_JOB",
+    "ClusterSample",
+    "DeliveryCollector",
+    "GroupSample",
+    "NotifierMetrics",
+    "OwnMetrics",
+    "PictureCollector",
+]

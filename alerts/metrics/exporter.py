@@ -1,0 +1,155 @@
+"""The metrics that are read off the current picture at each scrape.
+
+Nothing is kept between scrapes, so a group that is gone is gone from the next one; there is nothing
+to clean up, and no series of a vanished group can freeze.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from alerts.metrics.metrics import metrics
+from coordinator_model.kafka import GroupState
+
+_S = GroupState
+STATES: Mapping[str, tuple[GroupState, ...]] = {
+    "classic": (_S.EMPTY, _S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE, _S.STABLE, _S.DEAD),
+    "consumer": (_S.EMPTY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE, _S.DEAD),
+    "share": (_S.EMPTY, _S.STABLE, _S.DEAD),
+    "streams": (_S.EMPTY, _S.NOT_READY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE, _S.DEAD),
+}
+"""Group type → the states it can be in."""
+
+
+class GroupSample(NamedTuple):
+    """What the metrics need of one group; unknown times and numbers are -1."""
+
+    cluster: str
+    group: str
+    group_type: str
+    state: GroupState
+    state_since_ms: int
+    members: int
+    generation: int
+    rebalances: Mapping[str, int]
+    lags: Mapping[str, tuple[int, float]]
+    """Topic → (records, seconds); topics whose lag is unknown are left out."""
+
+
+class ClusterSample(NamedTuple):
+    """What the metrics need of one cluster."""
+
+    cluster: str
+    groups: int
+    events: Mapping[tuple[str, str], int]
+    undecodable: Mapping[tuple[str, str], int]
+    divergences: Mapping[str, int]
+    newest_ms: Mapping[str, int]
+    answers: Mapping[str, int] = {}
+    """agreeing, differing -> how many of the brokers' own answers."""
+    agreement: float | None = None
+    """Share that agreed lately; None: nothing could be compared."""
+    probe_requests: Mapping[str, int] = {}
+    """Kafka request -> how many were sent."""
+    quarantined: int = 0
+    """Groups that our own code failed on."""
+
+
+class Picture(Protocol):
+    """The latest snapshot; each method may be called from any thread."""
+
+    def group_samples(self, limit: int) -> Iterable[GroupSample]:
+        """Return at most ``limit`` groups: those with alerts first, then those not Stable, then by name."""
+        ...
+
+    def firing(self, limit: int) -> Iterable[tuple[str, str, str]]:
+        """Return (cluster, group, alert name) of at most ``limit`` open alerts."""
+        ...
+
+    def cluster_samples(self) -> Iterable[ClusterSample]:
+        """Return every cluster."""
+        ...
+
+
+class PictureCollector(Collector):
+    """Prometheus' view of a ``Picture``."""
+
+    def __init__(self, picture: Picture, *, groups_max: int, clock_ms: Callable[[], int]) -> None:
+        self._picture = picture
+        self._groups_max = groups_max
+        self._clock_ms = clock_ms
+
+    def describe(self) -> Iterable[Metric]:
+        """Name the metrics without looking at the picture."""
+        return list(self._families().values())
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the picture as it is now."""
+        now_ms = self._clock_ms()
+        families = self._families()
+        for group in self._picture.group_samples(self._groups_max):
+            _add_group(families, group, now_ms)
+        for labels in self._picture.firing(self._groups_max):
+            families[metrics.ALERTS_FIRING].add_metric(labels, 1)
+        for cluster in self._picture.cluster_samples():
+            _add_cluster(families, cluster, now_ms)
+        return families.values()
+
+    @staticmethod
+    def _families() -> "_Families":
+        kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
+        return {m: kinds[m.kind](m.name, m.help, labels=m.labels) for m in metrics.PICTURE}
+
+
+_Families = dict[metrics.Metric, GaugeMetricFamily | CounterMetricFamily]
+
+
+def _add_group(families: _Families, sample: GroupSample, now_ms: int) -> None:
+    labels = (sample.cluster, sample.group)
+    # A state that its type should not have is shown all the same: better odd than hidden.
+    states = dict.fromkeys((*STATES.get(sample.group_type, ()), sample.state))
+    for state in states:
+        families[metrics.GROUP_STATE].add_metric(
+            (*labels, sample.group_type, str(state)), float(state is sample.state)
+        )
+    families[metrics.GROUP_MEMBERS].add_metric(labels, sample.members)
+    if sample.generation >= 0:
+        families[metrics.GROUP_GENERATION].add_metric(labels, sample.generation)
+    if sample.state_since_ms >= 0:
+        families[metrics.GROUP_STATE_SECONDS].add_metric(labels, _age_s(sample.state_since_ms, now_ms))
+    for cause, count in sample.rebalances.items():
+        families[metrics.GROUP_REBALANCES].add_metric((*labels, cause), count)
+    for topic, (records, seconds) in sample.lags.items():
+        families[metrics.GROUP_LAG].add_metric((*labels, topic), records)
+        families[metrics.GROUP_LAG_SECONDS].add_metric((*labels, topic), seconds)
+
+
+def _add_cluster(families: _Families, sample: ClusterSample, now_ms: int) -> None:
+    cluster = sample.cluster
+    families[metrics.GROUPS].add_metric((cluster,), sample.groups)
+    for (source, kind), count in sample.events.items():
+        families[metrics.EVENTS].add_metric((cluster, source, kind), count)
+    for (source, reason), count in sample.undecodable.items():
+        families[metrics.UNDECODABLE].add_metric((cluster, source, reason), count)
+    for kind, count in sample.divergences.items():
+        families[metrics.DIVERGENCE].add_metric((cluster, kind), count)
+    families[metrics.QUARANTINED].add_metric((cluster,), sample.quarantined)
+    _add_answers(families, sample)
+    for source, at_ms in sample.newest_ms.items():
+        if at_ms >= 0:
+            families[metrics.SOURCE_DELAY].add_metric((cluster, source), _age_s(at_ms, now_ms))
+
+
+def _add_answers(families: _Families, sample: ClusterSample) -> None:
+    for outcome, count in sample.answers.items():
+        families[metrics.ANSWERS].add_metric((sample.cluster, outcome), count)
+    for request, count in sample.probe_requests.items():
+        families[metrics.PROBE_REQUESTS].add_metric((sample.cluster, request), count)
+    if sample.agreement is not None:
+        families[metrics.AGREEMENT_RATIO].add_metric((sample.cluster,), sample.agreement)
+
+
+def _age_s(since_ms: int, now_ms: int) -> float:
+    return max(0, now_ms - since_ms) / 1000

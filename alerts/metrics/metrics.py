@@ -1,0 +1,301 @@
+"""Every metric of the product: name, labels, help.  The names are an interface: changes are announced.
+
+Counters and histograms that this process keeps itself are made here, with every label combination
+that can be foreseen, so that each exists at 0 before the first time (``rate`` misses a first value
+that appears out of nothing).  The others are read off the current picture by ``exporter.py``.
+Member, client and host names are never labels: they are without bound.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from alerts.delivery import EXPIRED
+from alerts.delivery.receivers import Outcome
+
+
+class Metric(NamedTuple):
+    """One metric that is read off the picture at each scrape."""
+
+    name: str
+    kind: str
+    """gauge or counter; a counter's name is given without ``_total``."""
+    labels: tuple[str, ...]
+    help: str
+
+
+_GROUP = ("cluster", "group")
+
+GROUP_STATE = Metric(
+    "groupwatch_group_state",
+    "gauge",
+    (*_GROUP, "group_type", "state"),
+    "1 for the state the group is in, 0 for the others that its type can have.",
+)
+GROUP_MEMBERS = Metric("groupwatch_group_members", "gauge", _GROUP, "Members of the group.")
+GROUP_GENERATION = Metric(
+    "groupwatch_group_generation", "gauge", _GROUP, "Generation (classic) or epoch of the group."
+)
+GROUP_STATE_SECONDS = Metric(
+    "groupwatch_group_state_seconds", "gauge", _GROUP, "How long the group has been in its state."
+)
+GROUP_REBALANCES = Metric(
+    "groupwatch_group_rebalances",
+    "counter",
+    (*_GROUP, "cause"),
+    "Rebalances started, by cause, since the group is watched.",
+)
+GROUP_LAG = Metric(
+    "groupwatch_group_lag",
+    "gauge",
+    (*_GROUP, "topic"),
+    "Records behind the end, all partitions; absent where an end offset is unknown.",
+)
+GROUP_LAG_SECONDS = Metric(
+    "groupwatch_group_lag_seconds",
+    "gauge",
+    (*_GROUP, "topic"),
+    "Age of the oldest record still to be read, at least; absent where an end offset is unknown.",
+)
+ALERTS_FIRING = Metric(
+    "groupwatch_alerts_firing",
+    "gauge",
+    (*_GROUP, "alertname"),
+    "1 for each open alert; the group is empty for alerts about a whole cluster.",
+)
+GROUPS = Metric(
+    "groupwatch_groups", "gauge", ("cluster",), "Groups watched, with or without series of their own."
+)
+EVENTS = Metric(
+    "groupwatch_events", "counter", ("cluster", "source", "kind"), "Observations taken from the sources."
+)
+UNDECODABLE = Metric(
+    "groupwatch_undecodable",
+    "counter",
+    ("cluster", "source", "reason"),
+    "Records and lines that could not be read, and were set aside.",
+)
+DIVERGENCE = Metric(
+    "groupwatch_divergence",
+    "counter",
+    ("cluster", "kind"),
+    "Disagreements between the mirror and what the brokers said.",
+)
+QUARANTINED = Metric(
+    "groupwatch_quarantined_groups",
+    "gauge",
+    ("cluster",),
+    "Groups that groupwatch's own code failed on lately, or whose saved state was lost and is learned anew.",
+)
+SOURCE_DELAY = Metric(
+    "groupwatch_source_delay_seconds",
+    "gauge",
+    ("cluster", "source"),
+    "Age of the newest event of a source; grows while the source is silent.",
+)
+
+AGREEMENT_RATIO = Metric(
+    "groupwatch_agreement_ratio",
+    "gauge",
+    ("cluster",),
+    "Share of the brokers' own answers of the last 15 minutes that agreed with the mirror.",
+)
+ANSWERS = Metric(
+    "groupwatch_answers",
+    "counter",
+    ("cluster", "outcome"),
+    "The brokers' own answers about groups that could be compared with the mirror.",
+)
+PROBE_REQUESTS = Metric(
+    "groupwatch_probe_requests",
+    "counter",
+    ("cluster", "request"),
+    "Requests sent to the brokers to ask about groups.",
+)
+
+PICTURE = (
+    GROUP_STATE,
+    GROUP_MEMBERS,
+    GROUP_GENERATION,
+    GROUP_STATE_SECONDS,
+    GROUP_REBALANCES,
+    GROUP_LAG,
+    GROUP_LAG_SECONDS,
+    ALERTS_FIRING,
+    GROUPS,
+    EVENTS,
+    UNDECODABLE,
+    DIVERGENCE,
+    QUARANTINED,
+    SOURCE_DELAY,
+    AGREEMENT_RATIO,
+    ANSWERS,
+    PROBE_REQUESTS,
+)
+"""The metrics that are read off the picture."""
+
+_RECEIVER = ("receiver",)
+
+OLDEST_UNDELIVERED = Metric(
+    "groupwatch_oldest_undelivered_seconds",
+    "gauge",
+    _RECEIVER,
+    "For how long the alert has waited that waits longest for this receiver and may be told; 0: none does.",
+)
+UNDELIVERED = Metric(
+    "groupwatch_undelivered_alerts",
+    "gauge",
+    _RECEIVER,
+    "Alerts that wait for this receiver, or for a silence.",
+)
+RECEIVER_UP = Metric(
+    "groupwatch_receiver_up",
+    "gauge",
+    _RECEIVER,
+    "1 unless the last delivery to this receiver failed.",
+)
+SENDER_ERRORS = Metric(
+    "groupwatch_sender_errors",
+    "counter",
+    _RECEIVER,
+    "Errors of groupwatch itself that the sender of this receiver met, and outlived.",
+)
+
+REFUSED_RECORDS = Metric(
+    "groupwatch_refused_alert_records",
+    "counter",
+    ("receiver", "reason"),
+    "Records of the alerts topic that no groupwatch can have written, and were set aside.",
+)
+
+DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
+"""The metrics that are read off the outboxes."""
+
+JOB_SILENT = Metric(
+    "groupwatch_job_silent_seconds",
+    "gauge",
+    ("cluster",),
+    "Age of the last record that the cluster's job wrote; without one, of this process.",
+)
+KAFKA_SILENT = Metric(
+    "groupwatch_kafka_silent_seconds",
+    "gauge",
+    ("cluster",),
+    "How long ago the cluster answered this process last; if it never did, the age of this process.",
+)
+
+FAR_JOB = (JOB_SILENT, KAFKA_SILENT)
+"""The metrics by which ``groupwatch notify`` shows a job in another process."""
+
+_REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
+_DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
+
+
+EVIDENCE_OUTCOMES = ("raised", "put_back", "left", "already_on", "refused", "failed")
+"""How an attempt to raise a broker's request log, or to put it back, can end."""
+
+
+class NotifierMetrics:
+    """What a process counts that delivers alerts."""
+
+    def __init__(self, registry: CollectorRegistry, receivers: Iterable[str] = ()) -> None:
+        self._notifications = Counter(
+            "groupwatch_notifications",
+            "Attempts to deliver a notification, by how they ended.",
+            ["receiver", "outcome"],
+            registry=registry,
+        )
+        for receiver in receivers:
+            for outcome in (*Outcome, EXPIRED):
+                self._notifications.labels(receiver, str(outcome))
+
+    def notified(self, receiver: str, outcome: str) -> None:
+        """Count one attempt."""
+        self._notifications.labels(receiver, outcome).inc()
+
+
+class OwnMetrics(NotifierMetrics):
+    """What the job's process counts itself."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
+    ) -> None:
+        super().__init__(registry, receivers)
+        self._rebalances = Histogram(
+            "groupwatch_rebalance_duration_seconds",
+            "From the start of a rebalance to the group being Stable or Empty again.",
+            ["cluster"],
+            buckets=_REBALANCE_BUCKETS_S,
+            registry=registry,
+        )
+        self._detection = Histogram(
+            "groupwatch_detection_seconds",
+            "From the time at which an alert's condition held, by the brokers' clocks, to its being written.",
+            registry=registry,
+            buckets=_DETECTION_BUCKETS_S,
+        )
+        self._evidence = Counter(
+            "groupwatch_evidence_requests",
+            "Attempts to raise a broker's request log or to put it back, by how they ended.",
+            ["cluster", "outcome"],
+            registry=registry,
+        )
+        self._evidence_brokers = Gauge(
+            "groupwatch_evidence_brokers",
+            "Brokers whose request log is raised at present.",
+            ["cluster"],
+            registry=registry,
+        )
+        self._watermark = Gauge(
+            "groupwatch_watermark_delay_seconds",
+            "How far what is judged lies behind the wall clock.",
+            ["cluster"],
+            registry=registry,
+        )
+        self._missed = Counter(
+            "groupwatch_missed_records",
+            "Records of an input, at least, that were gone before they were read.",
+            ["cluster", "topic"],
+            registry=registry,
+        )
+        self._corrections = Gauge(
+            "groupwatch_broker_time_correction_seconds",
+            "What is added to a broker's times, because its time zone or its clock is wrong.",
+            ["cluster", "broker"],
+            registry=registry,
+        )
+        for cluster in clusters:
+            self._rebalances.labels(cluster)
+            self._watermark.labels(cluster)
+            self._evidence_brokers.labels(cluster)
+            for outcome in EVIDENCE_OUTCOMES:
+                self._evidence.labels(cluster, outcome)
+
+    def rebalanced(self, cluster: str, seconds: float) -> None:
+        """Note how long a rebalance took."""
+        self._rebalances.labels(cluster).observe(seconds)
+
+    def sought(self, cluster: str, outcome: str) -> None:
+        """Count one attempt to raise a broker's request log, or to put it back."""
+        self._evidence.labels(cluster, outcome).inc()
+
+    def raised(self, cluster: str, brokers: int) -> None:
+        """Show how many brokers' request logs are raised."""
+        self._evidence_brokers.labels(cluster).set(brokers)
+
+    def corrected(self, cluster: str, broker: int, seconds: float) -> None:
+        """Show what is added to the times of a broker whose zone or clock is wrong."""
+        self._corrections.labels(cluster, str(broker)).set(seconds)
+
+    def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
+        """Show from now on how far a cluster's watermark is behind, as ``behind_s`` tells at each scrape."""
+        self._watermark.labels(cluster).set_function(behind_s)
+
+    def missed(self, cluster: str, topic: str, records: int) -> None:
+        """Count records that were gone before they were read; 0 lets the series begin."""
+        self._missed.labels(cluster, topic).inc(records)
+
+    def detected(self, seconds: float) -> None:
+        """Note how long an alert took from the event to being written."""
+        self._detection.observe(seconds)

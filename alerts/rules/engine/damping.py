@@ -1,0 +1,85 @@
+"""Flapping damped: what fires and ends again and again becomes one alert that stays open, with a history.
+
+The first two times an alert ends at once.  From the third within half an hour on its end is held, the longer
+the more often it came back, and at most for a quarter of an hour: if the condition holds again meanwhile, it
+is the same alert.
+"""
+
+import msgspec
+
+from alerts.alert import Alert, Culprit, clock, span, times
+from alerts.rules.engine.lifecycle import LOUDNESS, Closing, Finding, OpenAlert
+
+WINDOW_MS = 30 * 60_000
+ENDS_FREE = 2
+"""Ends within the window that are told at once."""
+HOLD_MS = 5 * 60_000
+HOLD_MAX_MS = 15 * 60_000
+_ENDS_KEPT = 4
+_COMES_AND_GOES = "It comes and goes"
+
+
+def hold_ms(ends: list[int], now_ms: int) -> int:
+    """Return for how long an end at ``now_ms`` is held, after earlier ones; 0: not at all."""
+    lately = sum(now_ms - end < WINDOW_MS for end in ends)
+    return min(max(0, lately - ENDS_FREE + 1) * HOLD_MS, HOLD_MAX_MS)
+
+
+def note_end(ends: dict[str, list[int]], name: str, now_ms: int) -> int:
+    """Remember that a condition ended; return for how long that is held."""
+    of_name = ends.setdefault(name, [])
+    held_ms = hold_ms(of_name, now_ms)
+    of_name.append(now_ms)
+    del of_name[:-_ENDS_KEPT]
+    return held_ms
+
+
+def forget(ends: dict[str, list[int]], now_ms: int) -> None:
+    """Drop ends that no longer count."""
+    for name in [name for name, of_name in ends.items() if now_ms - of_name[-1] >= WINDOW_MS]:
+        del ends[name]
+
+
+def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> Alert | None:
+    """Keep an alert open whose condition ended; return the revision that says so, unless its words do."""
+    opened.ended_ms, opened.kept_until_ms = closing.ends_at_ms, now_ms + held_ms
+    opened.closing = (closing.summary, closing.cost)
+    if _COMES_AND_GOES in opened.alert.summary:
+        return None
+    stays = (
+        f"{_COMES_AND_GOES}, so this alert stays open until it has stayed away for {span(HOLD_MS)} to "
+        f"{span(HOLD_MAX_MS)}."
+    )
+    opened.alert = msgspec.structs.replace(
+        opened.alert, revision=opened.alert.revision + 1, summary=f"{closing.summary} {stays}"
+    )
+    return opened.alert
+
+
+def resume(opened: OpenAlert) -> None:
+    """Note that the condition holds again."""
+    if opened.ended_ms >= 0:
+        opened.ended_ms = opened.kept_until_ms = -1
+        opened.firings += 1
+
+
+def is_old_news(opened: OpenAlert, finding: Finding) -> bool:
+    """Say whether what flaps says nothing new: no other client, and no louder.
+
+    Each return has a member id of its own, which makes nobody another culprit here.
+    """
+    is_louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
+    known = {_client(culprit) for culprit in opened.alert.culprits}
+    return opened.firings > 1 and not is_louder and known.issuperset(map(_client, finding.culprits))
+
+
+def _client(culprit: Culprit) -> tuple[str, str]:
+    return culprit.client_id or culprit.member_id, culprit.client_host
+
+
+def closing_of(opened: OpenAlert) -> Closing:
+    """Return the end of an alert that was held, with how often it came."""
+    summary, cost = opened.closing
+    since = clock(opened.alert.starts_at_ms)
+    history = f" It came {times(opened.firings, 'time')} since {since}." if opened.firings > 1 else ""
+    return Closing(ends_at_ms=opened.ended_ms, summary=f"{summary}{history}", cost=cost)

@@ -1,0 +1,162 @@
+"""The life of one alert: it fires, gains revisions, and is resolved; no other module makes revisions.
+
+At most one alert is open for each cluster, group and name.  Its id is fixed when it fires; a
+revision is made when its content changes (it got louder, more culprits, another cause, its end),
+not because time passes.  Every field comes from the input, so a repeat after a crash is equal.
+"""
+
+import hashlib
+
+import msgspec
+
+from alerts.alert import Alert, AlertStatus, Culprit, Severity, checksum, printable
+
+RUNBOOK_FOLDER = "deploy/runbooks"
+
+LOUDNESS = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule says while its condition holds."""
+
+    starts_at_ms: int
+    """When the trouble began; with cluster, group and name it makes the id."""
+    severity: Severity
+    summary: str
+    cause: str
+    culprits: tuple[Culprit, ...] = ()
+    evidence: tuple[str, ...] = ()
+    cost: str = ""
+    advice: str = ""
+    culprit_keys: frozenset[str] = frozenset()
+    """Who the culprits are, for telling new ones from known ones; empty: their member ids and bases."""
+    aspect: str = ""
+    """Another kind of the same trouble (say, another dominant cause) is worth a revision."""
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule says when its condition holds no more."""
+
+    ends_at_ms: int
+    summary: str
+    cost: str = ""
+
+
+class OpenAlert(msgspec.Struct, array_like=True, kw_only=True):
+    """An alert that is firing, as remembered: its newest revision and what has been told so far.
+
+    Saved with the group: new fields go to the end, with a default.
+    """
+
+    alert: Alert
+    told: list[int] = []
+    """Checksums of the culprits of all revisions, so that one who drops out and returns is no news."""
+    aspect: str = ""
+    adopted: bool = False
+    """Taken over from the alerts topic; its history is not known here."""
+    touched_ms: int = -1
+    """When it was adopted (first judged), for rules that count quiet time; -1: not yet."""
+    firings: int = 1
+    """How often its condition has begun to hold while it was open; more than once: it flaps."""
+    ended_ms: int = -1
+    """When its condition ended, while it is kept open all the same (``rules/damping.py``); -1: it holds."""
+    kept_until_ms: int = -1
+    closing: tuple[str, str] = ("", "")
+    """Summary and cost of that end."""
+
+
+def alert_id(*, cluster: str, group: str, name: str, starts_at_ms: int) -> str:
+    """Return the id of an alert that fires, 32 hex digits."""
+    text = "\0".join((cluster, group, name, str(starts_at_ms)))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def runbook(name: str, base: str = "") -> str:
+    """Return where an alert's runbook is: under ``base`` if that is configured, else in the source tree."""
+    return f"{(base or RUNBOOK_FOLDER).rstrip('/')}/{name}.md"
+
+
+def fire(
+    finding: Finding, *, cluster: str, group: str, name: str, detected_at_ms: int, runbook_base: str = ""
+) -> OpenAlert:
+    """Return a new alert at revision 0."""
+    alert = Alert(
+        id=alert_id(cluster=cluster, group=group, name=name, starts_at_ms=finding.starts_at_ms),
+        revision=0,
+        name=name,
+        cluster=cluster,
+        group=group,
+        status=AlertStatus.FIRING,
+        severity=finding.severity,
+        starts_at_ms=finding.starts_at_ms,
+        ends_at_ms=None,
+        detected_at_ms=detected_at_ms,
+        summary=printable(finding.summary),
+        cause=printable(finding.cause),
+        culprits=finding.culprits,
+        evidence=tuple(map(printable, finding.evidence)),
+        runbook=runbook(name, runbook_base),
+        cost=printable(finding.cost),
+        advice=printable(finding.advice),
+    )
+    return OpenAlert(alert=alert, told=sorted(_keys(finding)), aspect=finding.aspect)
+
+
+def update(opened: OpenAlert, finding: Finding) -> Alert | None:
+    """Return the next revision and remember it in ``opened``, or None if ``finding`` tells nothing new.
+
+    An open alert never gets quieter: a change of severity is a new label set for receivers, and
+    trouble that was critical a minute ago is not over.
+    """
+    known, keys = set(opened.told), _keys(finding)
+    louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
+    if not (louder or keys - known or finding.aspect != opened.aspect):
+        return None
+    is_said = opened.adopted and not opened.aspect and _says_the_same(opened.alert, finding)
+    opened.told = sorted(known | keys)
+    opened.aspect = finding.aspect
+    if is_said and not louder:
+        return None  # an earlier job told it; how it came to that is not known here
+    opened.alert = msgspec.structs.replace(
+        opened.alert,
+        revision=opened.alert.revision + 1,
+        severity=finding.severity if louder else opened.alert.severity,
+        summary=printable(finding.summary),
+        cause=printable(finding.cause),
+        culprits=finding.culprits,
+        evidence=tuple(map(printable, finding.evidence)),
+        cost=printable(finding.cost),
+        advice=printable(finding.advice),
+    )
+    return opened.alert
+
+
+def _says_the_same(alert: Alert, finding: Finding) -> bool:
+    named = {culprit.member_id for culprit in alert.culprits}
+    return printable(finding.summary) == alert.summary and named.issuperset(
+        one.member_id for one in finding.culprits
+    )
+
+
+def resolve(alert: Alert, closing: Closing) -> Alert:
+    """Return the last revision of ``alert``."""
+    return msgspec.structs.replace(
+        alert,
+        revision=alert.revision + 1,
+        status=AlertStatus.RESOLVED,
+        ends_at_ms=max(closing.ends_at_ms, alert.starts_at_ms),
+        summary=printable(closing.summary),
+        cost=printable(closing.cost) or alert.cost,
+    )
+
+
+def adopt(alert: Alert) -> OpenAlert:
+    """Return an alert from the alerts topic as open here, to go on at its revision + 1."""
+    keys = {checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in alert.culprits}
+    return OpenAlert(alert=alert, told=sorted(keys), adopted=True)
+
+
+def _keys(finding: Finding) -> set[int]:
+    if finding.culprit_keys:
+        return {checksum(key) for key in finding.culprit_keys}
+    return {checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in finding.culprits}

@@ -1,0 +1,312 @@
+"""GroupIdCollision: clients that do not belong together use one group id.
+
+Three signs: commits without membership under the id of an active group; members that have no topic in
+common, for long; joins refused because their assignors or protocol do not fit.  Different clients that
+read the same topics are one service in several forms (blue and green, an old and a new version), and
+mean to share.  One application whose consumers read different topics from the same hosts is told at
+info: it makes itself rebalance more than it needs to.
+"""
+
+import re
+from collections.abc import Callable
+
+from alerts.alert import Culprit, Severity, clock, some, span, times, who_is
+from alerts.rules.engine import (
+    CULPRITS_MAX,
+    EVIDENCE_MAX,
+    NOTHING,
+    QUIET_MS,
+    Closing,
+    Finding,
+    GroupRule,
+    Sighting,
+    Situation,
+    Verdict,
+    culprits_equally,
+)
+from alerts.rules.members.hygiene import conclude, culprits_of, ended, forget, has_anything, memory_of, sender
+from coordinator_model.kafka import WITHOUT_MEMBERS, GroupState
+from coordinator_model.state import (
+    COMMIT,
+    ERROR_NAMES,
+    GROUP_ID_NOT_FOUND,
+    INCONSISTENT_GROUP_PROTOCOL,
+    JOIN,
+    UNKNOWN_MEMBER_ID,
+    Basis,
+    Group,
+    Member,
+    Refused,
+)
+
+NAME = "GroupIdCollision"
+
+APART = "apart"
+MANUAL, PROTOCOL = "manual", "protocol"
+MANUAL_COMMITS = 2
+"""One refused commit without membership is somebody's attempt to reset an active group."""
+MEMBERS_MAX = 1_000
+"""Larger groups are not searched for parts that have nothing in common."""
+QUICKER = 5
+"""Parts whose applications differ as well wait for so much less: a rolling change has one application."""
+
+_DOES_NOT_FIT = frozenset({INCONSISTENT_GROUP_PROTOCOL, GROUP_ID_NOT_FOUND})
+
+_APPLICATION = re.compile(r"[^\W\d_]+")
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    step, known = situation.step, situation.memory.hygiene
+    may_change = step.transitions or step.arrivals or step.departures or step.notes or step.met
+    is_apart = known is not None and APART in known.since
+    if not (may_change or is_apart or has_anything(situation, NAME)):
+        return NOTHING
+    is_news = _note(situation)
+    parts = _parts(situation.group)
+    apart_ms = _apart_ms(situation, parts)
+    if apart_ms is None and not has_anything(situation, NAME):
+        return NOTHING  # as of nearly all groups
+    forget_ms = forget(situation, NAME, lambda _: QUIET_MS)
+    told = [one for one in memory_of(situation).of(NAME) if _counts(one)]
+    opened = situation.opened(NAME)
+    if apart_ms is not None and situation.now_ms >= apart_ms:
+        return Verdict(finding=_apart(situation, parts or [], told), due_ms=forget_ms)
+    if parts is None and opened is not None and opened.aspect == APART:
+        return Verdict(due_ms=forget_ms)  # in the middle of a rebalance
+    verdict = _of_sightings(situation, told, is_news=is_news, forget_ms=forget_ms)
+    if apart_ms is None:
+        return verdict
+    dues = [at_ms for at_ms in (apart_ms, verdict.due_ms) if at_ms is not None]
+    return Verdict(finding=verdict.finding, closing=verdict.closing, due_ms=min(dues))
+
+
+def _of_sightings(
+    situation: Situation, told: list[Sighting], *, is_news: bool, forget_ms: int | None
+) -> Verdict:
+    opened = situation.opened(NAME)
+    if opened is not None and opened.aspect == APART and not told and not opened.adopted:
+        closing = f"Group {situation.group.group}: its members have topics in common again."
+        return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=closing), due_ms=forget_ms)
+    return conclude(
+        situation,
+        NAME,
+        told=told,
+        is_news=is_news,
+        forget_ms=forget_ms,
+        finding=lambda told: _finding(situation, told),
+        closing=f"Group {situation.group.group}: nobody else used its id for {span(QUIET_MS)}.",
+    )
+
+
+# --- requests that were refused ------------------------------------------------------------------------
+
+
+def _note(situation: Situation) -> bool:
+    is_news = False
+    for note in situation.step.notes:
+        if not isinstance(note, Refused):
+            continue
+        if note.operation == COMMIT and note.error_code == UNKNOWN_MEMBER_ID and not note.member_id:
+            is_news |= not _is_own(situation.group, note) and _manual(situation, note)
+        elif note.operation == JOIN and note.error_code in _DOES_NOT_FIT:
+            is_news |= _does_not_fit(situation, note)
+    return is_news
+
+
+def _is_own(group: Group, note: Refused) -> bool:
+    """Say whether a member, here or gone, commits over its own connection after it forgot who it was."""
+    known = {one.connection for one in group.members.values()} | {one.connection for one in group.departures}
+    return note.connection != "" and note.connection in known
+
+
+def _manual(situation: Situation, note: Refused) -> bool:
+    client = sender(note)
+    claims = [f"{topic}-{partition} at {offset}" for topic, partition, offset in note.claims]
+    seen = Sighting(
+        kind=MANUAL,
+        key=f"{note.client_id}\0{note.client_host}",
+        first_ms=note.at_ms,
+        last_ms=max(note.at_ms, situation.now_ms),
+        culprits=[client],
+        sentence=f"{clock(note.at_ms)}: commit of {who_is(client)} without membership"
+        f"{f' ({some(claims)})' if claims else ''} refused with {ERROR_NAMES[note.error_code]}, since the "
+        f"group has {times(len(situation.group.members), 'member')}.",
+    )
+    return _counts(memory_of(situation).note(NAME, seen))
+
+
+def _does_not_fit(situation: Situation, note: Refused) -> bool:
+    client, group = sender(note), situation.group
+    protocol_type, *assignors = note.protocols or ("",)
+    if note.error_code == GROUP_ID_NOT_FOUND:
+        offers, uses = f"a {protocol_type} group", f"as a {group.group_type} group"
+    else:
+        offers = f"{protocol_type or 'no type'}: {some(assignors) or 'nothing'}"
+        uses = f"{group.protocol_type or group.group_type}: {group.protocol or 'not chosen yet'}"
+    seen = Sighting(
+        kind=PROTOCOL,
+        key=f"{note.client_id}\0{note.client_host}",
+        first_ms=note.at_ms,
+        last_ms=max(note.at_ms, situation.now_ms),
+        culprits=[client],
+        sentence=f"{clock(note.at_ms)}: join of {who_is(client)} ({offers}) refused with "
+        f"{ERROR_NAMES[note.error_code]}; the group runs {uses}.",
+    )
+    memory_of(situation).note(NAME, seen)
+    return True
+
+
+def _counts(one: Sighting) -> bool:
+    return one.kind == PROTOCOL or one.count >= MANUAL_COMMITS
+
+
+def _finding(situation: Situation, told: list[Sighting]) -> Finding:
+    newest = max(told, key=lambda one: one.last_ms)
+    culprits = culprits_of(told)
+    names = some([who_is(one) for one in culprits])
+    summary, cost, advice = _WORDS[newest.kind]
+    return Finding(
+        starts_at_ms=min(one.first_ms for one in told),
+        severity=situation.thresholds.group_id_collision.severity,
+        summary=f"Group {situation.group.group}: {names} {summary}",
+        cause=newest.sentence,
+        culprits=culprits,
+        evidence=_evidence(told),
+        cost=cost,
+        advice=advice,
+        culprit_keys=_keys(culprits),
+        aspect=newest.kind,
+    )
+
+
+def _evidence(told: list[Sighting]) -> tuple[str, ...]:
+    return tuple(one.sentence for one in sorted(told, key=lambda one: one.last_ms)[-EVIDENCE_MAX:])
+
+
+def _keys(culprits: tuple[Culprit, ...]) -> frozenset[str]:
+    return frozenset(f"{one.client_id}/{one.client_host}" for one in culprits)
+
+
+_WORDS = {
+    MANUAL: (
+        "commits offsets under the id of this group without being a member of it.",
+        "Its commits are refused and it reads its records again after each restart; whenever the group is "
+        "empty, its commits overwrite the group's own.",
+        "Give the client that assigns partitions by hand a group.id of its own. Offsets of an active group "
+        "are reset only after its members were stopped.",
+    ),
+    PROTOCOL: (
+        "cannot join: its protocol or assignors do not fit those of the members.",
+        "These clients do not consume at all until the others are gone.",
+        "Another application under this id: give it its own. The same application with new assignors: "
+        "roll out in two steps, first with both assignors in partition.assignment.strategy, then without "
+        "the old one.",
+    ),
+}
+"""Kind -> summary, cost, advice."""
+
+
+# --- members that have nothing in common ------------------------------------------------------------------
+
+
+def _parts(group: Group) -> list[list[Member]] | None:
+    """Return the members in parts that share no topic, the oldest part first; None while not known."""
+    if group.state in WITHOUT_MEMBERS:
+        return []
+    if group.state is not GroupState.STABLE:
+        return None
+    members = list(group.members.values())
+    wanted = {member.topics for member in members}
+    if not all(wanted):
+        return None
+    if not 1 < len(members) <= MEMBERS_MAX:
+        return []
+    if len(wanted) == 1:
+        return [members]  # as nearly all groups are
+    return _separated(members)
+
+
+def _separated(members: list[Member]) -> list[list[Member]]:
+    """Return members in parts that share no topic, the oldest part first."""
+    parts: list[tuple[set[str], list[Member]]] = []
+    for member in members:
+        topics, together = set(member.topics or ()), [member]
+        apart = []
+        for part in parts:
+            if topics.isdisjoint(part[0]):
+                apart.append(part)
+            else:
+                topics |= part[0]
+                together = part[1] + together
+        parts = [*apart, (topics, together)]
+    parts.sort(key=lambda part: min(member.joined_at_ms for member in part[1]))
+    return [together for _, together in parts]
+
+
+def _apart_ms(situation: Situation, parts: list[list[Member]] | None) -> int | None:
+    """Return when the parts will have been apart for too long, None if they are not, or nobody knows."""
+    if parts is None:
+        return None
+    if len(parts) < 2:
+        ended(situation, APART)
+        return None
+    return memory_of(situation).holds(APART, situation.now_ms) + _after_ms(situation, parts)
+
+
+def _after_ms(situation: Situation, parts: list[list[Member]]) -> int:
+    after_ms = situation.thresholds.group_id_collision.after_ms
+    return after_ms // QUICKER if _differ(parts, _application) else after_ms
+
+
+def _differ(parts: list[list[Member]], what: Callable[[Member], str]) -> bool:
+    """Say whether no two parts have a value in common; what is not known may be the same."""
+    seen: set[str] = set()
+    for part in parts:
+        values = {what(member) for member in part}
+        if "" in values or not seen.isdisjoint(values):
+            return False
+        seen |= values
+    return True
+
+
+def _application(member: Member) -> str:
+    """Return the word that a client id begins with: "orders-7" and "orders-blue" are one application."""
+    found = _APPLICATION.search(member.client_id)
+    return found[0].lower() if found else ""
+
+
+def _severity_apart(situation: Situation, parts: list[list[Member]]) -> Severity:
+    """Return the configured severity, or info where it may be one application with several consumers."""
+    strangers = _differ(parts, _application) or _differ(parts, lambda member: member.client_host)
+    return situation.thresholds.group_id_collision.severity if strangers else Severity.INFO
+
+
+def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]) -> Finding:
+    group, opened = situation.group, situation.opened(NAME)
+    since_ms = memory_of(situation).since[APART]
+    if opened is not None and opened.aspect != APART:
+        since_ms = min(since_ms, opened.alert.starts_at_ms)
+    late = [member for part in parts[1:] for member in part]
+    described = [
+        f"{some([who_is(member) for member in part])} read{'s' if len(part) == 1 else ''} "
+        f"{some(sorted({topic for member in part for topic in member.topics or ()}))}"
+        for part in parts
+    ]
+    return Finding(
+        starts_at_ms=since_ms,
+        severity=_severity_apart(situation, parts),
+        summary=f"Group {group.group} is used by {len(parts)} sets of consumers that have no topic in "
+        f"common, for {span(situation.now_ms - since_ms)}: {'; '.join(described[:3])}.",
+        cause=f"{times(len(late), 'member')} with other topics joined the group of {who_is(parts[0][0])}.",
+        culprits=culprits_equally(late[:CULPRITS_MAX], Basis.OBSERVED),
+        evidence=(*(f"{one}." for one in described[:EVIDENCE_MAX]), *_evidence(told)),
+        cost="Each deployment, crash or slow record of one makes the others rebalance and stop as well.",
+        advice="Give each application, or each consumer of one application that reads other topics, a "
+        "group.id of its own; start the new group at the old one's offsets.",
+        culprit_keys=_keys(culprits_equally(late, Basis.OBSERVED)),
+        aspect=APART,
+    )
+
+
+GROUP_ID_COLLISION = GroupRule(NAME, evaluate)

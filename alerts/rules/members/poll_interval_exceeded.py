@@ -1,0 +1,57 @@
+"""PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
+
+from alerts.alert import round_up, span, who_is
+from alerts.rules.engine import EventRule, GroupRule, Situation, Verdict
+from coordinator_model.kafka import CauseKind
+from coordinator_model.state import Basis, Departure
+
+NAME = "PollIntervalExceeded"
+
+
+def _sentence(_: Situation, departure: Departure) -> str:
+    # A client sends max.poll.interval.ms as its rebalance timeout.
+    timeout_ms = departure.rebalance_timeout_ms
+    limit = f" of {span(timeout_ms)}" if timeout_ms >= 0 else ""
+    sure = "" if departure.basis is Basis.OBSERVED else " (inferred: it came back over the same connection)"
+    return f"{who_is(departure)}: no poll() within its max.poll.interval.ms{limit}{_idle(departure)}{sure}."
+
+
+def _idle(departure: Departure) -> str:
+    if departure.progressed_at_ms < 0:
+        return ""
+    return f", nothing of its own heard for {span(departure.at_ms - departure.progressed_at_ms)}"
+
+
+def _setting(departure: Departure) -> str:
+    timeout_ms = departure.rebalance_timeout_ms
+    if timeout_ms <= 0:
+        return ""
+    since_ms = departure.progressed_at_ms
+    worked_ms = timeout_ms if since_ms < 0 else max(timeout_ms, departure.at_ms - since_ms)
+    return f" It is {timeout_ms} now: if such a batch is to be, set {round_up(3 * worked_ms // 2)} or more."
+
+
+_RULE = EventRule(
+    name=NAME,
+    how=CauseKind.POLL_TIMEOUT,
+    severity=lambda situation: situation.thresholds.poll_interval_exceeded.severity,
+    sentence=_sentence,
+    happened="did not call poll() in time",
+    noun="poll timeout",
+    cost="What it worked on since its last commit is delivered again to another member, which may be as "
+    "slow.",
+    advice=(
+        "Find the slow or poisonous record in its log at that time. Lower max.poll.records, put a "
+        "timeout on the calls "
+        "made for each record, or raise max.poll.interval.ms above the slowest batch."
+    ),
+    setting=_setting,
+)
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    return _RULE.evaluate(situation)
+
+
+POLL_INTERVAL_EXCEEDED = GroupRule(NAME, evaluate)

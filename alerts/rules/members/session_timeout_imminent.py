@@ -1,0 +1,222 @@
+"""SessionTimeoutImminent: a member of a Stable group has been silent for most of its session timeout.
+
+Silence is evidence only where speech was proved: the member's own heartbeats were seen before, and
+the broker's request log gave other lines while this member should have spoken again.  Who was not heard
+since the coordinator moved may still look for it, as all its neighbours do: CoordinatorMoved tells that.
+"""
+
+from alerts.alert import clock, some, span, times, who_is
+from alerts.rules.engine import (
+    EVIDENCE_MAX,
+    Closing,
+    Finding,
+    GroupRule,
+    Situation,
+    Thresholds,
+    Verdict,
+    culprits_equally,
+    over,
+)
+from coordinator_model.groups.core import USUAL_SLACK, is_rhythm_known, last_word_ms, usual_gap_ms
+from coordinator_model.kafka import GroupState
+from coordinator_model.observations import Source
+from coordinator_model.shard import PROOF_MS_MAX
+from coordinator_model.state import Basis, Group, Member
+
+NAME = "SessionTimeoutImminent"
+
+RECHECK_MS = 1_000
+"""The request log's proof has a resolution of a second."""
+
+EVICTION_GRACE_MS = 10_000
+"""The coordinator's line about the eviction comes within this time, or it kept the member."""
+
+AT_UNKNOWN = 0.95
+"""Where only one heartbeat was seen: that it sends three in a session is what most clients do, not all."""
+
+TOGETHER_MS = 10_500
+"""If a whole group is silent its coordinator may wait for a replica on another broker, which it says after
+5 s (``offsets.commit.timeout.ms``), when a commit has met that: clients commit every 5 s."""
+
+_NEXT_BEAT_SHARE = 1 / 3
+"""Clients beat at least three times in a session.  If the log was heard only before that, it may have
+been switched off, and if only just now, switched on: then every member of every group would seem silent."""
+
+
+def base_ms(member: Member) -> int:
+    """Return when the member's session timer began to run, as far as we saw."""
+    return max(member.last_heartbeat_ms, member.session_base_ms)
+
+
+def _silence_ms(member: Member, at: float) -> int:
+    """Return how long a member may be silent: beyond ``at``, and beyond what is usual with it.
+
+    That may be longer than its session; then nothing can be foretold, and UnsafeTimeouts says so.
+    """
+    timeout_ms = member.session_timeout_ms
+    usual_ms = usual_gap_ms(member, base_ms(member))
+    slack = usual_ms / timeout_ms + USUAL_SLACK if usual_ms else 0
+    return round(max(at, slack, 0 if is_rhythm_known(member) else AT_UNKNOWN) * timeout_ms)
+
+
+def _watched(group: Group) -> list[Member]:
+    if group.state is not GroupState.STABLE:
+        return []
+    members = group.members.values()
+    return [one for one in members if one.last_heartbeat_ms >= 0 and one.session_timeout_ms > 0]
+
+
+def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
+    """Return when the first member is silent for too long; ``now_ms`` if one is already.
+
+    This runs for each heartbeat, so it is one plain loop.
+    """
+    if group.state is not GroupState.STABLE:
+        return None
+    at, found = thresholds.session_timeout_imminent.at, None
+    for member in group.members.values():
+        timeout_ms, beat_ms = member.session_timeout_ms, member.last_heartbeat_ms
+        if beat_ms < 0 or timeout_ms <= 0:
+            continue
+        since_ms = max(beat_ms, member.session_base_ms)
+        if since_ms + timeout_ms <= now_ms:
+            continue
+        silence_ms = round(at * timeout_ms)
+        if member.rhythm_ms >= 0 or beat_ms == member.first_beat_ms:
+            silence_ms = _silence_ms(member, at)
+            if silence_ms >= timeout_ms:
+                continue
+        deadline_ms = max(since_ms + silence_ms, now_ms)
+        if found is None or deadline_ms < found:
+            found = deadline_ms
+    return found
+
+
+def shortest_silence_ms(group: Group, thresholds: Thresholds) -> int:
+    """Return the shortest silence that is too long for any member, heard or not; 0 if none is known."""
+    at = thresholds.session_timeout_imminent.at
+    known = [member.session_timeout_ms for member in group.members.values() if member.session_timeout_ms > 0]
+    return round(at * min(known, default=0))
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened = situation.opened(NAME)
+    silent, due = _judge(situation, is_open=opened is not None)
+    if not silent:
+        return Verdict(due_ms=due) if opened is None else Verdict(closing=_closing(situation), due_ms=due)
+    rule, now_ms = situation.thresholds.session_timeout_imminent, situation.now_ms
+    first = min(silent, key=base_ms)
+    left_ms = max(0, base_ms(first) + first.session_timeout_ms - now_ms)
+    names = some([who_is(member) for member in silent])
+    whom = "it" if len(silent) == 1 else "the first"
+    finding = Finding(
+        starts_at_ms=base_ms(first),
+        severity=rule.severity,
+        summary=f"{names} in group {situation.group.group}: no heartbeat for "
+        f"{span(now_ms - base_ms(first))}; the coordinator removes {whom} "
+        f"in {span(left_ms)} (session timeout {span(first.session_timeout_ms)}).",
+        cause=f"{times(len(silent), 'member')} stopped sending heartbeats while the broker goes on "
+        "hearing others.",
+        culprits=culprits_equally(silent, Basis.OBSERVED),
+        evidence=_evidence(situation, silent),
+        cost=f"If it stays silent, its partitions stand still until then, and {_others(situation)}.",
+        advice="Look at its host now: crashed, in a long GC pause, throttled, or cut off from the "
+        "broker? If it is being "
+        "stopped on purpose, it does not close its consumer.",
+    )
+    return Verdict(finding=finding, due_ms=due)
+
+
+def _others(situation: Situation) -> str:
+    members = len(situation.group.members)
+    return f"all {members:,} members rebalance" if members > 1 else "nobody else is there to take them over"
+
+
+def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | None]:
+    """Return the members that are silent for too long, and when to look again."""
+    watched = _watched(situation.group)
+    if not watched:
+        return [], None
+    at, now_ms = situation.thresholds.session_timeout_imminent.at, situation.now_ms
+    silent, dues = [], []
+    has_replicas = situation.evidence.brokers_heard > 1
+    heard_ms = max(member.last_heartbeat_ms for member in watched)
+    for member in watched:
+        silence_ms = _silence_ms(member, at)
+        if has_replicas and heard_ms < base_ms(member) + _next_beat_ms(member, at):
+            silence_ms = max(silence_ms, min(TOGETHER_MS, round(AT_UNKNOWN * member.session_timeout_ms)))
+        if silence_ms >= member.session_timeout_ms:
+            continue
+        deadline_ms = base_ms(member) + silence_ms
+        over_ms = base_ms(member) + member.session_timeout_ms + (EVICTION_GRACE_MS if is_open else 0)
+        if now_ms < deadline_ms:
+            dues.append(deadline_ms)
+        elif now_ms >= over_ms or _is_looking(situation, member):
+            continue
+        elif _is_proved(situation, member, at):
+            silent.append(member)
+            dues.append(base_ms(member) + member.session_timeout_ms + EVICTION_GRACE_MS)
+        else:
+            dues.append(now_ms + RECHECK_MS)
+    return silent, min(dues, default=None)
+
+
+def _is_looking(situation: Situation, member: Member) -> bool:
+    """Say whether a member was last heard before its coordinator moved, or waited for a replica.
+
+    Clients look for brokers with growing pauses, of up to half a minute; a dead one looks the same.
+    """
+    moved = situation.evidence.moved
+    return moved is not None and last_word_ms(member) < moved.over_ms
+
+
+def _next_beat_ms(member: Member, at: float) -> int:
+    """Return how long after its last sign of life the next one was to be expected."""
+    return round(member.session_timeout_ms * min(_NEXT_BEAT_SHARE, at / 2))
+
+
+def _is_proved(situation: Situation, member: Member, at: float) -> bool:
+    evidence = situation.evidence
+    next_beat_ms = _next_beat_ms(member, at)
+    if evidence.requests_heard_ms < base_ms(member) + next_beat_ms:
+        return False
+    listened_ms = situation.now_ms - evidence.requests_since_ms(next_beat_ms)
+    return listened_ms >= min(next_beat_ms, PROOF_MS_MAX)
+
+
+def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
+    lines = [
+        f"{who_is(one)}: last heartbeat {clock(one.last_heartbeat_ms)}, to be removed at "
+        f"{clock(base_ms(one) + one.session_timeout_ms)}.{_rhythm(one)}"
+        for one in silent[: EVIDENCE_MAX - 1]
+    ]
+    heard = clock(situation.evidence.requests_heard_ms)
+    return (
+        *lines,
+        f"{Source.REQUEST_LOG.name.lower()} of broker {situation.group.coordinator} heard until {heard}.",
+    )
+
+
+def _rhythm(member: Member) -> str:
+    usual_ms = usual_gap_ms(member, base_ms(member))
+    return f" It usually sends one every {span(usual_ms)}." if usual_ms else ""
+
+
+def _closing(situation: Situation) -> Closing:
+    group = situation.group
+    gone = {departure.member_id for departure in situation.step.departures}
+    opened = situation.opened(NAME)
+    named = opened.alert.culprits if opened else ()
+    if any(one.member_id in gone for one in named):
+        what = "the silent member has left the group"
+    elif group.state is not GroupState.STABLE:
+        what = f"the group is {group.state}"
+    elif any(one.member_id in group.members for one in named):
+        what = "heartbeats are back"
+    else:
+        what = "the silent member is gone"
+    return over(situation, what)
+
+
+SESSION_TIMEOUT_IMMINENT = GroupRule(NAME, evaluate)

@@ -1,0 +1,135 @@
+"""ZombieCommit: a commit of a member that no longer owns what it commits.
+
+A member that the coordinator removed by a timeout and that commits afterwards had gone on working.
+One commit that a rebalance has overtaken is ordinary: refusals for a stale generation count only when
+they go on.
+"""
+
+from alerts.alert import Culprit, clock, some, span, times, who_is
+from alerts.rules.engine import (
+    EVIDENCE_MAX,
+    NOTHING,
+    QUIET_MS,
+    Finding,
+    GroupRule,
+    Sighting,
+    Situation,
+    Verdict,
+)
+from alerts.rules.members.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
+from alerts.rules.members.static_member_fenced import NAME as STATIC_MEMBER_FENCED
+from coordinator_model.groups.core import departure_of
+from coordinator_model.kafka import CauseKind
+from coordinator_model.state import COMMIT, ERROR_NAMES, FENCED_INSTANCE_ID, Departure, Refused
+
+NAME = "ZombieCommit"
+
+GOES_ON_MS = 10_000
+"""A live client learns of a rebalance at its next heartbeat or poll; one that commits a stale generation
+for so long has not."""
+CLAIMS_TOLD = 3
+
+ZOMBIE, STALE = "zombie", "stale"
+_REMOVED = {
+    CauseKind.SESSION_TIMEOUT: "its session timed out",
+    CauseKind.POLL_TIMEOUT: "it did not poll in time",
+    CauseKind.REBALANCE_TIMEOUT: "it did not rejoin in time",
+    CauseKind.SYNC_TIMEOUT: "it did not fetch its assignment in time",
+}
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    notes = [note for note in situation.step.notes if isinstance(note, Refused) and _is_commit(note)]
+    if not notes and not has_anything(situation, NAME):
+        return NOTHING
+    is_news = False
+    for note in notes:
+        is_news |= _note(situation, note)
+    forget_ms = forget(situation, NAME, lambda _: QUIET_MS)
+    return conclude(
+        situation,
+        NAME,
+        told=[one for one in memory_of(situation).of(NAME) if _counts(one)],
+        is_news=is_news,
+        forget_ms=forget_ms,
+        finding=lambda told: _finding(situation, told),
+        closing=f"Group {situation.group.group}: no further commit of a removed member for {span(QUIET_MS)}.",
+    )
+
+
+def _is_commit(note: Refused) -> bool:
+    # Without a member id it is somebody else's: GroupIdCollision.
+    return note.operation == COMMIT and note.member_id != ""
+
+
+def _note(situation: Situation, note: Refused) -> bool:
+    if note.error_code == FENCED_INSTANCE_ID and situation.opened(STATIC_MEMBER_FENCED) is not None:
+        return False  # one trouble, one alert: there it is evidence
+    gone = departure_of(situation.group, note.member_id)
+    removed = gone is not None and gone.how in _REMOVED
+    who = _sender(note, gone)
+    seen = Sighting(
+        kind=ZOMBIE if removed else STALE,
+        key=f"{note.member_id}/{note.generation}",
+        first_ms=note.at_ms,
+        last_ms=max(note.at_ms, situation.now_ms),
+        culprits=[who],
+        sentence=f"{clock(note.at_ms)}: commit of {who_is(who)} (member {note.member_id}) with generation "
+        f"{note.generation}{_claims(note)} refused with {ERROR_NAMES[note.error_code]}; "
+        f"{_why(situation, note, gone)}.",
+        number=note.generation,
+    )
+    return _counts(memory_of(situation).note(NAME, seen))
+
+
+def _sender(note: Refused, gone: Departure | None) -> Culprit:
+    if gone is None or note.client_id:
+        return sender(note)
+    return Culprit(
+        member_id=gone.member_id,
+        client_id=gone.client_id,
+        client_host=note.client_host or gone.client_host,
+        instance_id=gone.instance_id,
+    )
+
+
+def _claims(note: Refused) -> str:
+    told = [f"{topic}-{partition} at {offset}" for topic, partition, offset in note.claims]
+    return f" ({some(told, at_most=CLAIMS_TOLD)})" if told else ""
+
+
+def _why(situation: Situation, note: Refused, gone: Departure | None) -> str:
+    group = situation.group
+    now = f"the group is {group.state} at generation {group.generation}"
+    if gone is None:
+        return now
+    ago = span(max(0, note.at_ms - gone.at_ms))
+    return f"it was removed {ago} before ({_REMOVED.get(gone.how, gone.how)}), {now}"
+
+
+def _counts(one: Sighting) -> bool:
+    return one.kind == ZOMBIE or (one.count > 1 and one.last_ms - one.first_ms >= GOES_ON_MS)
+
+
+def _finding(situation: Situation, told: list[Sighting]) -> Finding:
+    newest = max(told, key=lambda one: one.last_ms)
+    count, culprits = sum(one.count for one in told), culprits_of(told)
+    names = some([who_is(one) for one in culprits])
+    generations = some(sorted({str(one.number) for one in told}))
+    return Finding(
+        starts_at_ms=min(one.first_ms for one in told),
+        severity=situation.thresholds.zombie_commit.severity,
+        summary=f"Group {situation.group.group}: {names} goes on working after it lost its partitions; "
+        f"{times(count, 'commit')} of generation {generations} refused.",
+        cause=newest.sentence,
+        culprits=culprits,
+        evidence=tuple(one.sentence for one in sorted(told, key=lambda one: one.last_ms)[-EVIDENCE_MAX:]),
+        cost="All that it did since its removal is done again by the new owner, and so has effects twice.",
+        advice="Let the client stop working when it loses its partitions (onPartitionsLost; check the "
+        "generation before side effects). Find what kept it from heartbeats or poll() - a pause, a slow "
+        "record - and raise session.timeout.ms or max.poll.interval.ms above that, or make work idempotent.",
+    )
+
+
+ZOMBIE_COMMIT = GroupRule(NAME, evaluate)

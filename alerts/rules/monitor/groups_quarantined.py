@@ -1,0 +1,77 @@
+"""GroupsQuarantined: groupwatch's own code failed on groups, which it therefore knows worse than others.
+
+Each shard tells of its own (``shard/quarantine.py``): one observation was set aside, one rule
+had no say, or the saved state could not be read and is being learned anew.  One alert for the cluster.
+"""
+
+from alerts.alert import clock, some, times
+from alerts.rules.engine import (
+    EVIDENCE_MAX,
+    NOTHING,
+    Closing,
+    ClusterMemory,
+    ClusterRule,
+    Finding,
+    Thresholds,
+    Verdict,
+)
+from coordinator_model.shard import ClusterState, Quarantine
+
+NAME = "GroupsQuarantined"
+
+UNTOLD_MS = 2 * 3_600_000
+"""A shard tells of its own at each full report, and when they are over: what was not told for so long is."""
+_NAMED_MAX = 20
+
+
+def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
+    """Return what is to be said of groups that our own code failed on."""
+    found = {key: one for key, one in state.quarantined.items() if now_ms < one.told_ms + UNTOLD_MS}
+    if not found:
+        if NAME not in memory.open:
+            return NOTHING
+        summary = "Nothing fails on any group any more, and what was lost has been learned anew."
+        return Verdict(closing=Closing(ends_at_ms=now_ms, summary=summary))
+    due_ms = min(one.told_ms for one in found.values()) + UNTOLD_MS
+    return Verdict(finding=_finding(found, thresholds), due_ms=due_ms)
+
+
+def _finding(found: dict[tuple[int, str], Quarantine], thresholds: Thresholds) -> Finding:
+    names = sorted(_name(partition, group) for partition, group in found)
+    newest = max(found.values(), key=lambda one: (one.last_ms, one.error))
+    lost = sum(one.lost for one in found.values())
+    return Finding(
+        starts_at_ms=max(0, min(one.since_ms for one in found.values())),
+        severity=thresholds.groups_quarantined.severity,
+        summary=f"groupwatch itself failed on {some(names, at_most=_NAMED_MAX)}.",
+        cause=f"A bug of groupwatch or damaged state, last: {newest.error}",
+        evidence=tuple(_line(key, one) for key, one in sorted(found.items())[:EVIDENCE_MAX]),
+        cost=_cost(lost),
+        advice="Watch these groups by other means until this resolves (kafka-consumer-groups.sh --describe). "
+        "Report it with the job's log of that time; after damage to the checkpoint, look at its disk.",
+        # More groups are news, but not each of hundreds.
+        aspect=f"{len(found).bit_length()}/{lost.bit_length()}",
+        culprit_keys=frozenset(names[:_NAMED_MAX]),
+    )
+
+
+def _name(partition: int, group: str) -> str:
+    if group:
+        return group
+    return f"partition {partition} as a whole" if partition >= 0 else "what concerns the whole cluster"
+
+
+def _cost(lost: int) -> str:
+    said = "Something that was told of these groups is missing: a state, a cause or an alert may be wrong."
+    if lost:
+        entries = times(lost, "entry") if lost == 1 else f"{lost} entries"
+        said += f" Of {entries} the saved state was lost: until it is learned anew they are not watched."
+    return said
+
+
+def _line(key: tuple[int, str], one: Quarantine) -> str:
+    what = "state lost" if one.lost else times(one.count, "failure")
+    return f"{clock(max(0, one.last_ms))}: {_name(*key)}: {what}, last {one.error}"
+
+
+GROUPS_QUARANTINED = ClusterRule(NAME, evaluate)

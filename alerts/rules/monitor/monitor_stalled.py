@@ -1,0 +1,61 @@
+"""MonitorStalled: Kafka answers, but the job finishes no batch, or its batches do not take time along.
+
+Made by the driver's supervisor, beside the stream that it watches.
+"""
+
+from alerts.alert import Alert, Severity, clock, span
+from alerts.rules.engine import Closing, Finding, fire, resolve
+
+MONITOR_STALLED = "MonitorStalled"
+
+
+def find_stalled(
+    cluster: str,
+    since_ms: int,
+    now_ms: int,
+    detail: str,
+    *,
+    severity: Severity = Severity.CRITICAL,
+    runbook_base: str = "",
+    is_late: bool = False,
+) -> Alert:
+    """Return the alert at revision 0; ``detail`` is what is known.
+
+    ``since_ms`` is the end of the last batch; with ``is_late`` batches end, and since then they have fallen
+    behind.
+    """
+    for_s = span(now_ms - since_ms)
+    summary = f"groupwatch has finished no batch for cluster {cluster} for {for_s}, though Kafka answers."
+    evidence = f"Last finished batch at {clock(since_ms)}."
+    if is_late:
+        summary = (
+            f"groupwatch has been falling behind on cluster {cluster} for {for_s}, though Kafka answers."
+        )
+        evidence = f"Batches end, but since {clock(since_ms)} they have not gained on the wall clock."
+    finding = Finding(
+        starts_at_ms=since_ms,
+        severity=severity,
+        summary=summary,
+        cause=detail,
+        evidence=(evidence, detail),
+        cost="No group of this cluster is judged; alerts come late, and the page and metrics show old "
+        "states.",
+        advice="Look at the job's log, at /healthz and at /ready; if a batch hangs or the checkpoint cannot "
+        "be written, restart the job: it goes on where it stopped and judges what it missed.",
+    )
+    opened = fire(
+        finding,
+        cluster=cluster,
+        group="",
+        name=MONITOR_STALLED,
+        detected_at_ms=now_ms,
+        runbook_base=runbook_base,
+    )
+    return opened.alert
+
+
+def monitor_running(alert: Alert, now_ms: int) -> Alert:
+    """Return the last revision of an open ``alert``."""
+    lasted = span(now_ms - alert.starts_at_ms)
+    summary = f"groupwatch finishes batches for cluster {alert.cluster} again after {lasted}."
+    return resolve(alert, Closing(ends_at_ms=now_ms, summary=summary))

@@ -1,0 +1,128 @@
+"""CommitsStalled: records wait, and the group commits the same offset again and again.
+
+Or it waits for a transaction that hangs: then it may commit nothing at all, and it is not to blame.
+"""
+
+from alerts.alert import clock, some, span, times
+from alerts.rules.engine import EVIDENCE_MAX, NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.progress.progress_once import STALLED, TOLD, not_told_by_other, silent_too
+from alerts.rules.progress.scene import is_excused, names, owners, parts_of, scene_of, sentences, split
+from alerts.rules.progress.verdicts import REPEATS_MIN, WAITS, Part, Scene, hangs_at, stalls_at
+from alerts.rules.progress.whole import out_of_turn
+from coordinator_model.state import WINDOW, Tracks
+
+NAME = STALLED
+_OVER = "it reads on, or nothing waits"
+
+RECHECK_MS = 10_000
+"""Between two commits that say the same nothing else may come that asks the rules."""
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
+    scene = scene_of(situation, tracks)
+    known = list(parts_of(situation.group, tracks))
+    repeating = [part for part in known if part.track.repeats and not part.waits]
+
+    def at(part: Part) -> int | None:
+        return stalls_at(part, scene, is_open=opened is not None)
+
+    resting, _ = split(iter(repeating), at, scene.now)
+    within_ms = situation.thresholds.commits_stalled.after_ms
+    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
+    due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
+    waiting = [part for part in known if part.waits and _is_read(situation, part)]
+    hanging, due = split(
+        iter(waiting), lambda part: hangs_at(part, scene, is_open=opened is not None), scene.now
+    )
+    if due is not None:
+        due_ms = min(tracks.base_ms + due, due_ms or tracks.base_ms + due)
+    if not (parts or hanging):
+        why = TOLD[NAME] if at_rest else WAITS if waiting else _OVER
+        return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
+    if is_excused(situation):
+        return Verdict(due_ms=due_ms)
+    make = _finding if parts else _hanging
+    return Verdict(finding=make(situation, tracks, scene, parts or hanging), due_ms=due_ms)
+
+
+def _is_read(situation: Situation, part: Part) -> bool:
+    """Say whether anybody is there to wait: a member, or who commits without being one."""
+    return bool(situation.group.members) or part.track.repeats >= REPEATS_MIN
+
+
+def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    group = situation.group.group
+    first = min(max(part.track.moved, part.track.behind) for part in parts)
+    stood, lag = scene.now - first, sum(part.lag for part in parts)
+    repeats = max(part.track.repeats for part in parts)
+    has = "has" if len(parts) == 1 else "have"
+    silent = silent_too(scene, parts)
+    often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stalled.severity,
+        summary=f"Group {group}: {some(names(parts))} {has} stood still for {span(stood)} while "
+        f"{times(lag, 'record')} wait; the same offset was committed again {often}.",
+        cause="The consumer lives and commits, but what it reads next does not get through: one record "
+        "that fails and is tried again, a partition that is paused, or a transaction that does not end.",
+        culprits=owners(situation.group, parts),
+        evidence=(*_silence(tracks, silent), *sentences(tracks, parts))[:EVIDENCE_MAX],
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting.",
+        advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
+        "processed, set it aside and commit the next offset.",
+        # That commits cease altogether is news, of this alert: CommitsStopped leaves such partitions out.
+        aspect=str(len(str(len(parts)))) + ("/silent" if silent else ""),
+    )
+
+
+def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
+    """Return a line of evidence about partitions on which nothing is committed any more."""
+    if not silent:
+        return ()
+    last = max(part.last for part in silent)
+    return (
+        f"Nothing at all has been committed on {some(names(silent))} since {clock(tracks.base_ms + last)}: "
+        "the consumer, which committed the same offset until then, seems to have stopped.",
+    )
+
+
+def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    """Return what is to be said of transactions that have been open for too long."""
+    group = situation.group.group
+    since = {part.name: part.track.transaction.since for part in parts if part.track.transaction}
+    first, lag = min(since.values()), sum(part.lag for part in parts)
+    where = some(names(parts))
+    limit = span(scene.transaction)
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stalled.severity,
+        summary=f"Group {group} waits for an open transaction in {where} since "
+        f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {times(lag, 'record')} wait.",
+        cause=f"A producer's transaction in {where} was neither committed nor aborted within {limit}, after "
+        "which brokers abort one (transaction.max.timeout.ms): it hangs. The group has read all that lies "
+        "before it, and consumers with isolation.level=read_committed get nothing beyond.",
+        evidence=(*_stable(tracks, parts), *sentences(tracks, parts))[:EVIDENCE_MAX],
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting; all others "
+        "that read only what is committed wait as well.",
+        advice="The consumer is well, and a restart of it changes nothing. Find the producer with "
+        "kafka-transactions.sh find-hanging and describe-producers; if it is gone, abort what it "
+        "left open with kafka-transactions.sh abort.",
+        aspect=f"transaction/{len(str(len(parts)))}",
+    )
+
+
+def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+    return tuple(
+        f"{part.name}: last stable offset {one.offset} since {clock(tracks.base_ms + one.since)} or earlier, "
+        f"told again {clock(tracks.base_ms + one.told)}."
+        for part in parts
+        if (one := part.track.transaction) is not None
+    )
+
+
+COMMITS_STALLED = GroupRule(NAME, evaluate)

@@ -1,0 +1,128 @@
+"""CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
+
+from alerts.alert import clock, some, span, times, who_is
+from alerts.rules.engine import NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.progress.progress_once import STOPPED, TOLD, not_told_by_other
+from alerts.rules.progress.scene import (
+    is_excused,
+    is_parked,
+    names,
+    owners,
+    parts_of,
+    scene_of,
+    sentences,
+    split,
+)
+from alerts.rules.progress.verdicts import WAITS, Part, Scene, is_young, stops_at
+from alerts.rules.progress.whole import out_of_turn
+from coordinator_model.kafka import CauseKind
+from coordinator_model.state import Group, Tracks
+
+NAME = STOPPED
+_OVER = "commits go on, or nothing waits"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if opened is not None and opened.adopted and not _has_committed(situation.group):
+        return NOTHING  # an earlier job saw it, and nothing has happened since
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
+    scene = scene_of(situation, tracks)
+
+    def at(part: Part) -> int | None:
+        return stops_at(part, scene, is_open=opened is not None)
+
+    known = list(parts_of(situation.group, tracks))
+    resting, due = split(iter(known), at, scene.now)
+    within_ms = situation.thresholds.commits_stopped.after_ms
+    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
+    if len(parts) < len(resting):
+        due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
+    if due is None and any(is_young(part, scene) for part in known):
+        due = scene.now + within_ms
+    due_ms = None if due is None else tracks.base_ms + due
+    if not parts:
+        why = _why_over(known, is_told=bool(at_rest))
+        return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
+    if is_excused(situation):
+        return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
+    return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+
+
+def _why_over(known: list[Part], *, is_told: bool) -> str:
+    if is_told:
+        return TOLD[NAME]
+    return WAITS if any(part.waits for part in known) else _OVER
+
+
+def _has_committed(group: Group) -> bool:
+    """Say whether any commit was seen since the backlog, or the group has none left."""
+    tracks = group.tracks
+    known = [] if tracks is None else [one for known in tracks.partitions.values() for one in known.values()]
+    return not group.commits or any(track.commits for track in known)
+
+
+def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+    group = situation.group
+    first = min(max(part.last, part.track.behind) for part in parts)
+    silent, lag = scene.now - first, sum(part.lag for part in parts)
+    gap = max(part.track.span // max(1, part.track.commits - 1) for part in parts)
+    what = f"nothing committed on {some(names(parts))} for {span(silent)}"
+    return Finding(
+        starts_at_ms=tracks.base_ms + first,
+        severity=situation.thresholds.commits_stopped.severity,
+        summary=f"Group {group.group}: {what} while {times(lag, 'record')} wait; "
+        f"it usually commits every {span(gap)}.",
+        cause=_cause(situation),
+        culprits=owners(group, parts),
+        evidence=sentences(tracks, parts),
+        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting "
+        f"for {span(silent)} and longer.",
+        advice=_advice(situation),
+        # Partitions and owners are culprits of one incident: a new revision only as it grows tenfold.
+        aspect=str(len(str(len(parts)))),
+    )
+
+
+def _cause(situation: Situation) -> str:
+    group = situation.group
+    if not group.members:
+        if group.generation:
+            return f"Nobody is in the group: the last member {_went(group)}."
+        return "The consumer, which commits without being a member of the group, fell silent."
+    return (
+        f"The group is {group.state} with {times(len(group.members), 'member')}, so they send heartbeats, "
+        "but what they have read is not committed: processing hangs, or commits fail or are not made."
+    )
+
+
+def _went(group: Group) -> str:
+    """Return how the last member went, and who it was if that is known."""
+    last = group.departures[-1] if group.departures else None
+    how = "left in good order" if is_parked(group) else "is gone"
+    if last is None:
+        return how
+    return f"{_FAILED.get(last.how, how)} ({who_is(last)}, at {clock(last.at_ms)})"
+
+
+_FAILED = {
+    CauseKind.SESSION_TIMEOUT: "fell silent for its session timeout",
+    CauseKind.POLL_TIMEOUT: "did not poll in time",
+    CauseKind.REBALANCE_TIMEOUT: "did not rejoin in time",
+    CauseKind.SYNC_TIMEOUT: "did not fetch its assignment in time",
+}
+
+
+def _advice(situation: Situation) -> str:
+    if not situation.group.members:
+        return "Start the consumer again; if it was retired, delete the group."
+    return (
+        "Take a thread dump of the owner: does it hang in processing one record? Look for failed commits in "
+        "its log. A restart gives its partitions to others."
+    )
+
+
+COMMITS_STOPPED = GroupRule(NAME, evaluate)

@@ -1,0 +1,100 @@
+"""LagGrowing: the group reads less than is written, without a break, for a whole window.
+
+Lag is taken where the group commits, so a group that commits rarely does not seem to fall behind
+between two commits.  While the offsets move and the load is steady, the share that is not read is how
+much faster the lag grows in time than time goes by.
+"""
+
+from alerts.alert import clock, some, span, times
+from alerts.rules.engine import NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.progress.scene import is_excused, names, owners, parts_of, scene_of, sentences
+from alerts.rules.progress.verdicts import Part, Scene, is_at_rest, is_growing, whole
+from coordinator_model.state import Growth, Tracks
+
+NAME = "LagGrowing"
+_OVER = "the lag does not grow any more"
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now; it is asked whenever end offsets are told."""
+    opened, tracks = situation.opened(NAME), situation.group.tracks
+    if tracks is None:
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
+    # Patience is for who may rebalance unseen; what has not moved for long does not grow either way.
+    scene = scene_of(situation, tracks)._replace(patience=0)
+    if opened is not None:
+        scene = scene._replace(steady=0)  # a rebalance in between does not end it
+    # What waits for a transaction to end may not be read, so nobody falls behind on it.
+    known = [part for part in parts_of(situation.group, tracks) if not part.waits]
+    whole.note(situation, tracks, known)
+    parts, series = _growing(situation, known, scene)
+    if not parts:
+        return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
+    if is_excused(situation):
+        return NOTHING
+    return Verdict(finding=_finding(situation, tracks, parts, series))
+
+
+def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[list[Part], list[Growth]]:
+    """Return the partitions on which the group falls behind, and how, topic by topic or one by one."""
+    # Of what does not move at all, CommitsStopped and CommitsStalled tell.
+    growing = [
+        part
+        for part in known
+        if is_growing(part, scene) and not is_at_rest(part, scene) and not _had_caught_up(part)
+    ]
+    alone = whole.without_turns(situation.group, known, growing)
+    parts: list[Part] = []
+    series: list[Growth] = []
+    for growth, members in whole.growing(situation, known, scene):
+        parts += members
+        series.append(growth)
+    told = {part.topic for part in parts}
+    for part in alone:
+        if part.topic not in told and part.track.growth is not None:
+            parts.append(part)
+            series.append(part.track.growth)
+    return parts, series
+
+
+def _had_caught_up(part: Part) -> bool:
+    """Say whether the newest commit reached the end known then; what was written after it was no lag."""
+    return part.track.behind < 0 or part.track.behind >= part.last
+
+
+def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: list[Growth]) -> Finding:
+    group = situation.group
+    began, until = min(one.at for one in series), max(one.until for one in series)
+    before, now = sum(one.lag for one in series), sum(one.peak for one in series)
+    written = sum(one.top - one.end for one in series)
+    read = max(0, written - (now - before))
+    share = f"{read * 100 // written} %" if written else "nothing"
+    return Finding(
+        starts_at_ms=tracks.base_ms + began,
+        severity=situation.thresholds.lag_growing.severity,
+        summary=f"Group {group.group} falls behind on {some(names(parts))}: {times(now, 'record')}, "
+        f"up from {before:,} in {span(until - began)}; it reads {share} of what is written.",
+        cause=f"For {span(until - began)} less was read than written, without a break. "
+        f"{times(len(group.members), 'member')} {'is' if len(group.members) == 1 else 'are'} in the group.",
+        culprits=owners(group, parts),
+        evidence=(*sentences(tracks, parts)[:-1], *_catch(tracks, series)),
+        cost=f"{times(now, 'record')} waiting; each minute {_per_minute(series):,} more.",
+        advice="More members (as long as there are partitions for them), or less time for each record. "
+        "If only some partitions fall behind, look at their keys and their owners.",
+        aspect=str(len(str(len(parts)))),
+    )
+
+
+def _per_minute(series: list[Growth]) -> int:
+    return sum((one.peak - one.lag) * 60_000 // max(1, one.until - one.at) for one in series)
+
+
+def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
+    worst = max(series, key=lambda one: one.peak)
+    return (
+        f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag:,} behind, "
+        f"at {clock(tracks.base_ms + worst.until)} {worst.peak:,}.",
+    )
+
+
+LAG_GROWING = GroupRule(NAME, evaluate)

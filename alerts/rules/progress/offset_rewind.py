@@ -1,0 +1,160 @@
+"""OffsetRewind: a commit far below the one before, of the same topic: records are read again."""
+
+from alerts.alert import Severity, clock, some, span, times
+from alerts.rules.engine import (
+    CULPRITS_MAX,
+    EVIDENCE_MAX,
+    NOTHING,
+    QUIET_MS,
+    Closing,
+    EventMemory,
+    Finding,
+    GroupRule,
+    Occurrence,
+    Situation,
+    Verdict,
+    culprit,
+)
+from alerts.rules.progress.scene import has_lived, owners, parts_of
+from alerts.rules.progress.verdicts import Part, rewinds_at
+from coordinator_model.groups.offsets import ENDS_LATE_MS
+from coordinator_model.kafka import GroupState
+from coordinator_model.state import WINDOW, Basis, Group, Member, Rewind, Tracks
+
+NAME = "OffsetRewind"
+
+_TOLD_MAX = 100
+_NOBODY = Member(member_id="")
+_BY_HAND = (
+    "The offset was set while nobody was in the group, as kafka-consumer-groups --reset-offsets does it."
+)
+_BY_CONSUMER = (
+    "A consumer committed an offset below the one committed before, of the same topic: it sought back, "
+    "lost its position (auto.offset.reset), or commits late what it read before a rebalance."
+)
+_BY_STRANGER = (
+    "An offset below the one before was committed, of the same topic, by somebody who is no member of the "
+    "group: a consumer that takes its partitions by itself (assign) and went back, or an admin tool."
+)
+
+
+def evaluate(situation: Situation) -> Verdict:
+    """Return what is to be said of the group now."""
+    tracks, memory = situation.group.tracks, situation.memory.events.get(NAME)
+    opened = situation.opened(NAME)
+    news, due_ms = ([], None) if tracks is None else _news(situation, tracks)
+    if not news and memory is None and opened is None:
+        return NOTHING if due_ms is None else Verdict(due_ms=due_ms)
+    if news and tracks is not None:
+        memory = _note(situation, tracks, news)
+    last_ms = memory.last_ms if memory is not None else -1
+    if opened is not None and opened.adopted:
+        last_ms = max(last_ms, opened.touched_ms)
+    ends_at_ms = last_ms + QUIET_MS
+    if situation.now_ms >= ends_at_ms and not news:
+        situation.memory.events.pop(NAME, None)
+        situation.memory.rewound = _still(situation)
+        return Verdict(closing=_closing(situation, ends_at_ms), due_ms=due_ms)
+    due_ms = ends_at_ms if due_ms is None else min(due_ms, ends_at_ms)
+    if not news or memory is None:
+        return Verdict(due_ms=due_ms)
+    return Verdict(finding=_finding(situation, memory, news), due_ms=max(due_ms, situation.now_ms))
+
+
+def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind]], int | None]:
+    """Return the rewinds that have not been told, and when the next one becomes one."""
+    now, told = tracks.since_base(situation.now_ms), situation.memory.rewound
+    news, dues = [], []
+    for part in parts_of(situation.group, tracks):
+        at, rewind = rewinds_at(part), part.track.rewind
+        if at is None or rewind is None or told.get(part.name) == tracks.base_ms + rewind.at:
+            continue
+        at = max(at, _ends_heard_at(part))
+        if at <= now:
+            news.append((part, rewind))
+        else:
+            dues.append(tracks.base_ms + at)
+    return news, min(dues, default=None)
+
+
+def _ends_heard_at(part: Part) -> int:
+    """Return when its end would have been told if anybody asks: a partition new to us has none yet.
+
+    Offsets beyond the end, which only tools commit, repeat nothing.
+    """
+    track = part.track
+    if track.end >= 0 or track.commits >= WINDOW:
+        return 0
+    return part.last - track.span + ENDS_LATE_MS
+
+
+def _still(situation: Situation) -> dict[str, int]:
+    """Return what must not be told again: rewinds that were told and have not been made good."""
+    tracks = situation.group.tracks
+    if tracks is None:
+        return {}
+    parts = {part.name: part.track.rewind for part in parts_of(situation.group, tracks)}
+    known = {name: tracks.base_ms + one.at for name, one in parts.items() if one is not None}
+    return {name: at_ms for name, at_ms in situation.memory.rewound.items() if known.get(name) == at_ms}
+
+
+def _note(situation: Situation, tracks: Tracks, news: list[tuple[Part, Rewind]]) -> EventMemory:
+    first_ms = tracks.base_ms + min(rewind.at for _, rewind in news)
+    memory = situation.memory.events.setdefault(NAME, EventMemory(first_ms=first_ms, last_ms=first_ms))
+    told = situation.memory.rewound
+    for part, rewind in news:
+        at_ms = tracks.base_ms + rewind.at
+        told[part.name] = at_ms
+        memory.count += 1
+        memory.last_ms = max(memory.last_ms, at_ms, situation.now_ms)
+        who = owners(situation.group, [part])
+        memory.occurrences.append(
+            Occurrence(
+                culprit=who[0] if who else culprit(_NOBODY, share=0, basis=Basis.CANDIDATE),
+                sentence=f"{clock(at_ms)}: {part.name} from offset {rewind.before} back to {rewind.offset}, "
+                f"{times(rewind.before - rewind.offset, 'record')}.",
+            )
+        )
+    memory.occurrences = memory.occurrences[-CULPRITS_MAX:]
+    for name in list(told)[:-_TOLD_MAX]:
+        del told[name]
+    return memory
+
+
+def _is_by_hand(group: Group) -> bool:
+    """Say whether nobody was in the group: only tools commit then, for somebody who knows."""
+    return group.state is GroupState.EMPTY and has_lived(group)
+
+
+def _cause(group: Group) -> str:
+    if group.state is not GroupState.EMPTY:
+        return _BY_CONSUMER
+    return _BY_HAND if has_lived(group) else _BY_STRANGER
+
+
+def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, Rewind]]) -> Finding:
+    group, by_hand = situation.group, _is_by_hand(situation.group)
+    records = sum(rewind.before - rewind.offset for _, rewind in news)
+    where = some([part.name for part, _ in news])
+    severity = situation.thresholds.offset_rewind.severity
+    named = {one.culprit.member_id: one.culprit for one in memory.occurrences if one.culprit.member_id}
+    return Finding(
+        starts_at_ms=memory.first_ms,
+        severity=Severity.INFO if by_hand else severity,
+        summary=f"Group {group.group}: {where} set back by {times(records, 'record')}; they are read again.",
+        cause=_cause(group),
+        culprits=tuple(named.values()),
+        evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
+        cost=f"{times(records, 'record')} are processed again.",
+        advice="If nobody meant it, look at the owner's log for an offset that was out of range or a seek; "
+        "what it does must bear to be done twice.",
+        aspect=str(len(str(memory.count))),
+    )
+
+
+def _closing(situation: Situation, ends_at_ms: int) -> Closing:
+    quiet = f"Group {situation.group.group}: no offset set back for {span(QUIET_MS)}."
+    return Closing(ends_at_ms=ends_at_ms, summary=quiet)
+
+
+OFFSET_REWIND = GroupRule(NAME, evaluate)

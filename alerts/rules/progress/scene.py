@@ -1,0 +1,155 @@
+"""What the rules about progress see of a group: its partitions, what is usual in it, and what excuses it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from alerts.alert import Culprit, clock
+from alerts.rules.engine import (
+    CULPRITS_MAX,
+    EVIDENCE_MAX,
+    Situation,
+    culprits_equally,
+    rebalance_timeout_ms,
+)
+from alerts.rules.members import POLL_INTERVAL_EXCEEDED, SESSION_TIMEOUT, SESSION_TIMEOUT_IMMINENT
+from alerts.rules.progress.verdicts import HANGS_MS, Part, Scene, habit
+from alerts.rules.rebalances import REBALANCE_STORM, STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
+from coordinator_model.groups.core import partitions_of
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.state import Basis, Group, Member, Tracks
+
+CAUSES: Final = (
+    STUCK_COMPLETING_REBALANCE.name,
+    STUCK_PREPARING_REBALANCE.name,
+    REBALANCE_STORM.name,
+    SESSION_TIMEOUT_IMMINENT.name,
+    SESSION_TIMEOUT.name,
+    POLL_INTERVAL_EXCEEDED.name,
+)
+"""Who does not commit because of one of these is told of that, and only that."""
+
+PARKED_MS: Final = 26 * 3_600_000
+"""A group whose members all left in good order was stopped on purpose, or is a job that runs now and then.
+After a day and a bit somebody should hear of the records that wait."""
+
+POLL_DEFAULT_MS: Final = 300_000
+"""Where neither log tells of rebalances, one may be under way; it takes this long where nobody told."""
+
+_FAILED = frozenset(
+    {CauseKind.SESSION_TIMEOUT, CauseKind.POLL_TIMEOUT, CauseKind.REBALANCE_TIMEOUT, CauseKind.SYNC_TIMEOUT}
+)
+
+
+def scene_of(situation: Situation, tracks: Tracks) -> Scene:
+    """Return what holds for all partitions of the group."""
+    steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
+    return Scene(
+        now=tracks.since_base(situation.now_ms),
+        thresholds=situation.thresholds,
+        waits=habit(tracks.waits),
+        stands=habit(tracks.stands),
+        steady=max(tracks.since_base(steady_ms), tracks.asked),
+        patience=_patience(situation),
+        is_live=tracks.asked >= 0,
+        transaction=tracks.transaction_ms if tracks.transaction_ms > 0 else HANGS_MS,
+    )
+
+
+def _patience(situation: Situation) -> int:
+    group, evidence = situation.group, situation.evidence
+    if is_parked(group):
+        return PARKED_MS
+    sees_rebalances = evidence.info_live or evidence.requests_live or group.group_type != "classic"
+    if sees_rebalances or not group.members:
+        return 0
+    told_ms = rebalance_timeout_ms(group)
+    return told_ms if told_ms >= 0 else POLL_DEFAULT_MS
+
+
+def has_lived(group: Group) -> bool:
+    """Say whether the group ever had members, as far as anything told."""
+    return bool(group.members or group.departures or group.protocol_type) or group.generation > 0
+
+
+def is_parked(group: Group) -> bool:
+    """Say whether nobody is in the group because everybody left in good order."""
+    if group.state is not GroupState.EMPTY or not has_lived(group):
+        return False
+    last = group.departures[-1] if group.departures else None
+    return last is None or last.how not in _FAILED
+
+
+def is_excused(situation: Situation) -> bool:
+    """Say whether something else is told, or goes on, that explains why nothing is committed."""
+    if situation.group.state not in (GroupState.STABLE, GroupState.EMPTY):
+        return True
+    return any(situation.opened(name) is not None for name in CAUSES)
+
+
+def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
+    """Yield the partitions that the group commits to and has not given up."""
+    subscribed = _subscribed(group)
+    for topic, known in tracks.partitions.items():
+        if subscribed is not None and topic not in subscribed:
+            continue
+        committed = group.commits.get(topic, {})
+        for partition, track in known.items():
+            commit = committed.get(partition)
+            if commit is not None:
+                yield Part(topic, partition, track, commit[0], tracks.since_base(commit[1]))
+
+
+def _subscribed(group: Group) -> set[str] | None:
+    """Return the topics that members subscribe to or have; None where that is not known of all.
+
+    A newcomer has nothing yet: what it wants, the record of its first generation tells.
+    """
+    topics: set[str] = set()
+    for member in group.members.values():
+        if not member.topics and member.joined_at_ms >= group.state_since_ms:
+            continue
+        if not member.topics:
+            return None
+        topics.update(member.topics)
+        topics.update(member.assigned or ())
+    return topics or None
+
+
+def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
+    """Return who has these partitions by the last assignment: inferred, since a commit names no member."""
+    wanted = {(part.topic, part.partition) for part in parts}
+
+    def has_one(member: Member) -> bool:
+        return not wanted.isdisjoint(partitions_of(member.assigned or {}))
+
+    found = [member for member in group.members.values() if has_one(member)]
+    return culprits_equally(found[:CULPRITS_MAX], Basis.INFERRED)
+
+
+def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+    """Return a line of evidence for each of the worst partitions."""
+    worst = sorted(parts, key=lambda part: (-part.lag, part.name))[:EVIDENCE_MAX]
+    return tuple(
+        f"{part.name}: offset {part.offset} committed {clock(tracks.base_ms + part.last)}, "
+        f"end offset {part.track.end} told {clock(tracks.base_ms + part.track.told)}: {part.lag} behind."
+        for part in worst
+    )
+
+
+def names(parts: list[Part]) -> list[str]:
+    """Return the partitions' names, the worst first."""
+    return [part.name for part in sorted(parts, key=lambda part: (-part.lag, part.name))]
+
+
+def split(parts: Iterator[Part], at: Callable[[Part], int | None], now: int) -> tuple[list[Part], int | None]:
+    """Return the partitions whose time has come, and when the next one's does."""
+    due, found = None, []
+    for part in parts:
+        when = at(part)
+        if when is None:
+            continue
+        if when <= now:
+            found.append(part)
+        elif due is None or when < due:
+            due = when
+    return found, due

@@ -1,0 +1,288 @@
+"""Is a partition consumed as it should be?  Verdicts on one partition.
+
+Behind CommitsStopped, CommitsStalled, LagGrowing and OffsetRewind.  They are Burrow's (stopped, stalled,
+rewind, warning), taken from a window of ten commits as there, without what its users report as false:
+
+- A partition is measured against what its group does itself: a silence counts from when records began to
+  wait, and must be longer than the window is wide, than one and a half times the longest wait of the last
+  day, and than ``after``.  So hourly jobs, slow committers and idle partitions are silent.
+- Fewer than ``COMMITS_MIN`` commits say nothing.
+- A handful of records that are left while nothing new is written are end markers of transactions, not work.
+- Lag that stays the same is no lag that grows; the group must read less than is written.
+- An offset that goes back and is made good at once is a commit that came late, as in rebalances.
+- A topic that was made anew, which its id or its end offset tells, begins a new history.
+- Who has read all that is stable waits for an open transaction, and for nobody's work; if that hangs, it is
+  told as what it is.
+
+Pure, and the same code for a stream of single commits (``coordinator_model/state/tracks.py``) and for a whole
+window (``verdict``).
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from alerts.rules.engine import DEFAULTS, Thresholds
+from coordinator_model.groups import offsets
+from coordinator_model.groups.offsets import ENDS_LATE_MS, LEFT_MAX, committed, ended, grows, is_far
+from coordinator_model.state import Habit, Track, Tracks
+
+COMMITS_MIN: Final = 3
+"""Two gaps: one alone is no habit."""
+YOUNG_MS: Final = 600_000
+FRESH_MS: Final = 15_000
+"""A silence is judged when the brokers have just answered: while they are away, nobody can commit."""
+REPEATS_MIN: Final = 2
+HABIT_PERCENT: Final = 150
+REGAINED_MS: Final = 10_000
+WAITS: Final = "it has read all that is committed, and waits for an open transaction to end"
+"""Why nothing is wrong with a group any more that seemed to be stuck."""
+HANGS_MS: Final = 900_000
+"""``transaction.max.timeout.ms`` as brokers have it by default."""
+ENDING_MS: Final = 15_000
+"""Brokers look for transactions that have lasted too long every 10 s."""
+LATE_PERCENT: Final = 125
+"""Of the usual gap between commits, when the next one should have come."""
+
+
+class Status(StrEnum):
+    """What is to be said of one partition of one group."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"
+    """No end offset was told, or records wait and there are too few commits to know what is usual."""
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    REWOUND = "rewound"
+    GROWING = "growing"
+
+
+class Part(NamedTuple):
+    """One partition at one moment; all times are since the base of its tracks."""
+
+    topic: str
+    partition: int
+    track: Track
+    offset: int
+    """Committed last."""
+    last: int
+    """When."""
+
+    @property
+    def name(self) -> str:
+        """Return topic and partition as Kafka's tools write them."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def lag(self) -> int:
+        """Return how many records wait, as far as was told; never negative, 0 if nobody told."""
+        return max(0, self.track.end - self.offset)
+
+    @property
+    def waits(self) -> bool:
+        """Say whether the group has read all that is stable, so that it waits for a transaction to end."""
+        return offsets.waits(self.track, self.offset)
+
+
+class Scene(NamedTuple):
+    """What holds for all partitions of a group at one moment."""
+
+    now: int
+    thresholds: Thresholds
+    waits: int = 0
+    """Longest wait between commits that is usual in the group, in milliseconds."""
+    stands: int = 0
+    """Longest time without progress that is usual."""
+    steady: int = 0
+    """Since when the group is as it is: silence before it had other causes."""
+    patience: int = 0
+    """Silence that must be borne whatever the habit is."""
+    is_live: bool = False
+    """End offsets are asked for; where they stand in a capture, they hold until the next one."""
+    transaction: int = HANGS_MS
+    """How long a transaction may be open: brokers end those that last longer."""
+
+
+def habit(one: Habit) -> int:
+    """Return how long something may take in a group that is used to this."""
+    return one.longest * HABIT_PERCENT // 100
+
+
+# --- one partition ---------------------------------------------------------------------------------------
+
+
+def _is_waiting(part: Part) -> bool:
+    is_behind = part.track.behind >= 0 and part.lag > 0
+    return part.track.commits >= COMMITS_MIN and is_behind and not part.waits
+
+
+def _is_leftover(part: Part, since: int) -> bool:
+    """Say whether all that waits was there when the group was last known to read."""
+    return part.lag <= LEFT_MAX and part.track.grown <= since + ENDS_LATE_MS
+
+
+def silence_bound(part: Part, scene: Scene) -> int:
+    """Return how long the group may commit nothing of this partition while records wait."""
+    after_ms = scene.thresholds.commits_stopped.after_ms
+    return max(after_ms, part.track.span, scene.waits, scene.patience)
+
+
+def is_young(part: Part, scene: Scene) -> bool:
+    """Say whether records wait and the commits that will tell what is usual may be on their way."""
+    is_waiting = part.track.behind >= 0 and part.lag > 0
+    return part.track.commits < COMMITS_MIN and is_waiting and scene.now - part.last < YOUNG_MS
+
+
+def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+    """Return from when on the partition counts as stopped, None if nothing speaks for it.
+
+    ``is_open``: it has been told already, so only a commit, or that nothing waits, ends it.
+    """
+    if not _is_waiting(part) or (not is_open and _is_leftover(part, part.last)):
+        return None
+    if not is_open and scene.is_live and scene.now - part.track.told > FRESH_MS:
+        return None
+    since = max(part.last, part.track.behind, part.track.woken)
+    if not is_open:
+        since = max(since, scene.steady)
+    return since + silence_bound(part, scene) + 1
+
+
+def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+    """Return from when on the partition counts as stalled, None if nothing speaks for it.
+
+    That is: each commit of a window said the same, and for longer than is usual.
+    """
+    track = part.track
+    since = max(track.moved, track.behind, track.woken)
+    if not _is_waiting(part) or track.repeats == 0:
+        return None
+    if not is_open:
+        since = max(since, scene.steady)
+        if track.repeats < max(REPEATS_MIN, track.commits - 1) or _is_leftover(part, track.moved):
+            return None
+    at = since + max(scene.thresholds.commits_stalled.after_ms, scene.stands)
+    # Time without a commit is silence, not standing still.
+    return at if is_open or part.last >= at else None
+
+
+def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+    """Return from when on the transaction that a partition waits for counts as hanging, None without one.
+
+    ``is_open``: it has been told already, so only an end that was seen ends it.
+    """
+    one = part.track.transaction
+    if one is None or not part.waits:
+        return None
+    if not is_open and scene.now - one.told > ENDS_LATE_MS + FRESH_MS:
+        return None
+    return one.since + scene.transaction + ENDING_MS
+
+
+def is_growing(part: Part, scene: Scene) -> bool:
+    """Say whether the lag, taken at each commit, has grown for a whole window without a break."""
+    growth = part.track.growth
+    if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits) or growth.rises < COMMITS_MIN:
+        return False
+    if part.track.repeats >= REPEATS_MIN:
+        return False  # that is to stall
+    lasted = growth.rose_to - max(growth.rose_from, scene.steady)
+    is_slow = grows(growth.lag, growth.peak, growth.top - growth.end)
+    return lasted >= scene.thresholds.lag_growing.window_ms and growth.peak > LEFT_MAX and is_slow
+
+
+def is_at_rest(part: Part, scene: Scene) -> bool:
+    """Say whether the partition is stopped or stalled, be that told or excused."""
+    times = (stops_at(part, scene, is_open=True), stalls_at(part, scene, is_open=True))
+    return any(at is not None and at <= scene.now for at in times)
+
+
+def rewinds_at(part: Part) -> int | None:
+    """Return from when on a commit below the one before counts as a rewind, None if there is none."""
+    track, rewind = part.track, part.track.rewind
+    if rewind is None:
+        return None
+    # Ends that change are told soon: no news means that the partition reaches as far as it did.
+    proof = 0 if rewind.confirmed else ENDS_LATE_MS
+    if rewind.regained or is_far(track, rewind):
+        return rewind.at + proof
+    # The next commit may make it good, and if that is late itself, the one after it.
+    gap = track.span // max(1, track.commits - 1)
+    patience = 0 if rewind.commits >= 2 else gap * LATE_PERCENT // 100
+    return rewind.at + max(REGAINED_MS, patience, proof)
+
+
+def status_of(part: Part, scene: Scene) -> Status:
+    """Return what is to be said of one partition: the worst that holds, in Burrow's order."""
+    rewound = rewinds_at(part)
+    is_regained = part.track.rewind is not None and part.track.rewind.regained
+    is_rewound = rewound is not None and rewound <= scene.now and not is_regained
+    if part.track.end >= 0 and part.lag == 0:
+        return Status.OK
+    if part.track.end < 0 or part.track.commits == 0:
+        return Status.REWOUND if is_rewound else Status.UNKNOWN
+    stopped, stalled = stops_at(part, scene), stalls_at(part, scene)
+    if stopped is not None and stopped <= scene.now:
+        return Status.STOPPED
+    if is_rewound:
+        return Status.REWOUND
+    if stalled is not None and stalled <= scene.now:
+        return Status.STALLED
+    if is_growing(part, scene):
+        return Status.GROWING
+    return Status.UNKNOWN if part.track.commits < COMMITS_MIN else Status.OK
+
+
+# --- a whole window ----------------------------------------------------------------------------------------
+
+
+def verdict(
+    commits: Iterable[tuple[int, int]],
+    end_offsets: Iterable[tuple[int, int]],
+    now_ms: int,
+    *,
+    thresholds: Thresholds = DEFAULTS,
+    steady_ms: int = 0,
+    topic_ids: Iterable[int] = (),
+) -> Status:
+    """Return what is to be said at ``now_ms`` of one partition with this history.
+
+    Args:
+        commits: (offset, epoch ms) of the group's commits, oldest first.
+        end_offsets: (end offset, epoch ms), oldest first; in a commit's own millisecond they come after it.
+        now_ms: the time of judgement.
+        thresholds: the rules' as they hold for the group.
+        steady_ms: since when the group is Stable (0: ever since).
+        topic_ids: for each commit the id of the topic (0 unknown), if any is known.
+    """
+    known = sorted(
+        [(at_ms, 0, index, value) for index, (value, at_ms) in enumerate(commits)]
+        + [(at_ms, 1, index, value) for index, (value, at_ms) in enumerate(end_offsets)]
+    )
+    ids, before = dict(enumerate(topic_ids)), None
+    tracks = Tracks(base_ms=min((one[0] for one in known), default=now_ms) - ENDS_LATE_MS)
+    steady = tracks.since_base(steady_ms)
+    for at_ms, kind, index, value in known:
+        at = tracks.since_base(at_ms)
+        if kind == 0:
+            before = None if tracks.renew("", ids.get(index, 0)) else before
+            committed(tracks, _track(tracks), offset=value, at=at, before=before, steady=steady)
+            before = (value, at)
+        else:
+            ended(_track(tracks), end=value, at=at, commit=before)
+    offset, last = before or (0, 0)
+    track = _track(tracks)
+    scene = Scene(
+        now=tracks.since_base(now_ms),
+        thresholds=thresholds,
+        waits=habit(tracks.waits),
+        stands=habit(tracks.stands),
+        steady=steady,
+    )
+    return status_of(Part("", 0, track, offset, last), scene)
+
+
+def _track(tracks: Tracks) -> Track:
+    found = tracks.track("", 0)
+    assert found is not None  # noqa: S101 - there is one
+    return found

@@ -1,0 +1,125 @@
+"""CoordinatorMoved: a move of coordinators made many groups rebalance; one alert for the cluster.
+
+Each shard tells of groups that began to rebalance just after their coordinator had moved
+(``groups/core/failovers.py``).  Moves that lie close together are one: a broker that goes gives up all
+its partitions, and those of which it held a replica wait for it.  Groups that go on as if nothing had
+happened, as they should, are not told.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from alerts.alert import clock, some, span, times
+from alerts.rules.engine import (
+    EVIDENCE_MAX,
+    NOTHING,
+    QUIET_MS,
+    Closing,
+    ClusterMemory,
+    ClusterRule,
+    Finding,
+    Thresholds,
+    Verdict,
+)
+from coordinator_model.shard import ClusterState, Upset
+
+NAME = "CoordinatorMoved"
+
+SAME_MOVE_MS = 60_000
+"""Moves no further apart are one."""
+SETTLED_MS = 5_000
+"""It is told when no further group has rebalanced, or been heard of, for so long: all at once."""
+
+
+def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
+    """Return what is to be said of the cluster's coordinators now."""
+    rule, opened = thresholds.coordinator_moved, memory.open.get(NAME)
+    upsets = [one for one in state.upsets if now_ms < one.rebalanced_ms + QUIET_MS]
+    worst = max(_together(upsets), key=lambda one: len(_groups(one)), default=[])
+    newest_ms = max((one.rebalanced_ms for one in state.upsets), default=-1)
+    ends_at_ms = newest_ms + QUIET_MS
+    if opened is not None and opened.adopted:
+        ends_at_ms = max(ends_at_ms, opened.touched_ms + QUIET_MS)
+    if opened is not None and now_ms >= ends_at_ms:
+        summary = f"No further group rebalanced because of a coordinator move for {span(QUIET_MS)}."
+        return Verdict(closing=Closing(ends_at_ms=ends_at_ms, summary=summary))
+    if len(_groups(worst)) < rule.affected:
+        return Verdict(due_ms=ends_at_ms) if opened is not None else NOTHING
+    settled_ms = max(max(one.rebalanced_ms, one.told_ms) for one in worst) + SETTLED_MS
+    if opened is None and now_ms < settled_ms:
+        return Verdict(due_ms=settled_ms)
+    return Verdict(finding=_finding(worst, thresholds), due_ms=ends_at_ms)
+
+
+def _groups(upsets: Sequence[Upset]) -> list[str]:
+    return sorted({one.group for one in upsets})
+
+
+def _together(upsets: Sequence[Upset]) -> list[list[Upset]]:
+    """Return runs of moves that lie close together, oldest first."""
+    runs: list[list[Upset]] = []
+    for one in sorted(upsets, key=lambda one: (one.moved_ms, one.rebalanced_ms, one.group)):
+        if runs and one.moved_ms - runs[-1][-1].moved_ms <= SAME_MOVE_MS:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return runs
+
+
+def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
+    groups = _groups(upsets)
+    first_ms = upsets[0].moved_ms
+    whence = sorted({one.came_from for one in upsets if one.came_from >= 0 and not one.stood})
+    blame = f" from broker {', '.join(map(str, whence[:3]))}" if whence else ""
+    has_moved = any(not one.stood for one in upsets)
+    what = f"Coordinators moved{blame}" if has_moved else "Coordinators waited for a replica"
+    return Finding(
+        starts_at_ms=first_ms,
+        severity=thresholds.coordinator_moved.severity,
+        summary=f"{what} at {clock(first_ms)}, and {times(len(groups), 'group')} rebalanced because of it.",
+        cause=_cause(upsets),
+        evidence=tuple(_line(one) for one in upsets[:EVIDENCE_MAX]),
+        cost=f"One rebalance each: {some(groups, at_most=5)}. Rebalances under way at that moment were lost.",
+        advice="Look for a restart or failure of that broker at that time; nothing is to be done about the "
+        "groups. If this happens at each rolling restart, let leaders move before a broker stops "
+        "(controlled.shutdown.enable) and keep the offsets topic small enough to load quickly.",
+        # More groups are news, but not each of hundreds.
+        aspect=f"{first_ms}/{len(groups).bit_length()}",
+    )
+
+
+def _cause(upsets: Sequence[Upset]) -> str:
+    gone = [one for one in upsets if not one.stood]
+    stood = {one.partition for one in upsets if one.stood} - {one.partition for one in gone}
+    causes = []
+    if gone:
+        partitions = times(len({one.partition for one in gone}), "partition")
+        causes.append(
+            f"{partitions} of the offsets topic went {_routes(gone)}: a broker was restarted, failed, or its "
+            "leaders were moved."
+        )
+    if stood:
+        causes.append(
+            f"{times(len(stood), 'partition')} of the offsets topic stayed and could not be written, "
+            "heartbeats went unanswered and clients gave their sessions up: a replica failed, and was waited "
+            "for until the controller gave that broker up."
+        )
+    return " ".join(causes)
+
+
+def _routes(upsets: Sequence[Upset]) -> str:
+    routes = Counter((one.came_from, one.went_to) for one in upsets)
+    return some([f"from {_broker(came)} to {_broker(went)}" for came, went in sorted(routes)])
+
+
+def _broker(broker: int) -> str:
+    return "an unknown broker" if broker < 0 else f"broker {broker}"
+
+
+def _line(one: Upset) -> str:
+    return (
+        f"{clock(one.rebalanced_ms)}: {one.group} rebalanced, {span(one.rebalanced_ms - one.moved_ms)} after."
+    )
+
+
+COORDINATOR_MOVED = ClusterRule(NAME, evaluate)

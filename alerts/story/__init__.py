@@ -1,0 +1,11 @@
+"""What happened to one group, in words."""
+
+from alerts.story.narrative import Explanation, Present, explain
+from alerts.story.text import as_text
+
+__all__ = [
+    "Explanation",
+    "Present",
+    "as_text",
+    "explain",
+]

@@ -1,0 +1,295 @@
+"""What the coordinator's INFO log says about a classic group, applied.
+
+Each line is the coordinator's own word at its own time, so it makes moves (observed); lines about
+members stand before the line about the rebalance they cause.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from coordinator_model.groups.classic.failover import begin_below, resumed_generation
+from coordinator_model.groups.classic.storing import given_up
+from coordinator_model.groups.core import (
+    DELETION_TOLD_LATE_MS,
+    Target,
+    Turn,
+    add,
+    cause,
+    create,
+    depart,
+    emptied,
+    end,
+    everybody_left,
+    gone_for_good,
+    how_it_left,
+    id_unused,
+    line_fenced,
+    line_ms,
+    make,
+    place,
+    place_of,
+    reach,
+    recognise,
+    resume_members,
+    start_before_emptiness,
+    start_of_rebalance,
+    told_deleted,
+    wait_for,
+)
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.observations import (
+    AssignmentReceived,
+    GroupConverted,
+    GroupDied,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    InstanceFenced,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    PendingMemberExpired,
+    RebalanceStarted,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+)
+from coordinator_model.state import Basis, Group, Replaced
+
+_JOINS = frozenset(
+    {
+        CauseKind.MEMBER_JOINED,
+        CauseKind.LEADER_REJOINED,
+        CauseKind.SUBSCRIPTION_CHANGED,
+        CauseKind.PARTITIONS_CHANGED,
+    }
+)
+_REMOVED_BY = {
+    CauseKind.SYNC_TIMEOUT: CauseKind.SYNC_TIMEOUT,
+    CauseKind.SESSION_TIMEOUT: CauseKind.SESSION_TIMEOUT,
+    CauseKind.MEMBER_LEFT: CauseKind.MEMBER_LEFT,
+    CauseKind.POLL_TIMEOUT: CauseKind.POLL_TIMEOUT,
+}
+_YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
+
+
+def _id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
+    if what.state in _YOUNG:
+        create(turn)
+    wait_for(turn.group, what.member_id, turn.at_ms)
+
+
+def _joined(turn: Turn, what: MemberJoined) -> None:
+    if turn.group.state is GroupState.EMPTY and turn.at_ms < turn.group.state_since_ms:
+        return  # late: whoever joined then has gone with the rest
+    create(turn)
+    turn.group.pending.pop(what.member_id, None)
+    add(turn, what.member_id, instance_id=what.instance_id)
+
+
+def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
+    """Stop counting on the old process; the next record or answer names the new one."""
+    member = turn.group.members.get(what.old_member_id)
+    replaced = Replaced(at_ms=turn.at_ms, instance_id=what.instance_id, old_id=what.old_member_id)
+    if member is not None:
+        member.instance_id = what.instance_id
+        member.last_heartbeat_ms = -1
+        replaced = msgspec.structs.replace(
+            replaced, client_id=member.client_id, client_host=member.client_host
+        )
+    turn.step.notes.append(replaced)
+
+
+def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
+    group = turn.group
+    begin_below(turn, GroupState.PREPARING_REBALANCE, what.generation)
+    why = start_of_rebalance(group, what.reason, turn.at_ms)
+    if place(GroupState.PREPARING_REBALANCE, what.generation) > place_of(group):
+        _apply_reason(turn, what, why.kind)
+        why = start_of_rebalance(group, what.reason, turn.at_ms)
+    at_ms = line_ms(turn, GroupState.PREPARING_REBALANCE, what.generation)
+    started = Target(to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=at_ms, cause=why)
+    if given_up(turn, what, started):
+        return
+    if reach(turn, started) and why.kind in _JOINS and why.member_id in group.members:
+        group.members[why.member_id].rejoined = True
+
+
+def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
+    """Apply what the reason tells of members, in case the lines that should have told it are lost."""
+    how = _REMOVED_BY.get(kind)
+    for member_id in what.reason.member_ids:
+        recognise(turn, member_id)
+        if how is not None and member_id in turn.group.members:
+            depart(turn, member_id, how, reason=_client_reason_of_leave(what, how))
+        elif kind is CauseKind.MEMBER_JOINED:
+            turn.group.pending.pop(member_id, None)
+            add(turn, member_id, instance_id=what.reason.instance_id)
+
+
+def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
+    """Return why a client left, where the coordinator (3.x) says it only in the rebalance's reason."""
+    is_leave = how in {CauseKind.MEMBER_LEFT, CauseKind.POLL_TIMEOUT}
+    return (what.reason.client_reason or "") if is_leave else ""
+
+
+def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
+    begin_below(turn, GroupState.COMPLETING_REBALANCE, what.generation)
+    why = cause(CauseKind.JOIN_COMPLETED, f"{what.member_count} members")
+    at_ms = line_ms(turn, GroupState.COMPLETING_REBALANCE, what.generation)
+    ended = Target(to=GroupState.COMPLETING_REBALANCE, generation=what.generation, at_ms=at_ms, cause=why)
+    reach(turn, ended)
+
+
+def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
+    group = turn.group
+    if what.generation < group.generation:
+        return
+    why = cause(CauseKind.JOIN_COMPLETED)
+    before = Target(
+        to=GroupState.COMPLETING_REBALANCE,
+        generation=what.generation,
+        at_ms=turn.at_ms,
+        cause=why,
+        basis=Basis.INFERRED,
+    )
+    if reach(turn, before):
+        turn.diverged("log_line_missing")
+    recognise(turn, what.leader_id)
+    group.leader_id, group.leader_basis = what.leader_id, Basis.OBSERVED
+    if what.leader_id in group.members:
+        group.members[what.leader_id].synced = True
+    if not turn.context.offsets_enabled:
+        stored = cause(CauseKind.ASSIGNMENT_STORED)
+        reach(turn, Target(to=GroupState.STABLE, generation=what.generation, at_ms=turn.at_ms, cause=stored))
+
+
+def _emptied(turn: Turn, what: GroupEmptied) -> None:
+    begin_below(turn, GroupState.EMPTY, what.generation)
+    why = emptied(turn.group, turn.at_ms)
+    if place(GroupState.EMPTY, what.generation) > place_of(turn.group):
+        everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
+    empty = Target(
+        to=GroupState.EMPTY,
+        generation=what.generation,
+        at_ms=line_ms(turn, GroupState.EMPTY, what.generation),
+        cause=why,
+        start=start_before_emptiness(why),
+    )
+    reach(turn, empty)
+
+
+def _kicked(turn: Turn, what: MembersKicked) -> None:
+    for member_id in what.member_ids:
+        depart(turn, member_id, CauseKind.REBALANCE_TIMEOUT)
+
+
+def _failed(turn: Turn, what: MemberFailed) -> None:
+    recognise(turn, what.member_id)
+    depart(turn, what.member_id, CauseKind.SESSION_TIMEOUT)
+
+
+def _pending_expired(turn: Turn, what: PendingMemberExpired) -> None:
+    turn.group.pending.pop(what.member_id, None)
+    id_unused(turn, what)
+
+
+def _left(turn: Turn, what: MemberLeft) -> None:
+    recognise(turn, what.member_id)
+    if what.pending or what.member_id in turn.group.pending:
+        turn.group.pending.pop(what.member_id, None)
+    else:
+        depart(turn, what.member_id, how_it_left(what.client_reason), reason=what.client_reason or "")
+
+
+def _simple_created(turn: Turn, what: SimpleGroupCreated) -> None:
+    create(turn)
+
+
+def _loaded(turn: Turn, what: GroupLoaded) -> None:
+    """A new coordinator resumes from the last record; a rebalance that was under way is lost."""
+    group = turn.group
+    if what.group_type != "classic":
+        group.group_type = what.group_type
+        return
+    generation = what.generation if what.generation >= 0 else resumed_generation(group)
+    group.pending = {}
+    resume_members(turn)
+    to = GroupState.STABLE if _is_loaded_with_members(group, what) else GroupState.EMPTY
+    if (group.state, group.generation) != (to, generation):
+        why = cause(CauseKind.COORDINATOR_MOVED, f"loaded by broker {turn.broker}")
+        make(turn, Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why))
+    if to is GroupState.EMPTY:
+        group.members, group.leader_id = {}, None
+    for member in group.members.values():
+        member.session_base_ms = turn.at_ms
+
+
+def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
+    """Say whether the last record had members, which the line itself (3.x) does not tell."""
+    if what.member_count >= 0:
+        return what.member_count > 0
+    if group.stored_members >= 0 and group.stored_generation == what.generation:
+        return group.stored_members > 0
+    is_under_way = group.state in {GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE}
+    was_empty = group.rebalance is not None and group.rebalance.initial
+    return group.state is GroupState.STABLE or (is_under_way and not was_empty)
+
+
+def _unloaded(turn: Turn, what: GroupUnloaded) -> None:
+    turn.group.coordinator = -1
+    turn.group.pending = {}
+
+
+def _leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
+    if what.new_leader_id is not None:
+        recognise(turn, what.new_leader_id)
+        turn.group.leader_id, turn.group.leader_basis = what.new_leader_id, Basis.OBSERVED
+
+
+def _groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
+    if not told_deleted(turn):
+        end(turn, cause(CauseKind.GROUP_DELETED))
+
+
+def _died(turn: Turn, what: GroupDied) -> None:
+    end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=True, late_ms=DELETION_TOLD_LATE_MS))
+
+
+def _converted(turn: Turn, what: GroupConverted) -> None:
+    """End a classic group that became one of a newer type, if its records are not read.
+
+    Its later lines tell members that come and go, but no state; as a classic group it begins anew.
+    """
+    if not (what.to_classic or turn.context.offsets_enabled):
+        end(turn, cause(CauseKind.PROTOCOL_CHANGED))
+
+
+LOG_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+    GroupConverted: _converted,
+    MemberIdHandedOut: _id_handed_out,
+    MemberJoined: _joined,
+    StaticMemberReplaced: _static_replaced,
+    RebalanceStarted: _rebalance_started,
+    JoinPhaseEnded: _join_phase_ended,
+    AssignmentReceived: _assignment_received,
+    GroupEmptied: _emptied,
+    MembersKicked: _kicked,
+    MemberFailed: _failed,
+    PendingMemberExpired: _pending_expired,
+    MemberLeft: _left,
+    SimpleGroupCreated: _simple_created,
+    GroupLoaded: _loaded,
+    GroupUnloaded: _unloaded,
+    LeaderReplaced: _leader_replaced,
+    GroupsDeleted: _groups_deleted,
+    GroupDied: _died,
+    InstanceFenced: line_fenced,
+}
+"""Every line that changes a classic group or is noted; the others (nobody rejoined) change nothing."""

@@ -1,0 +1,344 @@
+"""What the answers to a group's requests prove.
+
+While the INFO log is live they only tell about members: clients, timeouts, heartbeats, who has joined
+and synced.  Without it they also move the group, and each such move is inferred: an answer proves
+that the coordinator *is* in a state, not when it went there.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_model.groups.classic.corrections import disprove, explain_start
+from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, came_back, refused
+from coordinator_model.groups.classic.storing import stored_late
+from coordinator_model.groups.core import (
+    GUESS_TOLERANCE_MS,
+    TOLERANCE_MS,
+    Turn,
+    add,
+    bring_back,
+    cause,
+    cause_by,
+    commit_refused,
+    depart,
+    departure_of,
+    end,
+    expire_silent,
+    heartbeat_fenced,
+    how_it_left,
+    is_former,
+    learn_client,
+    leave_fenced,
+    member_of_instance,
+    members_gone,
+    prove,
+    removed_unseen,
+    rename,
+    start_by_newcomer,
+    sync_refused,
+    told_deleted,
+)
+from coordinator_model.groups.offsets import claim
+from coordinator_model.kafka import WITHOUT_MEMBERS, CauseKind, GroupState
+from coordinator_model.observations import (
+    CommitsAnswered,
+    DeleteAnswered,
+    Heartbeats,
+    LeaveAnswered,
+    OffsetsClaimed,
+    SyncAnswered,
+)
+from coordinator_model.state import FENCED_INSTANCE_ID, Basis, Cause, Member
+
+NONE = 0
+UNKNOWN_MEMBER_ID = 25
+REBALANCE_IN_PROGRESS = 27
+
+JOINS_WITHIN_MS = 100
+"""A client that was handed an id comes back with it sooner than this."""
+
+_UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
+
+
+def _present(
+    turn: Turn,
+    member_id: str,
+    generation: int,
+    what: Heartbeats | SyncAnswered | CommitsAnswered | OffsetsClaimed,
+) -> Member | None:
+    """Return a member whose request was accepted: if it was unknown, it was here before we looked."""
+    group = turn.group
+    member = group.members.get(member_id)
+    has_members = group.state not in WITHOUT_MEMBERS
+    if member is None and 0 <= generation == group.generation and has_members:
+        member = _met_again(turn, member_id) or _met(turn, member_id, what.instance_id)
+    if member is not None:
+        learn_client(member, what.client)
+    return member
+
+
+def _met(turn: Turn, member_id: str, instance_id: str | None) -> Member | None:
+    """Return a member that nothing told of before; None if it went: its request was under way then."""
+    if not member_id or departure_of(turn.group, member_id) is not None:
+        return None
+    if turn.at_ms < turn.group.stored_at_ms:
+        return None  # the newest record says who was in by then
+    static = member_of_instance(turn.group, instance_id)
+    if static is not None:
+        # The coordinator knows one process of each instance.
+        if is_former(turn, static, member_id):
+            return None
+        rename(turn, static.member_id, member_id)
+        return static
+    member = add(turn, member_id, instance_id=instance_id)
+    if member is not None:
+        member.joined_at_ms = -1
+        turn.step.arrivals.remove(member_id)
+    return member
+
+
+def _met_again(turn: Turn, member_id: str) -> Member | None:
+    """Return a member whose departure we only concluded, and wrongly."""
+    gone = departure_of(turn.group, member_id)
+    if gone is None or gone.basis is not Basis.INFERRED:
+        return None
+    return bring_back(turn.group, gone) if turn.at_ms > gone.at_ms + GUESS_TOLERANCE_MS else None
+
+
+def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
+    """Conclude from an answer at ``told_ms`` that a rebalance has begun, which it did before that."""
+    group = turn.group
+    why, began_ms = start_by_newcomer(group, told_ms) or (_UNKNOWN, told_ms - 1)
+    began_ms = max(began_ms, group.state_since_ms)
+    if prove(turn, GroupState.PREPARING_REBALANCE, generation, began_ms, why) and group.rebalance:
+        group.rebalance.told_at_ms = told_ms
+
+
+# --- Heartbeat -----------------------------------------------------------------------------------
+
+
+def _heartbeats(turn: Turn, what: Heartbeats) -> None:
+    if what.error_code == NONE:
+        _heartbeats_accepted(turn, what)
+    elif what.error_code == REBALANCE_IN_PROGRESS:
+        _heartbeats_refused(turn, what)
+    elif what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, what.generation)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        heartbeat_fenced(turn, what)
+
+
+def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
+    group = turn.group
+    disprove(turn, what.generation, what.member_id, what.times[-1])
+    came_back(turn, GroupState.STABLE, what.generation, what.times[-1])
+    if group.state is GroupState.DEAD:
+        # Met in mid-life: groups are Stable nearly all the time.
+        prove(turn, GroupState.STABLE, what.generation, what.times[0], _UNKNOWN)
+    elif what.generation > group.generation:
+        joined = cause(CauseKind.JOIN_COMPLETED)
+        prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is not None:
+        _beat(member, what)
+
+
+def _beat(member: Member, what: Heartbeats) -> None:
+    if member.last_heartbeat_ms < 0:
+        member.first_beat_ms = what.times[0]
+    member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
+    member.session_base_ms = max(member.session_base_ms, what.times[-1])
+
+
+def beat_quietly(member: Member, what: Heartbeats) -> None:
+    """Take in accepted heartbeats of a Stable group's generation, by a member that the group has.
+
+    All that ``_heartbeats_accepted`` comes to then, for nothing disproves or proves what is so already.
+    """
+    learn_client(member, what.client)
+    _beat(member, what)
+
+
+def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
+    """Error 27: the join phase runs and this member is alive and not in it yet."""
+    group = turn.group
+    came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
+    if what.generation >= group.generation and what.times[-1] >= group.state_since_ms:
+        first_ms = max(what.times[0], group.state_since_ms)
+        expire_silent(turn, first_ms, heard=what.member_id)
+        _prove_start(turn, what.generation, first_ms)
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is None:
+        return
+    member.session_base_ms = max(member.session_base_ms, what.times[-1])
+    if group.state is GroupState.PREPARING_REBALANCE and what.generation == group.generation:
+        member.heartbeats_refused += len(what.times)
+        member.rejoined = False
+
+
+# --- SyncGroup, LeaveGroup, commits, DeleteGroups ----------------------------------------------------
+
+
+def _sync_answered(turn: Turn, what: SyncAnswered) -> None:
+    if what.error_code == NONE:
+        _sync_accepted(turn, what)
+    elif what.error_code == REBALANCE_IN_PROGRESS:
+        _sync_refused(turn, what)
+    elif what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, what.generation)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    else:
+        sync_refused(turn, what)
+
+
+def _sync_refused(turn: Turn, what: SyncAnswered) -> None:
+    """Error 27: the group is in the join phase again, or went there while this one waited."""
+    came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
+    if what.generation >= turn.group.generation:
+        # Syncs that wait are answered in the moment in which the next rebalance begins.
+        expire_silent(turn, turn.at_ms, heard=what.member_id, within_ms=TOLERANCE_MS)
+        _prove_start(turn, what.generation, turn.at_ms)
+
+
+def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
+    group = turn.group
+    stored = cause(CauseKind.ASSIGNMENT_STORED)
+    stored_late(turn, what)
+    came_back(turn, GroupState.STABLE, what.generation, turn.at_ms)
+    prove(turn, GroupState.STABLE, what.generation, turn.at_ms, stored)
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is None or what.generation != group.generation:
+        return
+    member.synced = True
+    member.session_base_ms = max(member.session_base_ms, turn.at_ms)
+    member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
+    if what.by_leader:
+        group.leader_id, group.leader_basis = what.member_id, Basis.OBSERVED
+
+
+def _left(turn: Turn, what: LeaveAnswered) -> None:
+    if what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, turn.group.generation)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    elif what.error_code == NONE:
+        _leave_accepted(turn, what)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        leave_fenced(turn, what)
+
+
+def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
+    group = turn.group
+    static = member_of_instance(group, what.instance_id)
+    member_id = what.member_id or (static.member_id if static else "")
+    handed_out_ms = group.pending.pop(member_id, None)
+    was_here = member_id in group.members or (member_id != "" and departure_of(group, member_id) is None)
+    how = how_it_left(what.reason)
+    if handed_out_ms is not None:
+        if _ended_join_phase(turn, handed_out_ms):
+            return
+        _left_while_joining(turn, member_id, handed_out_ms)
+    else:
+        depart(turn, member_id, how, reason=what.reason or "", client=what.client)
+    detail = f"client reason: {what.reason}" if what.reason else ""
+    why = cause_by(group, how, member_id, detail)
+    explain_start(turn, why)
+    if was_here or handed_out_ms is not None:
+        # Kafka: even a pending member that leaves makes a Stable group rebalance.
+        members_gone(turn, turn.at_ms, why)
+
+
+def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
+    """Say whether the join phase that has just ended did so because a client left it that was never in it.
+
+    The joins that waited for that client are answered before its LeaveGroup is.
+    """
+    last = turn.group.rebalance
+    if last is None or turn.group.state is not GroupState.COMPLETING_REBALANCE:
+        return False
+    return handed_out_ms <= last.joined_at_ms and turn.at_ms - last.joined_at_ms <= JOINS_WITHIN_MS
+
+
+def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:
+    """Conclude that a client that got its id a while ago had joined with it, and left the join phase.
+
+    Clients come back with their id at once; the join is answered only when the join phase ends.
+    """
+    group = turn.group
+    if turn.at_ms - handed_out_ms < JOINS_WITHIN_MS or group.state is GroupState.PREPARING_REBALANCE:
+        return
+    why = cause_by(group, CauseKind.MEMBER_JOINED, member_id)
+    at_ms = max(handed_out_ms, group.state_since_ms)
+    prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
+
+
+def _commits_answered(turn: Turn, what: CommitsAnswered) -> None:
+    """Take in the answer to commits; a refused one says what it says about the member, and no more.
+
+    Kafka checks the member (25, 82), then the generation (22), then the state (27).
+    """
+    if what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, what.generation)
+    elif what.error_code == REBALANCE_IN_PROGRESS and what.generation > turn.group.generation:
+        joined = cause(CauseKind.JOIN_COMPLETED)
+        prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
+    elif what.error_code == NONE and what.member_id:
+        _commits_accepted(turn, what)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    if what.error_code != NONE:
+        commit_refused(turn, what)
+
+
+def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
+    came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
+    if what.generation > turn.group.generation or turn.group.state is GroupState.DEAD:
+        stored = cause(CauseKind.ASSIGNMENT_STORED)
+        prove(turn, GroupState.STABLE, what.generation, what.times[0], stored)
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is not None:
+        member.session_base_ms = max(member.session_base_ms, what.times[-1])
+        member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
+
+
+def _claimed(turn: Turn, what: OffsetsClaimed) -> None:
+    """Take in a transactional commit, which the coordinator accepts in the sync phase as well.
+
+    One that names no member (generation -1) is accepted whoever is in the group, and says nothing of it.
+    """
+    if what.error_code == NONE:
+        claim(turn.group, what)
+    else:
+        commit_refused(turn, what)
+    if what.error_code == UNKNOWN_MEMBER_ID:
+        removed_unseen(turn, what.member_id, what.generation)
+    elif what.error_code in NOT_IN_CHARGE:
+        refused(turn, what.error_code)
+    elif what.error_code == NONE and what.member_id and turn.group.group_type == "classic":
+        _claim_accepted(turn, what)
+
+
+def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
+    came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
+    prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, turn.at_ms, cause(CauseKind.JOIN_COMPLETED))
+    member = _present(turn, what.member_id, what.generation, what)
+    if member is not None:  # no coordinator takes it for a sign of life: its session goes on running out
+        member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
+
+
+def _delete_answered(turn: Turn, what: DeleteAnswered) -> None:
+    if what.error_code == NONE and not told_deleted(turn) and turn.may_infer:
+        end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)
+
+
+REQUEST_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
+    Heartbeats: _heartbeats,
+    SyncAnswered: _sync_answered,
+    LeaveAnswered: _left,
+    CommitsAnswered: _commits_answered,
+    OffsetsClaimed: _claimed,
+    DeleteAnswered: _delete_answered,
+}

@@ -1,0 +1,66 @@
+"""When an assignment was really stored, which its record does not say: it is dated when it was appended.
+
+The coordinator answers, and the group is Stable, once the replicas have the record.  While one of them is
+missed that takes seconds, and after 5 s (``offsets.commit.timeout.ms``) the coordinator gives up and begins
+the next rebalance, though the record stays and is replicated later.
+
+Source: ``GroupCoordinator.doSyncGroup`` (3.x), ``GroupMetadataManager.classicGroupSync`` (4.x).
+"""
+
+import re
+
+from coordinator_model.groups.core import (
+    GUESS_TOLERANCE_MS,
+    Target,
+    Turn,
+    cause,
+    make,
+    restate,
+    transition_id_of,
+)
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.observations import RebalanceStarted, SyncAnswered
+from coordinator_model.state import Basis, Group
+
+_GIVEN_UP = re.compile(r"Error .* when storing group assignment ?during SyncGroup")
+
+
+def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
+    """Begin a rebalance in place of the storage that the coordinator has given up; False if it is no such."""
+    group = turn.group
+    is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
+    if not is_same or _GIVEN_UP.match(what.reason.text) is None:
+        return False
+    never = transition_id_of(turn, _stored(group, group.state_since_ms))
+    group.state = GroupState.COMPLETING_REBALANCE
+    if group.rebalance is not None:
+        group.state_since_ms, group.rebalance.ended_at_ms = group.rebalance.joined_at_ms, -1
+    make(turn, started, replaces=never)
+    return True
+
+
+def stored_late(turn: Turn, what: SyncAnswered) -> None:
+    """Date a generation by its leader's answer, if that came much later than record, or line, say."""
+    group = turn.group
+    is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
+    is_told = group.stored_generation == what.generation or not turn.context.offsets_enabled
+    if not (what.by_leader and is_same and is_told):
+        return
+    since_ms = group.state_since_ms
+    if what.arrived_at_ms > since_ms + GUESS_TOLERANCE_MS or turn.at_ms <= since_ms + GUESS_TOLERANCE_MS:
+        return
+    too_early = transition_id_of(turn, _stored(group, since_ms))
+    told = restate(turn, _stored(group, turn.at_ms), too_early)
+    group.state_since_ms = told.at_ms
+    if group.rebalance is not None:
+        group.rebalance.ended_at_ms = told.at_ms
+
+
+def _stored(group: Group, at_ms: int) -> Target:
+    return Target(
+        to=GroupState.STABLE,
+        generation=group.generation,
+        at_ms=at_ms,
+        cause=cause(CauseKind.ASSIGNMENT_STORED),
+        basis=Basis.OBSERVED,
+    )

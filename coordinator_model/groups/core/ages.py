@@ -1,0 +1,135 @@
+"""Whether a line is too old to mean the group as it is now.
+
+Logs are shipped late, in part twice, and by hand an hour later.  A group has its name for many lives, in each
+of which generations begin anew, so a line says nothing by its generation alone.  It is old if it happened
+
+- before the end of the life before this one; or, if it tells an end, before this life began;
+- before the group's coordinator had it: what another said then, and what this one had said before, is of a
+  group that was loaded since;
+- before the newest record of the group, which says by itself who was in it.  What such a line tells of a
+  move that was guessed, or of how a member went whose going was seen, still corrects that.
+
+Of a line that tells whole seconds the start of its second counts against an end, and the end of its second
+against a birth and a record: the milliseconds that it got from its append prove nothing.
+
+An old line is counted, moves nothing, and proves nothing.  Times are held against one another on one
+broker's clock as far as that can be had: a coordinator stamps its lines and its records with the same.
+"""
+
+from coordinator_model import observations as on
+from coordinator_model.groups.core.members import DEPARTURES_MAX, departure_of
+from coordinator_model.groups.core.transitions import place, place_of
+from coordinator_model.kafka import GroupState
+from coordinator_model.observations import Seen, Source
+from coordinator_model.state import Group
+
+OLD_LINE = "old_line"
+"""The divergence under which old lines are counted."""
+LINE_AHEAD = "line_ahead"
+"""The same of lines that told a time long after their append, so that their age is not known."""
+WHOLE_SECOND_MS = 1_000
+
+
+_LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
+_ENDS = (on.GroupsDeleted, on.GroupDied, on.GroupConverted, on.DeleteAnswered)
+_PLACES = {
+    on.RebalanceStarted: GroupState.PREPARING_REBALANCE,
+    on.JoinPhaseEnded: GroupState.COMPLETING_REBALANCE,
+    on.GroupEmptied: GroupState.EMPTY,
+}
+_OF_MEMBERS = (
+    on.MemberIdHandedOut,
+    on.MemberJoined,
+    on.StaticMemberReplaced,
+    on.PendingMemberExpired,
+    on.SimpleGroupCreated,
+    on.LeaderReplaced,
+)
+_MAY_TELL_UNKNOWN = (on.Heartbeats, on.JoinAnswered, on.SyncAnswered, on.LeaveAnswered)
+_ID_HANDED_OUT = 79
+_UNKNOWN_MEMBER = 25
+_GOINGS = (on.MemberFailed, on.MemberLeft)
+
+
+def is_of_another_life(group: Group, seen: Seen) -> bool:
+    """Say whether a line tells of a life of the group that is over, or of a coordinator before its own."""
+    if seen.source not in _LOGS:
+        return False
+    if _earliest_ms(seen) < group.ended_ms:
+        return True
+    if isinstance(seen.what, _ENDS) and _latest_ms(seen) < group.born_ms:
+        return True
+    return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
+
+
+def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
+    """Say whether a line may be of any time, and records tell what has become of the group.
+
+    Its broker writes another zone than we were told, or has a wrong clock, and nothing has proved it.  It
+    counts at its append, where also what is sent again an hour later seems new.
+
+    Args:
+        group: as it is known.
+        seen: the line.
+        is_recorded: whether records are read.
+    """
+    is_told = group.stored_at_ms >= 0 or group.modern is not None or group.ended_ms >= 0
+    return seen.is_ahead and is_recorded and is_told
+
+
+def _led_ms(group: Group) -> int:
+    """Return since when the group's coordinator is known to be another than the one before."""
+    return max(group.loaded_ms, -1 if group.taken is None else group.taken[0])
+
+
+def is_before_record(group: Group, seen: Seen) -> bool:
+    """Say whether a line is older than the group's newest record, and corrects nothing either."""
+    if seen.source not in _LOGS or group.group_type != "classic":
+        return False
+    if _latest_ms(seen) >= group.stored_at_ms:
+        return _is_beyond_memory(group, seen)
+    if seen.source is Source.REQUEST_LOG:
+        return _answers_nothing(group, seen.what)
+    what = seen.what
+    state = _PLACES.get(type(what))
+    if state is not None:
+        return place(state, what.generation) > place_of(group)  # type: ignore[union-attr]
+    if isinstance(what, _GOINGS):
+        return departure_of(group, what.member_id) is None
+    if isinstance(what, on.AssignmentReceived):  # it stands just before the record that it brings about
+        return what.generation != group.stored_generation or what.leader_id not in group.members
+    if isinstance(what, on.MembersKicked):
+        return all(departure_of(group, member_id) is None for member_id in what.member_ids)
+    return isinstance(what, (*_OF_MEMBERS, on.GroupLoaded, on.GroupsDeleted, on.GroupDied, on.GroupConverted))
+
+
+def _answers_nothing(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether an answer that is older than the newest record only tells who was, or was not, a member."""
+    if isinstance(what, on.LeaveAnswered) and what.error_code == 0:
+        return what.member_id in group.members or departure_of(group, what.member_id) is None
+    if isinstance(what, on.JoinAnswered) and what.error_code == _ID_HANDED_OUT:
+        return True
+    return isinstance(what, _MAY_TELL_UNKNOWN) and what.error_code == _UNKNOWN_MEMBER
+
+
+def learn_coordinator(group: Group, seen: Seen) -> None:
+    """Take from a load that is older than the newest record at least who has the group since."""
+    if isinstance(seen.what, on.GroupLoaded) and seen.broker >= 0 and seen.at_ms >= _led_ms(group):
+        group.coordinator, group.loaded_ms = seen.broker, seen.at_ms
+
+
+def _is_beyond_memory(group: Group, seen: Seen) -> bool:
+    """Say whether a line about a member is older than all departures that are remembered."""
+    full = len(group.departures) >= DEPARTURES_MAX
+    is_of_member = isinstance(seen.what, (*_GOINGS, on.MembersKicked, on.MemberJoined, on.MemberIdHandedOut))
+    return full and is_of_member and _latest_ms(seen) < group.departures[0].at_ms
+
+
+def _earliest_ms(seen: Seen) -> int:
+    """Return the earliest time that a line may mean: one in whole seconds, the start of its second."""
+    return seen.at_ms - seen.at_ms % WHOLE_SECOND_MS if seen.is_whole else seen.at_ms
+
+
+def _latest_ms(seen: Seen) -> int:
+    """Return the latest time that a line may mean: one in whole seconds, the end of its second."""
+    return _earliest_ms(seen) + WHOLE_SECOND_MS - 1 if seen.is_whole else seen.at_ms

@@ -1,0 +1,42 @@
+"""What the sources that are read cannot tell of a group, and until when its state is proved.
+
+A topic that is quiet says nothing: a group whose last record looks Stable may have been rebalancing for
+an hour.  So the state is shown with the time of its last proof, and what nobody told is named.
+"""
+
+from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka import GroupState
+from coordinator_model.state import Group
+
+RUNNING, CAUSES, HEARTBEATS, REFUSALS = "running_rebalances", "causes", "heartbeats", "refused_requests"
+"""Whether a rebalance runs now; when and why they start and who left; who is silent; who is refused."""
+
+
+def unknown(group: Group, context: Context) -> tuple[str, ...]:
+    """Return what no source that is read tells of the group; causes from requests alone are guesses.
+
+    The newer protocols write every change into the topic; the classic one only its results.
+    """
+    missing: list[str] = []
+    if group.group_type == "classic" and not context.info_live and not context.requests_live:
+        missing.append(RUNNING)
+    if not context.info_live:
+        missing.append(CAUSES)
+    if not context.requests_live:
+        missing += [HEARTBEATS, REFUSALS]
+    return tuple(missing)
+
+
+def known_at(group: Group, context: Context, at_ms: int) -> int:
+    """Return the newest time (epoch ms, at most ``at_ms``) at which a source proved the state; -1 never.
+
+    An accepted commit proves that its group has not gone on to another generation, an accepted
+    heartbeat that it is not rebalancing; neither says anything of later.
+    """
+    if context.info_live or group.group_type != "classic":
+        return at_ms
+    proofs = [group.state_since_ms, group.stored_at_ms, group.agreed_at_ms]
+    if group.state is GroupState.STABLE:
+        proofs.append(group.last_commit_ms)
+        proofs += [max(one.last_heartbeat_ms, one.progressed_at_ms) for one in group.members.values()]
+    return min(max(proofs), at_ms)

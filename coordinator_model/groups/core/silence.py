@@ -1,0 +1,79 @@
+"""How long a member has been silent, by the coordinator's own measure: its session timer."""
+
+from coordinator_model.state import Member
+
+TOLERANCE_MS = 1_000
+"""The coordinator's timer and the lines that we measure it by are no further apart."""
+
+
+GAP_MIN_MS = 5_000
+"""A broker is restarted in no less; whoever speaks at all does so more often."""
+
+
+USUAL_SLACK = 0.05
+"""Of its session: by how much a member may be later than usual, as clients and their hosts are."""
+
+
+def gap_max_ms(member: Member) -> int:
+    """Return how long a whole request log may be silent for no other reason than that members rest.
+
+    Longer, and its broker may have been away: coordinators start all sessions anew when they come back.
+    Clients should send three heartbeats in a session, and many send two.
+    """
+    return max(GAP_MIN_MS, member.session_timeout_ms // 2 + 1_000)
+
+
+def is_rhythm_known(member: Member) -> bool:
+    """Say whether two heartbeats were seen, so that there was a time between them."""
+    return member.last_heartbeat_ms > member.first_beat_ms or member.rhythm_ms >= 0
+
+
+def usual_gap_ms(member: Member, since_ms: int) -> int:
+    """Return how long a member lets pass between heartbeats; 0 if that is no large part of its session.
+
+    A single pause counts until as much time has gone by without another one: a commit or a rebalance may
+    come between two heartbeats of a member that sends them rarely.
+
+    Args:
+        member: whose heartbeats were seen.
+        since_ms: its last sign of life.
+    """
+    is_late = since_ms - member.rhythm_until_ms > member.rhythm_ms
+    return 0 if member.rhythm_ms < 0 or is_late else member.rhythm_ms
+
+
+def note_gap(member: Member, since_ms: int, gap_ms: int, at_ms: int) -> None:
+    """Take a long time before a heartbeat at ``at_ms`` for the member's rhythm."""
+    usual_ms = usual_gap_ms(member, since_ms)
+    # The longest of them, which one that was longer by accident raises for a few heartbeats only.
+    member.rhythm_ms = max(gap_ms, (3 * usual_ms + gap_ms) // 4)
+    member.rhythm_until_ms = at_ms
+
+
+def runs_out_at(member: Member) -> int | None:
+    """Return when the member's session ends if nothing more is heard of it; None where that is not known."""
+    base_ms = max(member.session_base_ms, member.last_heartbeat_ms)
+    if base_ms < 0 or member.session_timeout_ms <= 0:
+        return None
+    return base_ms + member.session_timeout_ms
+
+
+def has_run_out(member: Member, at_ms: int) -> bool:
+    """Say whether, as far as we heard, the member's session was over at ``at_ms``."""
+    ends_at_ms = runs_out_at(member)
+    return ends_at_ms is not None and ends_at_ms - TOLERANCE_MS <= at_ms
+
+
+def was_heard(member: Member) -> bool:
+    """Say whether any request of the member was seen accepted, so that its silence means something."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
+
+
+def last_word_ms(member: Member) -> int:
+    """Return when the member itself last said anything, -1 if it was never heard."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms, member.joined_at_ms)
+
+
+def went_silent(member: Member, at_ms: int) -> bool:
+    """Say whether the member was heard in the request log before, and was silent too long at ``at_ms``."""
+    return was_heard(member) and has_run_out(member, at_ms)

@@ -1,0 +1,405 @@
+"""Every move of a mirrored classic group is made here, and nowhere else.
+
+A group's life is a sequence of places ``(generation, phase)`` that only ever grows: a generation is
+completing (or empty), then stable, then preparing the next one.  So whatever repeats or comes late
+stands at or before the group's place and changes nothing, whoever tells it and however often.
+Only two things lead back: a new coordinator resumes from the last record, and a group is created
+again after its end.
+
+What happened without being told is filled in with the shortest legal way and marked inferred.
+"""
+
+from collections import deque
+from hashlib import blake2b
+
+import msgspec
+
+from coordinator_model.groups.core import costs, story
+from coordinator_model.groups.core.rebalances import note_move
+from coordinator_model.groups.core.turn import Turn
+from coordinator_model.kafka import MOVES, CauseKind, GroupState
+from coordinator_model.state import Basis, Cause, Group, Transition
+
+GUESS_TOLERANCE_MS = 300
+"""An inferred time this close to the observed one is left standing."""
+GUESSES_MAX = 8
+
+_PHASE = {
+    GroupState.COMPLETING_REBALANCE: 0,
+    GroupState.EMPTY: 0,
+    GroupState.STABLE: 1,
+    GroupState.PREPARING_REBALANCE: 2,
+}
+_FILL_ORDER = (
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.STABLE,
+    GroupState.EMPTY,
+)
+_YOUNGEST = {
+    GroupState.PREPARING_REBALANCE: 0,
+    GroupState.COMPLETING_REBALANCE: 1,
+    GroupState.STABLE: 1,
+}
+"""The generation in which a group comes there for the first time."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a turn says the group is, and what it tells of the way there."""
+
+    to: GroupState
+    generation: int
+    at_ms: int
+    cause: Cause
+    basis: Basis = Basis.OBSERVED
+    start: Cause = Cause(kind=CauseKind.UNKNOWN)
+    """Why the rebalance on the way began, if it has to be filled in."""
+    started_at_ms: int = -1
+    joined_at_ms: int = -1
+    """When the join phase on the way ended, if it has to be filled in."""
+
+
+def place(state: GroupState, generation: int) -> tuple[int, int]:
+    """Return where a state of a generation stands in a group's life; Dead is before everything."""
+    return (-1, 0) if state is GroupState.DEAD else (generation, _PHASE.get(state, 1))
+
+
+def place_of(group: Group) -> tuple[int, int]:
+    """Return where the group stands in its life."""
+    return place(group.state, group.generation)
+
+
+def transition_id(cluster: str, group: str, to: GroupState, generation: int, at_ms: int) -> str:
+    """Return the id that this transition has whoever computes it, whenever, and how often."""
+    text = f"{cluster}|{group}|{to}|{generation}|{at_ms}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def reach(turn: Turn, target: Target) -> bool:
+    """Bring the group to ``target`` by legal moves; False if it is there already or beyond."""
+    if target.basis is Basis.OBSERVED and _confirm(turn, target):
+        return False
+    if place(target.to, target.generation) <= place_of(turn.group):
+        return False
+    replaces = _retract(turn, target)
+    for state in _way(turn.group, target):
+        _fill(turn, state, target, replaces)
+        replaces = None  # the first move has replaced it
+    make(turn, target, replaces=replaces)
+    return True
+
+
+def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
+    """Put the group where ``target`` says, without asking whether the machine has the move.
+
+    Args:
+        turn: what tells of it.
+        target: where the group is.
+        replaces: id of the transition that led to where the group seemed to be, and never happened.
+
+    Returns:
+        The target as it was told: never before what was told last.
+    """
+    group = turn.group
+    came_from = group.state
+    _forget_from(group, target)  # of an earlier visit, before the group went back
+    told_from, replaces = _take_back(turn, came_from, replaces)
+    target = dated(turn, target)
+    before_ms = group.state_since_ms
+    group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
+    if came_from is GroupState.DEAD:
+        group.born_ms = target.at_ms
+    note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
+    if group.rebalance is not None and target.to is GroupState.PREPARING_REBALANCE:
+        group.rebalance.not_before_ms = before_ms
+        costs.note_start(turn)
+    tell(turn, told_from, target, replaces)
+    return target
+
+
+def _take_back(turn: Turn, came_from: GroupState, replaces: str | None) -> tuple[GroupState, str | None]:
+    """Make room for a move in place of the last row; returns where it comes from, and what it replaces."""
+    known = story.rows(turn.group) if replaces is not None else []
+    if not known:
+        return came_from, None
+    last = known[-1]
+    if _id_of(turn, last) != replaces:
+        return last.to, None
+    story.take_back(turn.group)
+    return last.came_from, replaces
+
+
+def dated(turn: Turn, target: Target) -> Target:
+    """Return a move as it can be told next: not before the row told last, and with an id of its own."""
+    if turn.context.backlog:
+        return target
+    known = story.rows(turn.group)
+    within = story.between(known, len(known))
+    at_ms = story.free_time(turn.group, target.to, target.generation, target.at_ms, within)
+    return target if at_ms in {None, target.at_ms} else msgspec.structs.replace(target, at_ms=at_ms)
+
+
+def cause(kind: CauseKind, detail: str = "") -> Cause:
+    """Return a cause without a culprit."""
+    return Cause(kind=kind, detail=detail)
+
+
+def forget_guesses(group: Group, state: GroupState, generation: int) -> str | None:
+    """Drop the guess of this place and return its id, None if there was none."""
+    for guess in group.guesses:
+        if guess[1] is state and guess[2] == generation:
+            group.guesses = tuple(other for other in group.guesses if other is not guess)
+            return guess[0]
+    return None
+
+
+def _forget_from(group: Group, target: Target) -> None:
+    """Drop the guesses of a place that is now reached, and of what lies behind it."""
+    if group.guesses:
+        here = place(target.to, target.generation)
+        group.guesses = tuple(guess for guess in group.guesses if place(guess[1], guess[2]) < here)
+
+
+def is_guess(group: Group, state: GroupState, generation: int) -> bool:
+    """Say whether this place was inferred and nothing has confirmed it yet."""
+    return any(guess[1] is state and guess[2] == generation for guess in group.guesses)
+
+
+def restate(turn: Turn, target: Target, replaces: str, *, news: bool = False) -> Target:
+    """Tell a transition of the past again, better, in place of the one with the id ``replaces``.
+
+    It comes from where that one came from and stays between its neighbours.  Of what was never told, or so
+    long ago that it is forgotten, nothing is told.
+
+    Args:
+        turn: what tells of it.
+        target: the better transition: same state and generation, another time or cause.
+        replaces: the id of the worse one.
+        news: it is worth telling even at the very same time, for its cause.
+
+    Returns:
+        The target with the time that it has in the story.
+    """
+    known = story.rows(turn.group)
+    index = next((n for n, row in enumerate(known) if _id_of(turn, row) == replaces), None)
+    if index is None or turn.context.backlog:
+        return target
+    lowest, highest = story.between(known, index)
+    at_ms = max(lowest, min(target.at_ms, highest))
+    if at_ms == known[index].at_ms and not news:
+        return msgspec.structs.replace(target, at_ms=at_ms)
+    free_ms = story.free_time(turn.group, target.to, target.generation, at_ms, (lowest, highest))
+    if free_ms is None:
+        return msgspec.structs.replace(target, at_ms=at_ms)
+    target = msgspec.structs.replace(target, at_ms=free_ms)
+    came_from = known[index].came_from
+    story.replace(turn.group, index, story.Row(came_from, target.to, target.generation, free_ms))
+    _tell(turn, came_from, target, replaces)
+    return target
+
+
+def restate_guess(turn: Turn, target: Target) -> None:
+    """Replace the guess of this place by a better one, if it is still a guess."""
+    last = turn.group.rebalance
+    is_same_time = any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses)
+    if is_same_time and (last is None or _blames_the_same(last.cause, target.cause)):
+        return
+    replaces = forget_guesses(turn.group, target.to, target.generation)
+    if replaces is not None:
+        _correct(turn.group, restate(turn, target, replaces, news=is_same_time))
+
+
+def _blames_the_same(one: Cause, other: Cause) -> bool:
+    return (one.kind, one.member_id) == (other.kind, other.member_id)
+
+
+def _id_of(turn: Turn, row: story.Row) -> str:
+    return transition_id(turn.context.cluster, turn.group.group, row.to, row.generation, row.at_ms)
+
+
+def transition_id_of(turn: Turn, target: Target) -> str:
+    """Return the id of the transition to ``target``."""
+    return transition_id(turn.context.cluster, turn.group.group, target.to, target.generation, target.at_ms)
+
+
+def tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None = None) -> None:
+    """Say that a group moved, as ``dated`` has it; a correction takes the place of what it replaces."""
+    if turn.context.backlog:
+        turn.group.told = ()  # what is not told is no part of the story
+    else:
+        row = story.Row(came_from, target.to, target.generation, target.at_ms)
+        story.append(turn.group, row)
+    _tell(turn, came_from, target, replaces)
+
+
+def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None) -> None:
+    """Tell a move, and keep it as a guess if it is one; of the backlog nobody reads more than guesses."""
+    if turn.context.backlog and target.basis is not Basis.INFERRED:
+        return
+    told_id = transition_id_of(turn, target)
+    if not turn.context.backlog:
+        turn.step.transitions.append(_told(turn, told_id, came_from, target, replaces))
+    if target.basis is Basis.INFERRED:
+        guess = (told_id, target.to, target.generation, target.at_ms)
+        turn.group.guesses = (*turn.group.guesses, guess)[-GUESSES_MAX:]
+
+
+def _told(
+    turn: Turn, told_id: str, came_from: GroupState, target: Target, replaces: str | None
+) -> Transition:
+    group = turn.group
+    return Transition(
+        id=told_id,
+        cluster=turn.context.cluster,
+        group=group.group,
+        group_type=group.group_type,
+        from_state=came_from,
+        to_state=target.to,
+        generation=target.generation,
+        at_ms=target.at_ms,
+        recorded_at_ms=turn.recorded_at_ms,
+        cause=target.cause,
+        basis=target.basis,
+        source=turn.source,
+        replaces=replaces,
+        cost=costs.untold(turn, target.to),
+        reread=costs.reread_since(turn, came_from),
+    )
+
+
+def _confirm(turn: Turn, target: Target) -> bool:
+    """Settle an inferred transition that ``target`` observes; False if there is none."""
+    group = turn.group
+    guess = next((g for g in group.guesses if g[1] is target.to and g[2] == target.generation), None)
+    if guess is None or target.to is GroupState.DEAD:
+        return False
+    group.guesses = tuple(other for other in group.guesses if other is not guess)
+    is_late = abs(target.at_ms - guess[3]) > GUESS_TOLERANCE_MS
+    if is_late:
+        turn.diverged("inferred_wrong")
+    knows_better = _knows_better(group, target)
+    if is_late or knows_better:
+        target = _with_known_cause(group, target)
+        _correct(group, restate(turn, target, guess[0], news=knows_better))
+    return True
+
+
+def _knows_better(group: Group, target: Target) -> bool:
+    """Say whether the observation tells another reason for the running rebalance than we guessed."""
+    return (
+        _is_its_start(group, target)
+        and group.rebalance is not None
+        and target.cause.kind not in {CauseKind.UNKNOWN, group.rebalance.cause.kind}
+    )
+
+
+def _with_known_cause(group: Group, target: Target) -> Target:
+    """Let the start of the running rebalance keep its cause where the better source tells none."""
+    if target.cause.kind is not CauseKind.UNKNOWN or not _is_its_start(group, target):
+        return target
+    known = target.cause if group.rebalance is None else group.rebalance.cause
+    return msgspec.structs.replace(target, cause=known)
+
+
+def _is_its_start(group: Group, target: Target) -> bool:
+    last = group.rebalance
+    is_start = target.to is GroupState.PREPARING_REBALANCE
+    return is_start and last is not None and last.old_generation == target.generation
+
+
+def _correct(group: Group, target: Target) -> None:
+    """Move what the group remembers of a guessed transition to the observed time and cause.
+
+    ``rebalances`` stays as counted: it feeds a Prometheus counter, which must not fall.
+    """
+    if (group.state, group.generation) == (target.to, target.generation):
+        group.state_since_ms = target.at_ms
+    last = group.rebalance
+    if last is None or last.old_generation != target.generation:
+        return
+    if target.to is GroupState.PREPARING_REBALANCE:
+        if last.unstable_since_ms == last.started_at_ms:
+            last.unstable_since_ms = target.at_ms
+        last.started_at_ms = target.at_ms
+        last.cause = target.cause
+
+
+def _retract(turn: Turn, target: Target) -> str | None:
+    """Take back a guessed Empty of the very generation that is now seen with members.
+
+    Returns the id of the wrong guess; the group stands where it stood before it.
+    """
+    group = turn.group
+    is_wrong = (
+        group.state is GroupState.EMPTY
+        and group.generation == target.generation > 0
+        and target.to in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}
+    )
+    wrong = forget_guesses(group, GroupState.EMPTY, group.generation) if is_wrong else None
+    if wrong is not None:
+        turn.diverged("inferred_wrong")
+        group.state, group.generation = GroupState.PREPARING_REBALANCE, group.generation - 1
+    return wrong
+
+
+def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
+    """Return the states that lie between the group and ``target`` on the shortest legal way.
+
+    A group met in the middle of its life is adopted as it stands: inventing its youth helps nobody.
+    """
+    if target.to is GroupState.DEAD:
+        return ()
+    if group.state is GroupState.DEAD and target.generation != _YOUNGEST.get(target.to):
+        return ()
+    if target.generation > group.generation and _leads_through(group, target):
+        # Each generation has a join phase of its own.
+        return (GroupState.PREPARING_REBALANCE, *_WAYS[GroupState.PREPARING_REBALANCE, target.to])
+    return _WAYS.get((group.state, target.to), ())
+
+
+def _leads_through(group: Group, target: Target) -> bool:
+    """Say whether the way to a later generation, shortest by states, would leave out its join phase."""
+    is_start = target.to is GroupState.PREPARING_REBALANCE and group.state is not target.to
+    return is_start or group.state is GroupState.COMPLETING_REBALANCE
+
+
+def _shortest_way(source: GroupState, target: GroupState) -> tuple[GroupState, ...]:
+    """Return what lies between two states by ``MOVES``; a fixed order makes the answer unique."""
+    queue: deque[tuple[GroupState, tuple[GroupState, ...]]] = deque([(source, ())])
+    visited: set[GroupState] = set()
+    while queue:
+        state, way = queue.popleft()
+        if target in MOVES[state]:
+            return way
+        visited.add(state)
+        queue.extend(
+            (following, (*way, following))
+            for following in _FILL_ORDER
+            if following in MOVES[state] and following not in visited
+        )
+    return ()
+
+
+_WAYS = {(source, target): _shortest_way(source, target) for source in MOVES for target in _FILL_ORDER}
+
+
+def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -> None:
+    """Make one move that nobody told; the first one replaces a guess that was taken back."""
+    if target.basis is Basis.OBSERVED and turn.context.info_live:
+        turn.diverged("log_line_missing")
+    group = turn.group
+    joined_at_ms = target.joined_at_ms if target.joined_at_ms >= 0 else target.at_ms
+    at_ms, why = joined_at_ms, cause(CauseKind.GROUP_CREATED)
+    generation = 0 if group.state is GroupState.DEAD else group.generation  # a new life
+    if state is GroupState.PREPARING_REBALANCE:
+        at_ms = target.started_at_ms if target.started_at_ms >= 0 else joined_at_ms
+        why = target.start
+    elif state is GroupState.COMPLETING_REBALANCE:
+        generation, why = target.generation, cause(CauseKind.JOIN_COMPLETED)
+    elif target.started_at_ms >= 0:
+        at_ms = target.started_at_ms
+    at_ms = min(max(at_ms, group.state_since_ms), max(target.at_ms, group.state_since_ms))
+    source, turn.source = turn.source, "model" if target.basis is Basis.OBSERVED else turn.source
+    step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED)
+    make(turn, step, replaces=replaces)
+    turn.source = source

@@ -1,0 +1,170 @@
+"""What the logs tell of a modern group: how members went, and that they live.
+
+They make no moves.  A departure is told before its record by the INFO log and after it by the request
+log; whichever comes late explains what was guessed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from coordinator_model import observations as on
+from coordinator_model.groups.core import (
+    Target,
+    Turn,
+    cause_by,
+    commit_refused,
+    departure_of,
+    epoch_refused,
+    heard,
+    heartbeat_fenced,
+    how_it_left,
+    join_refused,
+    learn_client,
+    restate,
+    sync_refused,
+)
+from coordinator_model.groups.newer.departures import remember
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.state import FENCED_INSTANCE_ID, Basis, Departure, Group, Hint, Member
+
+LATE_MS = 60_000
+_NONE = 0
+_REBALANCE_IN_PROGRESS = 27
+_LEAVES = -1
+
+
+def member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
+    """Remember how a member is about to go, or explain how one went."""
+    modern = turn.group.modern
+    if modern is None:
+        return
+    hint = Hint(
+        at_ms=turn.at_ms, kind=what.kind, text=what.text[:1_000], client_reason=what.client_reason or ""
+    )
+    member = turn.group.members.get(what.member_id)
+    if member is not None and member.joined_at_ms <= turn.at_ms:
+        remember(modern, what.member_id, hint)
+    else:
+        _explain(turn, what.member_id, hint)
+
+
+def answered(turn: Turn, what: on.EpochAnswered) -> None:
+    """Take in a heartbeat that joined, left, or brought another epoch."""
+    modern = turn.group.modern
+    if modern is None or what.error_code != _NONE:
+        epoch_refused(turn, what)
+        return
+    if what.asked == _LEAVES:
+        hint = Hint(at_ms=turn.at_ms, kind=CauseKind.MEMBER_LEFT, text="left by request")
+        _explain(turn, what.member_id, hint)
+    elif what.asked > _LEAVES:
+        _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=what.asked == 0)
+        known = modern.members.get(what.member_id)
+        if known is not None and what.interval_ms > 0:
+            known.interval_ms = what.interval_ms
+        if what.asked == 0:
+            heard(turn, what.client, "")  # these clients keep their id when they come back
+
+
+def _explain(turn: Turn, member_id: str, hint: Hint) -> None:
+    """Tell again, better, how a member went of which only the record was seen."""
+    group = turn.group
+    gone = departure_of(group, member_id)
+    if gone is None or gone.basis is not Basis.INFERRED or abs(gone.at_ms - hint.at_ms) > LATE_MS:
+        return
+    better = msgspec.structs.replace(
+        gone, how=CauseKind(hint.kind), basis=Basis.OBSERVED, reason=hint.client_reason or gone.reason
+    )
+    group.departures = tuple(better if one is gone else one for one in group.departures)
+    if better.how is not gone.how:
+        turn.step.departures.append(better)
+        _retell(turn, gone, better, hint)
+
+
+def _retell(turn: Turn, gone: Departure, better: Departure, hint: Hint) -> None:
+    """Correct the transition that the departure made, and what the group remembers of it."""
+    group, modern = turn.group, turn.group.modern
+    told = None if modern is None else modern.told
+    if modern is None or told is None or told.member_id != gone.member_id:
+        return
+    is_end = told.to_state is GroupState.EMPTY and better.how is CauseKind.MEMBER_LEFT
+    kind = CauseKind.ALL_MEMBERS_LEFT if is_end else better.how
+    cause = cause_by(group, kind, gone.member_id, hint.text)
+    if group.rebalance is not None and group.rebalance.cause.member_id == gone.member_id:
+        group.rebalance.cause = cause
+    target = Target(to=told.to_state, generation=told.generation, at_ms=turn.at_ms, cause=cause)
+    restate(turn, target, told.id, news=True)
+    modern.told = None
+
+
+# --- signs of life ----------------------------------------------------------------------------------------
+
+
+def _alive(
+    turn: Turn, member_id: str, times: tuple[int, ...], client: on.Client, *, progressed: bool = False
+) -> Member | None:
+    member = turn.group.members.get(member_id)
+    if member is None:
+        return None
+    at_ms = times[-1]
+    if member.last_heartbeat_ms < 0:
+        member.first_beat_ms = times[0]
+    member.last_heartbeat_ms = max(member.last_heartbeat_ms, at_ms)
+    member.session_base_ms = max(member.session_base_ms, at_ms)
+    if progressed:
+        member.progressed_at_ms = max(member.progressed_at_ms, at_ms)
+    learn_client(member, client)
+    return member
+
+
+def _heartbeats(turn: Turn, what: on.Heartbeats) -> None:
+    if what.error_code in {_NONE, _REBALANCE_IN_PROGRESS}:
+        _alive(turn, what.member_id, what.times, what.client)
+    elif what.error_code == FENCED_INSTANCE_ID:
+        heartbeat_fenced(turn, what)
+
+
+def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
+    # Kafka: commits do not touch the session of a member that speaks the group's own protocol.
+    member = turn.group.members.get(what.member_id)
+    if member is not None and what.error_code == _NONE:
+        member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
+        learn_client(member, what.client)
+    elif what.error_code != _NONE:
+        commit_refused(turn, what)
+
+
+def _classic_answered(turn: Turn, what: on.JoinAnswered | on.SyncAnswered) -> None:
+    if what.error_code == _NONE:
+        _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
+    elif isinstance(what, on.JoinAnswered):
+        join_refused(turn, what)
+    else:
+        sync_refused(turn, what)
+
+
+def _classic_left(turn: Turn, what: on.LeaveAnswered) -> None:
+    if what.error_code == _NONE:
+        member_id = what.member_id or _holder(turn.group, what.instance_id)
+        hint = Hint(
+            at_ms=turn.at_ms, kind=how_it_left(what.reason), text="left", client_reason=what.reason or ""
+        )
+        _explain(turn, member_id, hint)
+
+
+def _holder(group: Group, instance_id: str | None) -> str:
+    """Return who held an instance id and went."""
+    gone = (one for one in reversed(group.departures) if instance_id and one.instance_id == instance_id)
+    found = next(gone, None)
+    return found.member_id if found else ""
+
+
+REQUESTS: Mapping[type, Callable[[Turn, Any], None]] = {
+    on.Heartbeats: _heartbeats,
+    on.CommitsAnswered: _commits_answered,
+    on.JoinAnswered: _classic_answered,
+    on.SyncAnswered: _classic_answered,
+    on.LeaveAnswered: _classic_left,
+}

@@ -1,0 +1,223 @@
+"""What observations do to a consumer, share or streams group; the door of the package.
+
+The topic alone makes moves here, each at the time of its record and observed: what the coordinator wrote
+is what it answers.  The logs tell how members went and that they live.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coordinator_model import observations as on
+from coordinator_model.groups.core import Turn, cause, end, gone_for_good, line_fenced
+from coordinator_model.groups.newer.conversion import become_classic, become_modern, named_conversion
+from coordinator_model.groups.newer.costs import Rest, before_write
+from coordinator_model.groups.newer.lines import REQUESTS, answered, member_gone
+from coordinator_model.groups.newer.membership import follow, leave_behind
+from coordinator_model.groups.newer.names import learn
+from coordinator_model.groups.newer.reasons import why
+from coordinator_model.groups.newer.replay import Changes, replay
+from coordinator_model.groups.newer.transitions import settle
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.observations import Seen
+from coordinator_model.state import SHARE, Group, Modern, state_of
+
+WAITING_MAX = 16
+WAITING_MS = 5_000
+"""A classic line comes at most so long before the record that makes its group classic."""
+
+_CLASSIC_LINES = (
+    on.MemberIdHandedOut,
+    on.MemberJoined,
+    on.StaticMemberReplaced,
+    on.RebalanceStarted,
+    on.JoinPhaseEnded,
+    on.AssignmentReceived,
+    on.GroupEmptied,
+    on.MembersKicked,
+    on.MemberFailed,
+    on.PendingMemberExpired,
+    on.MemberLeft,
+)
+_SIGNS_OF_CLASSIC_LIFE = (
+    *_CLASSIC_LINES,
+    on.GroupRecorded,
+    on.OffsetsCommitted,
+    on.SimpleGroupCreated,
+    on.JoinAnswered,
+)
+_Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
+
+
+def takes(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether an observation is this module's business."""
+    if type(what) in _OWN:
+        return True
+    if group.modern is None:
+        return isinstance(what, on.Heartbeats) and what.protocol != "classic"
+    return type(what) in _OF_A_MODERN_GROUP or isinstance(what, _CLASSIC_LINES)
+
+
+def converts(group: Group, what: on.AnyObservation) -> bool:
+    """Say whether ``what`` makes a modern group of another, which must have done with its past by then."""
+    return (
+        isinstance(what, on.ModernWrite | on.ModernRecord)
+        and group.modern is None
+        and any(map(_begins, _records_of(what)))
+    )
+
+
+def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone | on.GroupRecorded] | None:
+    """Return the classic records beside tombstones of a modern group that is over, or was never seen.
+
+    None: the write is about a modern group that is there, or begins one.
+    """
+    if not isinstance(what, on.ModernWrite | on.ModernRecord) or group.modern is not None:
+        return None
+    records = _records_of(what)
+    if any(map(_begins, records)):
+        return None
+    return [one for one in records if not isinstance(one, on.ModernRecord)]
+
+
+def begin_anew(group: Group, what: on.AnyObservation) -> None:
+    """Let a group that ended, or was found to be classic by asking the broker, keep nothing of its past.
+
+    A modern group that is gone is a classic one if that is what it comes back as.
+    """
+    if group.modern is not None and (group.state is GroupState.DEAD or group.group_type == "classic"):
+        group.modern = None
+    is_over = group.modern is None and group.group_type != "classic" and group.state is GroupState.DEAD
+    if is_over and group.state_since_ms >= 0 and isinstance(what, _SIGNS_OF_CLASSIC_LIFE):
+        group.group_type = "classic"
+
+
+def apply(turn: Turn, seen: Seen) -> list[Seen]:
+    """Apply one observation; returns lines that had to wait until the group became classic."""
+    modern = turn.group.modern
+    if modern is not None and isinstance(seen.what, _CLASSIC_LINES):
+        _wait(modern, seen)
+        return []
+    handler = _OWN.get(type(seen.what)) or _OF_A_MODERN_GROUP[type(seen.what)]
+    handler(turn, seen.what)
+    became_classic = modern is not None and turn.group.modern is None and turn.group.group_type == "classic"
+    if not became_classic or modern is None or modern.waiting is None:
+        return []
+    return [one for one in on.unpack(modern.waiting) if turn.at_ms - one.at_ms <= WAITING_MS]
+
+
+def _wait(modern: Modern, seen: Seen) -> None:
+    """Keep a line that may belong to the classic group that this one is about to become."""
+    waiting = [] if modern.waiting is None else on.unpack(modern.waiting)
+    waiting = [one for one in waiting if seen.at_ms - one.at_ms <= WAITING_MS]
+    modern.waiting = on.pack([*waiting, seen][-WAITING_MAX:])
+
+
+def _records_of(what: on.ModernWrite | on.ModernRecord) -> tuple[_Record, ...]:
+    return what.records if isinstance(what, on.ModernWrite) else (what,)
+
+
+def _begins(record: _Record) -> bool:
+    return isinstance(record, on.ModernRecord) and not record.tombstone
+
+
+def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
+    """Apply the records of one write at once."""
+    records, group = _records_of(what), turn.group
+    own = [one for one in records if isinstance(one, on.ModernRecord)]
+    before = before_write(group, own)
+    was = _enter(turn, own)
+    modern, changes = group.modern or Modern(), Changes(uncommitted_ms=max(one.uncommitted_ms for one in own))
+    for one in own:
+        if one.group_type == group.group_type:
+            replay(modern, one, turn.at_ms, changes)
+    to_classic = next((one for one in reversed(records) if isinstance(one, on.GroupRecorded)), None)
+    if to_classic is not None:
+        become_classic(turn, modern, changes, to_classic)
+    elif changes.ended:
+        _end(turn, modern)
+    else:
+        _settle(turn, modern, changes, was, before)
+
+
+def _enter(turn: Turn, own: list[on.ModernRecord]) -> str:
+    """Make the group one of its records' type; returns the type it was converted from, or ""."""
+    group = turn.group
+    group_type = next((one.group_type for one in reversed(own) if _begins(one)), group.group_type)
+    if group.modern is not None and group.group_type == group_type:
+        return ""
+    return become_modern(turn, group_type)
+
+
+def _settle(turn: Turn, modern: Modern, changes: Changes, was: str, before: Rest) -> None:
+    group = turn.group
+    names = len(modern.names)
+    if changes.retargeted:
+        learn(modern, group.group_type)
+    if was:
+        leave_behind(turn, modern)
+    renamed = len(modern.names) != names or changes.topics_changed or bool(changes.resolved)
+    passage = follow(turn, modern, changes, renamed=renamed)
+    before.rename(group, passage.replaced)
+    reason = why(group, modern, changes, passage, state_of(modern, group.group_type))
+    if was:
+        reason = named_conversion(reason, was, group.group_type)
+    group.protocol = _assignor(modern)
+    settle(
+        turn,
+        modern,
+        changes,
+        reason,
+        unexplained=passage.unexplained(),
+        converted=bool(was),
+        before=before,
+    )
+
+
+def _assignor(modern: Modern) -> str | None:
+    """Return the assignor that most members prefer, None if none prefers any (the broker's default)."""
+    votes = Counter(one.metadata.assignor for one in modern.members.values() if one.metadata)
+    del votes[""]
+    return min(votes, key=lambda name: (-votes[name], name), default=None)
+
+
+def _end(turn: Turn, modern: Modern) -> None:
+    """End a group whose own record was deleted.  Kafka deletes only empty ones."""
+    group = turn.group
+    leave_behind(turn, modern)
+    group.members = {}
+    # Kafka: share groups are never cleaned up by themselves.
+    is_share = group.group_type == SHARE
+    end(turn, cause(CauseKind.GROUP_DELETED) if is_share else gone_for_good(group, turn.at_ms))
+    group.modern = None
+
+
+def _classic_record(turn: Turn, what: on.GroupRecorded) -> None:
+    """A classic group's record proves that the modern one is over, wherever its tombstones are."""
+    become_classic(turn, turn.group.modern or Modern(), Changes(), what)
+
+
+def _deleted(turn: Turn, _: on.GroupsDeleted) -> None:
+    """The line stands before the tombstones that it explains."""
+    end(turn, cause(CauseKind.GROUP_DELETED))
+    turn.group.modern = None
+
+
+def _ignored(turn: Turn, what: on.AnyObservation) -> None:
+    """Old tombstones of a converted group, and who loaded it: its records tell the rest."""
+
+
+_OWN: Mapping[type, Callable[[Turn, Any], None]] = {
+    on.ModernWrite: _written,
+    on.ModernRecord: _written,
+    on.ModernMemberGone: member_gone,
+    on.EpochAnswered: answered,
+    on.InstanceRefused: line_fenced,
+}
+_OF_A_MODERN_GROUP: Mapping[type, Callable[[Turn, Any], None]] = {
+    on.GroupRecorded: _classic_record,
+    on.GroupTombstone: _ignored,
+    on.GroupLoaded: _ignored,
+    on.GroupsDeleted: _deleted,
+    **REQUESTS,
+}

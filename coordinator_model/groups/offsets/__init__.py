@@ -1,0 +1,27 @@
+"""Commits, transactions and end offsets, of groups of every type."""
+
+from coordinator_model.groups.offsets.commits import COMMIT_HANDLERS
+from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.groups.offsets.open_transactions import has_come_to, waits
+from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS, retention_of, unused_since
+from coordinator_model.groups.offsets.tracking import ENDS_LATE_MS, LEFT_MAX, committed, ended, grows, is_far
+from coordinator_model.groups.offsets.transactions import TRANSACTION_HANDLERS, claim, open_claims
+
+__all__ = [
+    "COMMIT_HANDLERS",
+    "ENDS_LATE_MS",
+    "EXPIRY_MARGIN_MS",
+    "LEFT_MAX",
+    "TRANSACTION_HANDLERS",
+    "claim",
+    "committed",
+    "ended",
+    "grows",
+    "has_come_to",
+    "is_far",
+    "note_ends",
+    "open_claims",
+    "retention_of",
+    "unused_since",
+    "waits",
+]

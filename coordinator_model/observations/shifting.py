@@ -1,0 +1,53 @@
+"""Moves an observation in time, with all times that it carries: who dated them had a wrong clock."""
+
+from typing import Any
+
+import msgspec
+
+from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.observations import observations as on
+
+_FIELDS: dict[type[object], tuple[str, ...]] = {
+    on.GroupRecorded: ("state_since_ms",),
+    on.JoinAnswered: ("arrived_at_ms",),
+    on.SyncAnswered: ("arrived_at_ms",),
+    on.EpochAnswered: ("arrived_at_ms",),
+    on.ShardStalled: ("since_ms",),
+}
+"""Fields of one time in epoch ms, where -1 is unknown."""
+
+
+def shifted(seen: Seen, by_ms: int) -> Seen:
+    """Return ``seen`` as if every clock that dated it had shown ``by_ms`` more.
+
+    A record's append time is its broker's as well; a line's is that of whoever leads the partition of the
+    events topic.
+    """
+    recorded_ms = seen.recorded_at_ms
+    if seen.source is Source.OFFSETS and recorded_ms >= 0:
+        recorded_ms = max(0, recorded_ms + by_ms)
+    what = _shifted(seen.what, by_ms)
+    return msgspec.structs.replace(
+        seen, at_ms=max(0, seen.at_ms + by_ms), recorded_at_ms=recorded_ms, what=what
+    )
+
+
+def _shifted(what: on.AnyObservation, by_ms: int) -> on.AnyObservation:
+    changes: dict[str, Any] = {}
+    if isinstance(what, on.Heartbeats | on.CommitsAnswered):
+        changes["times"] = tuple(max(0, one + by_ms) for one in what.times)
+    elif isinstance(what, on.BrokerHeard):
+        changes["seconds"] = tuple(max(0, one + round(by_ms / 1000)) for one in what.seconds)
+    elif isinstance(what, on.OffsetsCommitted):
+        changes["commits"] = tuple(_commit(one, by_ms) for one in what.commits)
+    for name in _FIELDS.get(type(what), ()):
+        at_ms = getattr(what, name)
+        if at_ms >= 0:
+            changes[name] = max(0, at_ms + by_ms)
+    return msgspec.structs.replace(what, **changes) if changes else what
+
+
+def _commit(one: on.Commit, by_ms: int) -> on.Commit:
+    if one.committed_at_ms < 0:
+        return one
+    return msgspec.structs.replace(one, committed_at_ms=max(0, one.committed_at_ms + by_ms))

@@ -1,0 +1,92 @@
+"""When folded runs may stay folded: what they tell then is the same in any order and any cut."""
+
+from coordinator_model import observations as on
+from coordinator_model.kafka import GroupState
+from coordinator_model.shard.ordering import Run, cut
+from coordinator_model.state import Group
+
+WAKE_GAP = 0.4
+"""A heartbeat after a pause of this part of the session timeout is shown to the rules."""
+
+
+def is_quiet(group: Group, run: Run) -> bool:
+    """Say whether a run only moves one member's timers in a Stable group."""
+    return are_quiet(group, [run])
+
+
+def are_quiet(group: Group, runs: list[Run]) -> bool:
+    """Say whether runs, in the order of ``in_time``, only move their members' timers in a Stable group."""
+    if group.state is not GroupState.STABLE:
+        return False
+    last: dict[str, int] = {}
+    return all(_moves_timers(group, run, last) for run in runs)
+
+
+def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
+    """Say whether a run says nothing new; ``last`` are the members' newest heartbeats in the runs before."""
+    what = run.seen.what
+    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+    member = group.members.get(what.member_id)
+    # Another broker than before is news of where the group lives.
+    if member is None or run.seen.broker != group.coordinator:
+        return False
+    if what.error_code or what.generation != group.generation:
+        return False
+    gap_ms = member.session_timeout_ms * WAKE_GAP
+    if gap_ms <= 0 or type(what) is on.CommitsAnswered:
+        return True
+    last_ms = last.get(what.member_id, member.last_heartbeat_ms)
+    last[what.member_id] = max(last_ms, what.times[-1])
+    return _is_steady(last_ms, what.times, gap_ms)
+
+
+def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
+    """Say whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
+    if last_ms < 0:
+        return False
+    if times[-1] - last_ms < gap_ms:
+        return True
+    return all(after - before < gap_ms for before, after in zip((last_ms, *times), times, strict=False))
+
+
+def in_time(runs: list[Run]) -> list[Run]:
+    """Return runs in the order in which they begin."""
+    return sorted(runs, key=_begin) if len(runs) > 1 else runs
+
+
+def _begin(run: Run) -> tuple[int, tuple[str, str, int, int, int]]:
+    return run.times[0], run_key(run)
+
+
+def first_times(runs: list[Run], count: int) -> int:
+    """Return a time before which at least one, and about ``count``, of the runs' times take effect."""
+    times = sorted(max(run.floor_ms, time) for run in runs for time in run.times[:count])
+    return times[min(count, len(times)) - 1] + 1
+
+
+def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
+    """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
+    heads: list[Run] = []
+    tails: list[Run] = []
+    for run in runs:
+        head, tail = cut(run, limit_ms)
+        if head is not None:
+            heads.append(head)
+        if tail is not None:
+            tails.append(tail)
+    return heads, tails
+
+
+def run_key(run: Run) -> tuple[str, str, int, int, int]:
+    """Return the order of runs at one millisecond; their places depend on how they were folded."""
+    what = run.seen.what
+    assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
+    return type(what).__name__, what.member_id, what.generation, what.error_code, run.seen.broker
+
+
+def refusal_key(run: Run) -> tuple[object, ...]:
+    """Return the order of refused commits that are equal but for their senders and offsets."""
+    what = run.seen.what
+    if type(what) is not on.CommitsAnswered or not what.error_code:
+        return ()
+    return what.client.connection, what.client.client_id, what.claims

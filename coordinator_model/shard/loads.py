@@ -1,0 +1,110 @@
+"""Lines about a whole shard, held against what the metadata say: who leads it, with which epoch.
+
+A line "Finished unloading", or "Loading" with an epoch of any size, takes a shard from its coordinator, whose
+lines count for nothing from then on; and whoever can put text into a log can write one.  So such a line that
+the metadata do not confirm is believed in doubt only: what it makes us drop is kept for a while, and when the
+metadata go on saying otherwise, all is as it was before, and what was kept is applied.
+
+The metadata are asked every few seconds, so that they lag behind a real move.  Where nobody asks them (a
+replay, or no right to), a line counts at once and for good.
+"""
+
+import msgspec
+
+from coordinator_model import observations as on
+from coordinator_model.groups.core import OLD_LINE
+from coordinator_model.observations import Seen
+from coordinator_model.shard.ordering import Held
+from coordinator_model.shard.shard import live_sources
+from coordinator_model.shard.snapshot import Header, Known, Unproved
+
+CONTRADICTED = "load_contradicted"
+"""The divergence under which lines are counted that the metadata contradict."""
+LAG_MS = 2_000
+"""An answer that comes sooner after a move may be of the time before."""
+KEPT_MS = 30_000
+KEPT_MAX = 1_000
+
+_Load = on.ShardLoading | on.ShardLoaded
+
+
+def take_line(header: Header, seen: Seen, at_ms: int) -> str | None:
+    """Take in that a broker says it loads, or gives up, the shard; returns what has to be counted of it."""
+    what, led = seen.what, header.led
+    if isinstance(what, on.ShardUnloaded):
+        is_own = seen.broker == header.coordinator
+        if is_own and seen.at_ms < header.loaded_ms:
+            return OLD_LINE
+        if is_own and led is not None and led.leader == seen.broker:
+            _doubt(header, at_ms)
+    elif isinstance(what, _Load) and led is not None:
+        is_leader = seen.broker == led.leader
+        if what.epoch < led.epoch:
+            return OLD_LINE
+        if what.epoch == led.epoch >= 0 and not is_leader:
+            return CONTRADICTED
+        if what.epoch > max(led.epoch, header.epoch) and not (is_leader and led.epoch < 0):
+            _doubt(header, at_ms)
+    live_sources.move_shard(header, seen, at_ms)
+    return None
+
+
+def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Held] | None:
+    """Take in whom the metadata name as leader.
+
+    Returns:
+        None, unless they contradict what a line said: then what was dropped because of that.
+    """
+    if what.leader >= 0 and (header.led is None or what.epoch >= header.led.epoch):
+        header.led = Known(leader=what.leader, epoch=what.epoch)
+    doubt = header.unproved
+    if doubt is None or what.leader < 0:
+        live_sources.note_leader(header, what, at_ms)
+        return None
+    if not _says_otherwise(header, doubt, what):
+        header.unproved = None
+        live_sources.note_leader(header, what, at_ms)
+        return None
+    if at_ms < doubt.since_ms + LAG_MS:
+        return None
+    header.unproved = None
+    header.coordinator, header.epoch, header.moved = doubt.coordinator, doubt.epoch, doubt.moved
+    header.lost, header.loaded_ms = dict(doubt.lost), doubt.loaded_ms
+    live_sources.note_leader(header, what, at_ms)
+    return doubt.kept if at_ms <= doubt.since_ms + KEPT_MS else []
+
+
+def keep(header: Header, held: Held) -> bool:
+    """Keep what a broker said that seems to have lost the shard; False if it is dropped for good."""
+    doubt = header.unproved
+    if doubt is None or held.order_ms > doubt.since_ms + KEPT_MS or len(doubt.kept) >= KEPT_MAX:
+        return False
+    if held.seen.broker in doubt.lost:
+        return False
+    doubt.kept = [*doubt.kept, held]
+    return True
+
+
+def _doubt(header: Header, at_ms: int) -> None:
+    """Remember how all was before a line that nothing confirms; of several the first counts."""
+    if header.unproved is None or at_ms > header.unproved.since_ms + KEPT_MS:
+        header.unproved = Unproved(
+            since_ms=at_ms,
+            coordinator=header.coordinator,
+            epoch=header.epoch,
+            lost=dict(header.lost),
+            moved=header.moved,
+            loaded_ms=header.loaded_ms,
+        )
+
+
+def _says_otherwise(header: Header, doubt: Unproved, what: on.ShardLed) -> bool:
+    """Say whether the metadata name another leader, or an older epoch, than lines that nothing confirms."""
+    if 0 <= what.epoch != header.epoch:
+        return what.epoch < header.epoch
+    return what.leader == doubt.coordinator if header.coordinator < 0 else what.leader != header.coordinator
+
+
+def restored(held: Held, at_ms: int) -> Held:
+    """Return what was kept as it takes effect now: late, at its own time."""
+    return msgspec.structs.replace(held, order_ms=max(held.order_ms, at_ms))

@@ -1,0 +1,623 @@
+"""When each observation takes effect, whatever the batches it came in.
+
+An observation's *order time* depends on the contents of its Kafka partition alone: its own time, but
+never before that of its predecessor in the same stream, and never before the time that its partition
+had proved to have reached where it stands.  A shard's *now* is the least time that all partitions
+feeding it have reached, so everything that arrives later has an order time of at least *now*, and
+what lies strictly before *now* can be applied, in order, for good.
+
+Observations wait here until then.  Three lanes prove time:
+
+- a partition of the events topic, by the clock copies in it, less the time a log line may take on its
+  way (``SETTLE_MS``), on the slowest broker's clock;
+- the shard's offsets partition, by clocks whose end offset has been read, or by its records before the
+  newest end (of one behind it a clock may still say that it was not replicated yet); a clock without an
+  end (its leader is gone) proves nothing here, and the shard waits;
+- the control partition, by its clocks.
+
+Time is the driver's.  What a broker with a wrong clock says is dated by it (``righted``); what is dated
+behind a clock that stands behind it counts at that clock; and a clock that tells far less than an earlier
+one proves that one wrong: lanes come back to what it tells, and so does *now*.
+
+A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
+must not fold across a clock copy, or its parts would be taken for late.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from coordinator_model import observations as on
+from coordinator_model.observations import NEVER, Seen, Source
+from coordinator_model.shard.righting import (
+    AHEAD_MAX_MS,
+    SKEW_MAX_MS,
+    is_on_time,
+    not_ahead,
+    righted,
+    righted_line,
+    wrong_ms,
+)
+from coordinator_model.shard.settling import settled
+from coordinator_model.shard.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones
+
+SETTLE_MS = 300
+"""How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
+SILENT_SETTLE_MS = 10_000
+"""The same for lines older than the first clock copy: only its own lines tell how far a partition is."""
+BEYOND_MS = 10_000
+"""Ends are told at most some seconds after a clock's time, and skews reach five: what stands before a clock
+and is dated so far behind it has no true time, and counts at the clock's."""
+REGRESS_MS = 10_000
+"""A clock that tells so much less than an earlier one of the same partition proves that one wrong."""
+COMMIT_LAG_MS = 100
+"""A record is replicated within a few ms; one that waits longer waits for a broker that is gone."""
+ANSWERS_MAX = 64
+"""Ends that are remembered: half a minute of a partition that grows all the time."""
+HELD_MAX = 200_000
+END_UNKNOWN = -2
+"""The end of a partition that is read, and that no broker told."""
+
+_CONTROL = frozenset(
+    {
+        on.Clock,
+        on.Settings,
+        on.Adopted,
+        on.Contradicted,
+        on.GroupDescribed,
+        on.ShardLed,
+        on.ReplicaMissed,
+        on.LeadersDescribed,
+        on.BrokerDescribed,
+        on.TopicsDescribed,
+        on.EndsTold,
+        on.RetentionTold,
+        on.GroupUpset,
+        on.GroupQuarantined,
+        on.ShardRefilled,
+        on.RecordsLost,
+        on.PartitionAnew,
+    }
+)
+_LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
+RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
+
+
+class Held(msgspec.Struct, array_like=True):
+    """An observation that waits, or is just due."""
+
+    order_ms: int
+    seen: Seen
+
+
+class Run(msgspec.Struct, array_like=True):
+    """A folded run that waits; each of its times counts as at least ``floor_ms``."""
+
+    floor_ms: int
+    seen: Seen
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Return the times not applied yet."""
+        return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
+
+    def first_ms(self) -> int:
+        """Return when its first time takes effect."""
+        return max(self.floor_ms, self.times[0])
+
+    def count_before(self, limit_ms: int) -> int:
+        """Return how many of its times take effect before ``limit_ms``."""
+        return 0 if self.floor_ms >= limit_ms else bisect_left(self.times, limit_ms)
+
+
+class EventsLane(msgspec.Struct, array_like=True):
+    """How far one partition of the events topic is known to have been read."""
+
+    clock_ms: int = -1
+    skew_ms: dict[int, int] = {}
+    reached_ms: int = -1
+    spoken_ms: dict[int, int] = {}
+    """Broker -> order time of its newest coordinator line, so that lines keep their order."""
+    newest_ms: int = -1
+    """Newest time of what stands behind the newest clock copy."""
+    lead_ms: int = 0
+    """How far the clock of the partition's leader is ahead."""
+    is_odd: bool = False
+    """Some broker's clock is wrong, the leader's or another's that may write here."""
+
+    def tick(self, seen: Seen, what: on.EventsClock, settle_ms: int) -> None:
+        """Take in a clock copy."""
+        if seen.at_ms < self.clock_ms - REGRESS_MS:
+            self._come_back(seen.at_ms - settle_ms)
+        self.clock_ms = max(self.clock_ms, seen.at_ms)
+        self.skew_ms, self.lead_ms = what.skew_ms, what.lead_ms
+        skews_ms = (what.lead_ms, *what.skew_ms.values())
+        self.is_odd = any(abs(one) > SKEW_MAX_MS for one in skews_ms)
+        self.reached_ms = max(self.reached_ms, self.clock_ms - settle_ms + _slowest(what.skew_ms))
+        self.newest_ms = -1
+
+    def _come_back(self, to_ms: int) -> None:
+        """Forget what an earlier clock had proved: a newer one disproves it."""
+        self.clock_ms = -1
+        self.reached_ms = min(self.reached_ms, to_ms)
+        self.spoken_ms = {broker: min(one, to_ms) for broker, one in self.spoken_ms.items()}
+
+    def floor_ms(self, broker: int, settle_ms: int) -> int:
+        """Return the order time that a line of ``broker`` has here at least."""
+        if self.clock_ms < 0 or broker not in self.skew_ms:
+            return self.reached_ms
+        return max(self.reached_ms, self.clock_ms - settle_ms + _bounded(self.skew_ms[broker]))
+
+    def run_floor_ms(self, broker: int, settle_ms: int) -> int:
+        """Return the same for something folded.
+
+        It stands where its last line stood; before the first clock copy that says nothing of the others.
+        """
+        return -1 if self.clock_ms < 0 else self.floor_ms(broker, settle_ms)
+
+    def is_plain(self, seen: Seen) -> bool:
+        """Say whether something is dated shortly before its append, by clocks that are right."""
+        return not self.is_odd and -DELAY_MS <= seen.at_ms - seen.recorded_at_ms <= AHEAD_MS
+
+    def near_ms(self, seen: Seen) -> int:
+        """Return when something was appended here, by the driver's clock; or a time not far from it."""
+        if seen.recorded_at_ms < 0:
+            return self.clock_ms
+        return seen.recorded_at_ms - wrong_ms(self.lead_ms)
+
+    def spoke(self, order_ms: int) -> None:
+        """Note a line; before the first clock copy lines are all that tells the time."""
+        if self.clock_ms < 0:
+            self.reached_ms = max(self.reached_ms, order_ms - SILENT_SETTLE_MS)
+
+
+class OffsetsLane(msgspec.Struct, array_like=True):
+    """How far the shard's offsets partition is known to have been read."""
+
+    position: int = -1
+    order_ms: int = -1
+    """Order time of the newest record."""
+    reached_ms: int = -1
+    end_offset: int = -1
+    ahead: list[tuple[int, int]] = []
+    """(end offset, time) of clocks whose end is not read yet; ascending."""
+    answers: list[tuple[int, int]] = []
+    """(end offset, newest time of that end) as brokers answered: what lay behind was not replicated then."""
+    proved_ms: int = -1
+    """Order time of the newest record before the newest end: no clock can make it later."""
+    wrong_ms: int = 0
+    """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
+
+    @property
+    def now_ms(self) -> int:
+        """Return the time reached."""
+        return max(self.reached_ms, self.proved_ms)
+
+    def exists(self) -> None:
+        """Note that the partition is read, wherever it ends: without this, nobody would wait for it."""
+        self.end_offset = max(self.end_offset, 0)
+
+    def begin_anew(self) -> None:
+        """Forget all offsets: they are of a partition that is no more, and the new one's are smaller."""
+        self.position = self.end_offset = 0
+        self.ahead.clear()
+        self.answers.clear()
+
+    def tick(self, end_offset: int, position: int, at_ms: int) -> None:
+        """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
+        # An end that goes back (a stale answer, an unclean election) proves nothing new.
+        self.end_offset = max(self.end_offset, end_offset)
+        if self.position <= self.end_offset:
+            self.proved_ms = self.order_ms
+        self.ahead.append((self.end_offset, at_ms))
+        self.read_to(position)
+
+    def read_to(self, position: int) -> None:
+        """Note that everything before ``position`` has been read."""
+        self.position = max(self.position, position)
+        done = 0
+        for end_offset, at_ms in self.ahead:
+            if end_offset > self.position:
+                break
+            self.reached_ms = max(self.reached_ms, at_ms)
+            done += 1
+        if done:
+            del self.ahead[:done]
+
+    def order_of(self, offset: int, at_ms: int) -> int:
+        """Return the order time of the record at ``offset`` and note it as read."""
+        self.read_to(offset)
+        self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
+        limit_ms = self._next_clock_ms(offset)
+        if limit_ms >= 0 and self.order_ms > limit_ms + BEYOND_MS:
+            self.order_ms = max(limit_ms, self.reached_ms)
+        if offset < self.end_offset:
+            self.proved_ms = self.order_ms
+        self.read_to(offset + 1)
+        return self.order_ms
+
+    def near_ms(self, offset: int) -> int:
+        """Note that the record at ``offset`` comes next; returns a clock's time near it, -1: unknown."""
+        self.read_to(offset)
+        limit_ms = self._next_clock_ms(offset)
+        return self.reached_ms if limit_ms < 0 else limit_ms
+
+    def _next_clock_ms(self, offset: int) -> int:
+        """Return the time of the first clock behind ``offset``; -1: none is known yet."""
+        return next((at_ms for end_offset, at_ms in self.ahead if end_offset > offset), -1)
+
+    def come_back(self, to_ms: int) -> None:
+        """Let nothing be proved beyond ``to_ms``: a clock has shown that what was told there was wrong."""
+        self.ahead = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.ahead]
+        self.answers = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.answers]
+        self.order_ms, self.proved_ms = min(self.order_ms, to_ms), min(self.proved_ms, to_ms)
+        self.reached_ms = min(self.reached_ms, to_ms)
+
+    def answer(self, at_ms: int) -> None:
+        """Note that a broker, asked at ``at_ms``, told the end."""
+        if self.answers and self.answers[-1][0] == self.end_offset:
+            self.answers.pop()
+        self.answers.append((self.end_offset, at_ms))
+        del self.answers[:-ANSWERS_MAX]
+
+    def with_lag(self, seen: Seen) -> Seen:
+        """Return a group's record with the last answer by which it was not replicated, if that is late."""
+        what = seen.what
+        if seen.backlog or not isinstance(what, on.GroupRecorded | on.ModernRecord):
+            return seen
+        behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
+        until_ms = next(behind, -1)
+        if until_ms - seen.at_ms <= COMMIT_LAG_MS:
+            return seen
+        return msgspec.structs.replace(seen, what=msgspec.structs.replace(what, uncommitted_ms=until_ms))
+
+
+class Order(msgspec.Struct, array_like=True):
+    """The lanes of one shard and what waits in it."""
+
+    now_ms: int = -1
+    settle_ms: int = SETTLE_MS
+    control_ms: int = -1
+    """Newest time of the control partition, on the slowest broker's clock."""
+    first_clock_ms: int = -1
+    spoken_control_ms: int = -1
+    events_partitions: int = 0
+    events: dict[int, EventsLane] = {}
+    clocked: OffsetsLane = msgspec.field(default_factory=OffsetsLane)
+    """The lane of the shard's own partition."""
+    held: list[Held] = []
+    runs: list[Run] = []
+    asked: bool = False
+    overflowed: int = 0
+    """Observations applied before their time because too many waited; reset by the reader."""
+    announced: list[Held] = []
+    """What a job says before its first clock: it holds from the end of the backlog on."""
+    regressed_ms: int = 0
+    """How far time was set back since the reader last looked; reset by the reader."""
+    zones: Zones = msgspec.field(default_factory=Zones)
+
+    def take(
+        self, batch: Iterable[Seen], set_aside: Callable[[Seen, Exception], None] | None = None
+    ) -> list[tuple[int, Seen]]:
+        """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody.
+
+        ``set_aside`` is given what our own code fails on; without it, that is raised.
+        """
+        heard: list[tuple[int, Seen]] = []
+        for seen in sorted(batch, key=_place):
+            try:
+                self._take_one(seen, heard)
+            except Exception as error:
+                if set_aside is None:
+                    raise
+                set_aside(seen, error)
+        return heard
+
+    def _take_one(self, seen: Seen, heard: list[tuple[int, Seen]]) -> None:
+        what = seen.what
+        if type(what) is on.BrokerHeard:
+            heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
+        elif type(what) is on.EventsClock:
+            self._tick_copy(seen, what)
+        elif type(what) in _CONTROL:
+            self._take_control(seen)
+        elif isinstance(what, RUN_TYPES):
+            self._take_run(seen, what.times)
+        else:
+            self._hold(seen)
+
+    def _tick_copy(self, seen: Seen, what: on.EventsClock) -> None:
+        lane = self._lane(seen.partition)
+        # Ours are appended soon after their time; if not, the broker was away, and lines may have come first.
+        soon = abs(seen.recorded_at_ms - seen.at_ms) <= AHEAD_MAX_MS
+        limit_ms = max(seen.at_ms, seen.recorded_at_ms) if soon else seen.at_ms
+        if lane.newest_ms > limit_ms + BEYOND_MS and seen.recorded_at_ms >= 0:
+            self._bound(seen.partition, limit_ms)
+            lane.spoken_ms = {broker: min(one, limit_ms) for broker, one in lane.spoken_ms.items()}
+        if lane.clock_ms < 0:
+            self.zones.bound(seen.partition, limit_ms)
+        if seen.at_ms < lane.clock_ms - REGRESS_MS:
+            self._lower(lambda one: one.partition == seen.partition and one.source in _LINES)
+        lane.tick(seen, what, self.settle_ms)
+
+    def _bound(self, partition: int, limit_ms: int) -> None:
+        """Date what waits of one partition, and cannot have its time, by the clock behind it."""
+        for held in self.held:
+            if held.seen.partition == partition and held.seen.source in _LINES:
+                if held.order_ms > limit_ms + BEYOND_MS:
+                    held.order_ms = max(limit_ms, self.now_ms)
+                if held.seen.at_ms > limit_ms + BEYOND_MS:
+                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
+        for index, run in enumerate(self.runs):
+            if run.seen.partition == partition and run.times[-1] > limit_ms + BEYOND_MS:
+                times = tuple(min(one, limit_ms) for one in run.times)
+                self.runs[index] = part(run, times)
+
+    def _lower(self, concerned: Callable[[Seen], bool]) -> None:
+        """Let what waits for a time that was disproved wait for its own only."""
+        for held in self.held:
+            if concerned(held.seen):
+                held.order_ms = min(held.order_ms, held.seen.at_ms)
+        for run in self.runs:
+            if concerned(run.seen):
+                run.floor_ms = min(run.floor_ms, run.times[0])
+        self.zones.lower(concerned)
+
+    def _lane(self, partition: int) -> EventsLane:
+        lane = self.events.get(partition)
+        if lane is None:
+            lane = self.events[partition] = EventsLane()
+        return lane
+
+    def _take_control(self, seen: Seen) -> None:
+        what = seen.what
+        if isinstance(what, on.Clock):
+            self._tick(seen, what)
+            return
+        if isinstance(what, on.PartitionAnew):
+            self.clocked.begin_anew()
+            return
+        self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
+        is_announced = self.first_clock_ms < 0 and isinstance(what, on.Settings | on.Adopted)
+        waiting = self.announced if is_announced else self.held
+        waiting.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
+
+    def _tick(self, seen: Seen, clock: on.Clock) -> None:
+        told_ms = seen.at_ms + _slowest(clock.skew_ms)
+        if told_ms < self.control_ms - REGRESS_MS:
+            self._come_back(told_ms)
+        self.control_ms = max(self.control_ms, told_ms)
+        self.clocked.wrong_ms = clock.wrong_ms
+        if self.first_clock_ms < 0:
+            self.first_clock_ms = self.control_ms
+        self.events_partitions = clock.events_partitions
+        if clock.zones_ms:
+            self.zones.told(clock.zones_ms, self.control_ms)
+        self.asked |= clock.ask
+        if clock.end_offset >= 0:
+            self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
+            if clock.is_answer and clock.end_offset == self.clocked.end_offset:
+                self.clocked.answer(self.control_ms)
+            self._hold_back(self.clocked.end_offset)
+        elif clock.end_offset == END_UNKNOWN:
+            self.clocked.exists()
+
+    def _come_back(self, to_ms: int) -> None:
+        """Let time be ``to_ms`` again: what an earlier clock told has not come yet."""
+        self.regressed_ms += self.control_ms - to_ms
+        self.control_ms = to_ms
+        self.spoken_control_ms = min(self.spoken_control_ms, to_ms)
+        self.clocked.come_back(to_ms)
+        self.now_ms = min(self.now_ms, to_ms)
+        self._lower(lambda _: True)
+        self.zones.come_back(to_ms)
+
+    def _hold_back(self, end_offset: int) -> None:
+        """Give waiting records behind a clock's end the order time they had if the clock had come first."""
+        late = False
+        for held in self.held:
+            if held.seen.source is not Source.OFFSETS or held.seen.offset < end_offset:
+                continue
+            held.seen = self.clocked.with_lag(held.seen)
+            if held.order_ms < self.control_ms:
+                held.order_ms, late = self.control_ms, True
+        if late:
+            self.clocked.order_ms = max(self.clocked.order_ms, self.control_ms)
+        if self.clocked.order_ms > self.control_ms + BEYOND_MS:
+            self._bound_records(end_offset)
+
+    def _bound_records(self, end_offset: int) -> None:
+        """Date waiting records that stand before a clock's end, and cannot have their time, by that clock."""
+        last_ms = self.control_ms
+        records = [held for held in self.held if held.seen.source is Source.OFFSETS]
+        for held in sorted(records, key=lambda one: one.seen.offset):
+            if held.seen.offset >= end_offset:
+                held.order_ms = last_ms = max(last_ms, held.seen.at_ms)
+            elif held.order_ms > self.control_ms + BEYOND_MS:
+                held.order_ms = max(self.control_ms, self.now_ms)
+        self.clocked.order_ms = last_ms
+        if self.clocked.position <= end_offset:
+            self.clocked.proved_ms = min(self.clocked.proved_ms, last_ms)
+
+    def _take_run(self, seen: Seen, times: tuple[int, ...]) -> None:
+        if not times:
+            return
+        lane = self._lane(seen.partition)
+        floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
+        if lane.is_plain(seen) or not self._waits(lane, seen, floor_ms):
+            lane.spoke(self._put_run(lane, self._righted(lane, seen), floor_ms))
+
+    def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
+        """Let a run wait for its time, and return its first."""
+        seen = not_ahead(seen)
+        times: tuple[int, ...] = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
+        lane.newest_ms = max(lane.newest_ms, times[-1])
+        self.runs.append(Run(max(floor_ms, self.now_ms), seen))
+        return times[0]
+
+    def _hold(self, seen: Seen) -> None:
+        if seen.source is Source.OFFSETS:
+            self._hold_record(seen)
+            return
+        lane = self._lane(seen.partition)
+        floor_ms = lane.floor_ms(seen.broker, self.settle_ms)
+        if not self._waits(lane, seen, floor_ms):
+            lane.spoke(self._put_line(lane, self._righted(lane, seen), floor_ms))
+
+    def _hold_record(self, seen: Seen) -> None:
+        may_have_lines = self.events_partitions or self.first_clock_ms < 0
+        if may_have_lines and isinstance(seen.what, on.GroupRecorded):
+            self.zones.note_record(seen.what, seen.offset, seen.at_ms)
+        seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
+        order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
+        self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
+
+    def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
+        """Let a line wait for its time, and return its order time."""
+        seen = not_ahead(seen)
+        order_ms = max(seen.at_ms, floor_ms)
+        if seen.source is Source.COORDINATOR_LOG:
+            order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
+            lane.spoken_ms[seen.broker] = order_ms
+        lane.newest_ms = max(lane.newest_ms, order_ms)
+        self.held.append(Held(max(order_ms, self.now_ms), seen))
+        return order_ms
+
+    # --- brokers with a wrong zone or clock ---
+
+    def _righted(self, lane: EventsLane, seen: Seen) -> Seen:
+        """Return what a broker said at the driver's time, as far as its clock is known."""
+        return righted(seen, lane.skew_ms.get(seen.broker, 0), lane.near_ms(seen)) if lane.is_odd else seen
+
+    def _waits(self, lane: EventsLane, seen: Seen, floor_ms: int) -> bool:
+        """Say whether something waits until its broker's zone is known, or behind a line that does."""
+        if seen.source not in _LINES:
+            return False
+        near_ms, skew_ms = lane.near_ms(seen), wrong_ms(lane.skew_ms.get(seen.broker, 0))
+        if near_ms < 0:
+            return False
+        line = Puzzle(floor_ms, near_ms, seen.at_ms - skew_ms - near_ms, seen, skew_ms)
+        if is_on_time(righted(seen, skew_ms, near_ms).at_ms - near_ms):
+            self.zones.note_line(line)
+            if seen.source is not Source.COORDINATOR_LOG or not self.zones.is_queued(seen):
+                return False
+        line.time_ms = floor_ms if lane.clock_ms >= 0 else max(near_ms, floor_ms)
+        return self.zones.take(line)
+
+    def _settle(self, reached_ms: int) -> None:
+        """Give the lines their times whose broker's zone is known now, or given up."""
+        records = (one for one in self.held if isinstance(one.seen.what, on.GroupRecorded))
+        orders = {one.seen.offset: one.order_ms for one in records} if self.zones.written else {}
+        # Without records nothing can tell: what was configured is believed.
+        for puzzle, zone_ms in settled(self.zones, orders, reached_ms, asks=self.clocked.end_offset >= 0):
+            lane, seen = self._lane(puzzle.seen.partition), righted_line(puzzle, zone_ms)
+            if isinstance(seen.what, RUN_TYPES):
+                self._put_run(lane, seen, puzzle.floor_ms)
+            else:
+                self._put_line(lane, seen, puzzle.floor_ms)
+
+    def advance(self) -> int:
+        """Move *now* as far as every lane allows, and return it."""
+        reached_ms = self._reached()
+        if self.regressed_ms:
+            self.now_ms = min(self.now_ms, max(reached_ms, self.control_ms - AHEAD_MAX_MS))
+        self.now_ms = max(self.now_ms, reached_ms)
+        excess = len(self.held) + len(self.runs) - HELD_MAX
+        if excess > 0:
+            self.overflowed += excess
+            times = sorted([one.order_ms for one in self.held] + [run.first_ms() for run in self.runs])
+            self.now_ms = max(self.now_ms, times[excess - 1] + 1)
+        return self.now_ms
+
+    def _reached(self) -> int:
+        reached_ms = self._read()
+        self._settle(reached_ms)
+        return self.zones.held_ms(reached_ms)
+
+    def _read(self) -> int:
+        """Return the time that all lanes have reached."""
+        if self.control_ms < 0:
+            return -1
+        reached = self.control_ms
+        if self.clocked.end_offset >= 0:
+            reached = min(reached, self.clocked.now_ms)
+        for partition in range(self.events_partitions):
+            lane = self.events.get(partition)
+            if lane is None:  # nor need the others be looked at, of which there may be said to be a billion
+                return -1
+            reached = min(reached, lane.reached_ms)
+        return reached
+
+    def release(self) -> tuple[list[Held], list[Run]]:
+        """Take out what lies before *now*: observations in order, and runs cut there."""
+        now_ms = self.now_ms
+        ready = [one for one in self.held if one.order_ms < now_ms]
+        if ready:
+            self.held = [one for one in self.held if one.order_ms >= now_ms]
+            ready.sort(key=order_key)
+        runs: list[Run] = []
+        waiting: list[Run] = []
+        for run in self.runs:
+            head, tail = cut(run, now_ms)
+            if head is not None:
+                runs.append(head)
+            if tail is not None:
+                waiting.append(tail)
+        self.runs = waiting
+        return ready, runs
+
+    def due_ms(self) -> int:
+        """Return the time of the driver's clock at which something that waits may be released."""
+        times = [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
+        given_up_ms = self.zones.due_ms()
+        return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
+
+
+def order_key(held: Held) -> tuple[int, int, int, int, int]:
+    """Return the key by which a shard applies what is due."""
+    seen = held.seen
+    return held.order_ms, seen.source, seen.partition, seen.offset, seen.index
+
+
+def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
+    """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
+    times = run.times
+    if times[-1] < limit_ms and run.floor_ms < limit_ms:
+        return run, None
+    count = run.count_before(limit_ms)
+    if count == 0:
+        return None, run
+    return part(run, times[:count]), part(run, times[count:])
+
+
+def rest_of(runs: Iterable[Run], from_ms: int) -> list[Run]:
+    """Return what of ``runs`` does not take effect before ``from_ms``."""
+    return [tail for run in runs if (tail := cut(run, from_ms)[1]) is not None]
+
+
+def part(run: Run, times: tuple[int, ...]) -> Run:
+    """Return a run of only these ``times``; what told of its other times leaves no trace in it."""
+    seen = run.seen
+    what = msgspec.structs.replace(seen.what, times=times)
+    return Run(run.floor_ms, msgspec.structs.replace(seen, at_ms=times[-1], what=what))
+
+
+def _place(seen: Seen) -> tuple[int, int, int, int]:
+    """Return where an observation stands: control first, since it dates the others."""
+    if type(seen.what) in _CONTROL:
+        lane = 0
+    elif seen.source is Source.OFFSETS:
+        lane = 1
+    else:
+        lane = 2
+    return lane, seen.partition, seen.offset, seen.index
+
+
+def _bounded(skew_ms: int) -> int:
+    """Return the skew that time must wait for: none where what the broker says is dated anew."""
+    return 0 if wrong_ms(skew_ms) else skew_ms
+
+
+def _slowest(skew_ms: dict[int, int]) -> int:
+    return min((_bounded(one) for one in skew_ms.values()), default=0)

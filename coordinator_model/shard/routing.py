@@ -1,0 +1,122 @@
+"""Which groups a line means that names none, or names several at once."""
+
+from collections.abc import Container, Iterable, Mapping
+from itertools import accumulate, islice
+
+import msgspec
+
+from coordinator_model import observations as on
+from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.timeline import Live
+
+PRODUCER_GROUPS_MAX = 1_000
+"""Groups for which one producer's open transaction has committed; a real one has one."""
+CLAIMANTS_MAX = 10_000
+"""Producers with an open transaction in one shard; of more, the oldest are forgotten, and so their end."""
+
+
+def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapping[str, Live]) -> list[str]:
+    """Return the groups that an observation is about, as the shard knows them now."""
+    if isinstance(what, on.GroupObservation):
+        return [what.group]
+    if isinstance(what, on.GroupsDeleted):
+        return split_names(what.names, slots)
+    if isinstance(what, on.InstanceFenced):
+        return group_of_member((what.by_member_id, what.member_id), slots, lives)
+    if isinstance(what, on.LeaderReplaced):
+        return group_of_member((what.old_leader_id, what.new_leader_id or ""), slots, lives)
+    return []
+
+
+def groups_named(what: on.AnyObservation, header: Header) -> list[str]:
+    """Return the group that an observation names, or those that its producer has named.
+
+    The marker that ends a transaction names a producer only, so who commits for which group is kept.
+    """
+    if isinstance(what, on.TransactionEnded):
+        return header.claimants.pop(what.producer_id, [])
+    if isinstance(what, on.OffsetsClaimed) and what.error_code == 0:
+        _remember_claimant(header.claimants, what)
+    return [what.group] if isinstance(what, on.GroupObservation) else []
+
+
+def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed) -> None:
+    groups = claimants.setdefault(what.producer_id, [])
+    if what.group not in groups and len(groups) < PRODUCER_GROUPS_MAX:
+        groups.append(what.group)
+    if len(claimants) > CLAIMANTS_MAX:
+        del claimants[next(iter(claimants))]
+
+
+def split_names(names: str, known: Mapping[str, object]) -> list[str]:
+    """Return the known groups in a list joined by ", ", which may also stand within a group's name.
+
+    Of several that begin at one place the longest is meant.  Runs of pieces are compared by sums of their
+    hashes, so that the time grows as the list does, whatever it and the groups are made of.
+    """
+    parts = names.split(", ") if names else []
+    wanted = _sums_by_size(known, len(parts)) if len(parts) > 1 else {}
+    sizes = sorted(wanted)[: _LOOKS_MAX // len(parts)] if wanted else []
+    factors = [(size, pow(_BASE, size, _PRIME), wanted[size]) for size in reversed(sizes)]
+    sums = _sums(parts) if sizes else []
+    found: list[str] = []
+    start = 0
+    while start < len(parts):
+        runs = (
+            size
+            for size, factor, some in factors
+            if start + size < len(sums) and (sums[start + size] - sums[start] * factor) % _PRIME in some
+        )
+        names_here = (", ".join(parts[start : start + size]) for size in (*islice(runs, 1), 1))
+        name = next((one for one in names_here if one in known), None)
+        if name is not None:
+            found.append(name)
+        start += 1 if name is None else name.count(", ") + 1
+    return found
+
+
+_LOOKS_MAX = 250_000
+"""Runs of pieces that are compared for one line; where groups have more sizes, the longest are left out."""
+_PRIME, _BASE = 2**61 - 1, 1_000_003
+
+
+def _sums_by_size(known: Iterable[str], size_max: int) -> dict[int, set[int]]:
+    """Return the sums of those names that hold ", ", by the number of their pieces."""
+    found: dict[int, set[int]] = {}
+    for name in known:
+        size = name.count(", ") + 1
+        if 1 < size <= size_max:
+            found.setdefault(size, set()).add(_sums(name.split(", "))[-1])
+    return found
+
+
+def _sums(parts: Iterable[str]) -> list[int]:
+    """Return the sum of no part, of the first, of the first two …: polynomials of their hashes."""
+    return list(accumulate(map(hash, parts), lambda total, one: (total * _BASE + one) % _PRIME, initial=0))
+
+
+def group_of_member(
+    member_ids: Iterable[str], slots: Mapping[str, Slot], lives: Mapping[str, Live]
+) -> list[str]:
+    """Return the group that has the first of these members that any group has.
+
+    Sleeping groups are searched as bytes first: such lines come in floods when two processes fight
+    for one instance id, and decoding every group for each would stop the shard.
+    """
+    for member_id in member_ids:
+        needle = member_id.encode("utf-8", "surrogatepass")
+        for name in sorted(slots) if needle else ():
+            live = lives.get(name)
+            if live is None and needle not in bytes(slots[name].raw):
+                continue
+            if member_id in _members_of(slots[name], live):
+                return [name]
+    return []
+
+
+def _members_of(slot: Slot, live: Live | None) -> Container[str]:
+    """Return a group's members; bytes that cannot be read hide only their own."""
+    try:
+        return (live or Live.wake(slot)).group.members
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ()

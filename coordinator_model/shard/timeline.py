@@ -1,0 +1,599 @@
+"""One group's own order of events: what was seen of it and the deadlines in between, at their exact times.
+
+Groups of a shard do not touch one another between two of the shard's own events (``shard.py``), so
+each can be run by itself, which spares decoding it more than once and lets folded heartbeats stay
+folded.  Rules of precedence at one millisecond: deadlines come after everything seen at their time,
+folded runs after single observations.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from coordinator_model import groups
+from coordinator_model import observations as on
+from coordinator_model.groups import NEWS, Finding, Verdict, both_sides, core, find, offsets, reconcile
+from coordinator_model.groups.core import Context, gap_max_ms, pause_before
+from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
+from coordinator_model.kafka import GroupState
+from coordinator_model.observations import NEVER, Seen
+from coordinator_model.shard.coalescing import (
+    are_quiet,
+    first_times,
+    in_time,
+    is_quiet,
+    refusal_key,
+    run_key,
+    split,
+)
+from coordinator_model.shard.judging import Divergence, Evidence, Judge, Outputs
+from coordinator_model.shard.ordering import RUN_TYPES, Held, Run, part, rest_of
+from coordinator_model.shard.shard import live_sources, quarantine
+from coordinator_model.shard.snapshot import Header, Poisoned, Slot, decode_group, encode_group
+from coordinator_model.shard.strangers import remember_end
+from coordinator_model.shard.writes import gather, tells_end
+from coordinator_model.state import Doubt, Group, Step, Transition
+
+DEAD_KEPT_MS = 60_000
+"""A dead group is kept so long: after a move of the coordinator it comes back with its past."""
+COMMIT_REPORT_MS = 5_000
+STUCK_MAX = 8
+FIRED_MAX = 200_000
+"""Deadlines of one group between two things seen of it: days of one each few seconds."""
+POISONED_MAX = 5
+PACKED_MAX = 2_048
+
+_ENDS = (
+    on.GroupTombstone,
+    on.DeleteAnswered,
+    on.GroupUnloaded,
+    on.GroupsDeleted,
+    on.ModernMemberGone,
+    on.EpochAnswered,
+    on.TransactionEnded,
+    on.InstanceRefused,
+)
+_NO_STEP = Step()
+
+
+@lru_cache(maxsize=256)
+def _context(
+    cluster: str,
+    info_live: bool,
+    offsets_enabled: bool,
+    backlog: bool,
+    requests_live: bool,
+    *,
+    requests_steady: bool,
+) -> Context:
+    return Context(
+        cluster=cluster,
+        info_live=info_live,
+        offsets_enabled=offsets_enabled,
+        backlog=backlog,
+        requests_live=requests_live,
+        requests_steady=requests_steady,
+    )
+
+
+class Live:
+    """A group while a step works on it."""
+
+    __slots__ = ("absent", "group", "slot", "visible")
+
+    def __init__(self, slot: Slot, group: Group, *, absent: bool = False) -> None:
+        self.slot = slot
+        self.group = group
+        self.absent = absent
+        """Not known yet, or forgotten, deleted or denied; the next sign of life begins a new group."""
+        self.visible = False
+        """Something to report happened to it in this step."""
+
+    @classmethod
+    def wake(cls, slot: Slot) -> "Live":
+        """Decode the group in ``slot``."""
+        return cls(slot, decode_group(slot.raw))
+
+    def rest(self) -> None:
+        """Encode the group back into its slot."""
+        self.slot.raw = encode_group(self.group)
+
+
+class Timeline:
+    """Runs groups forward; holds what is the same for all groups of a shard within a step."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        header: Header,
+        judge: Judge | None,
+        outputs: Outputs,
+        offsets_enabled: bool,
+        forget_after_ms: int,
+        strict: bool,
+    ) -> None:
+        self.cluster = cluster
+        self.header = header
+        self.judge = judge
+        self.outputs = outputs
+        self.offsets_enabled = offsets_enabled
+        self.forget_after_ms = forget_after_ms
+        self.strict = strict
+        self.contradicted_ms = NEVER
+        """When the INFO log was first found to have lost a line in this step."""
+        self.transitions: list[tuple[int, Transition]] = []
+        self.alerts: list[tuple[int, Any]] = []
+        self._diverged: dict[tuple[str, str, int], Divergence] = {}
+        self.removed: set[str] = set()
+        """Groups that were dropped in this step."""
+        self.quarantined: set[str] = set()
+        """Groups that something failed on in this step."""
+
+    def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
+        """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
+        for held in gather(singles):
+            if runs:
+                runs = self._pass_safely(live, runs, held.order_ms)
+            try:
+                self._take(live, held)
+            except Exception as error:
+                self.contain(live.group.group, held.seen, held.order_ms, error)
+        if runs:
+            runs = self._pass_safely(live, runs, until_ms)
+        if live.slot.due_ms < until_ms:
+            self._fire_before(live, until_ms)
+        return runs
+
+    def _take(self, live: Live, held: Held) -> None:
+        if live.slot.due_ms < held.order_ms:
+            self._fire_before(live, held.order_ms)
+        if isinstance(held.seen.what, on.GroupDescribed):
+            self._compare(live, held, held.seen.what)
+        elif isinstance(held.seen.what, on.EndsTold):
+            self._take_ends(live, held, held.seen.what)
+        elif not live.absent or _is_sign_of_life(held.seen):
+            self._apply(live, held.seen, held.order_ms)
+
+    # --- what the brokers answered -----------------------------------------------------------------
+
+    def _take_ends(self, live: Live, held: Held, what: on.EndsTold) -> None:
+        """Take in end offsets; a group that is not there learns nothing from them."""
+        if live.absent or live.group.state is GroupState.DEAD:
+            return
+        offsets.note_ends(live.group, what, held.seen.at_ms)
+        self.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
+        self.reschedule(live, held.order_ms)
+
+    def _compare(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
+        """Hold a group against a broker's answer, which always stands behind the backlog."""
+        name, strangers = live.group.group, self.header.strangers
+        before = strangers.pop(name, None) if live.absent else live.group.doubt
+        try:
+            finding = self._find(live, held, what, before)
+        except Exception as error:
+            self.contain(name, held.seen, held.order_ms, error)
+            return
+        if not live.absent:
+            live.group.doubt = finding.doubt
+            self.reschedule(live, held.order_ms)
+        elif finding.doubt is not None:
+            strangers[name] = finding.doubt
+
+    def _find(self, live: Live, held: Held, what: on.GroupDescribed, before: Doubt | None) -> Finding:
+        group, seen = live.group, held.seen
+        context = self.context(live, held.order_ms, backlog=False)
+        known = not live.absent
+        finding = find(group, seen, context, known=known, coordinator=self.header.coordinator, before=before)
+        if not known and finding.verdict not in NEWS:
+            return finding  # what is not there must not be touched: nobody would save it
+        live.absent = False
+        sides = both_sides(group, what)
+        step = reconcile(group, seen, finding, context, before)
+        self.outputs.compared += finding.compared
+        self.outputs.agreeing += finding.verdict is Verdict.AGREES
+        if finding.verdict is Verdict.WRONG:
+            for kind in finding.kinds:
+                self.diverge(kind, group.group, seen.broker, held.order_ms, sides)
+        if finding.verdict in NEWS:
+            live.visible = True
+            self.account(live, step, seen, held.order_ms, backlog=False)
+        return finding
+
+    # --- folded runs -------------------------------------------------------------------------------
+
+    def _pass_safely(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+        """Do the same as ``_pass``; of runs that our own code fails on, what comes before is lost."""
+        try:
+            return self._pass(live, runs, limit_ms)
+        except Exception as error:
+            self.contain(live.group.group, runs[0].seen, limit_ms, error)
+            return rest_of(runs, limit_ms)
+
+    def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+        """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
+        count = 1
+        while True:
+            stop_ms = min(limit_ms, live.slot.due_ms + 1)
+            heads, tails = split(runs, stop_ms)
+            heads = in_time(heads)
+            if heads and are_quiet(live.group, heads):
+                self._apply_folded(live, heads)
+            elif heads:
+                # One by one until nothing comes of them again, which is looked for ever more rarely.
+                stop_ms = min(limit_ms, first_times(heads, count))
+                count *= 2
+                heads, tails = split(runs, stop_ms)
+                self._apply_singly(live, heads)
+            runs = tails
+            if stop_ms == limit_ms or not runs:
+                return runs
+            self._fire_before(live, min(limit_ms, stop_ms))
+
+    def _apply_folded(self, live: Live, heads: list[Run]) -> None:
+        """Apply quiet runs as they are; they touch one member each, so their order does not matter."""
+        group, last_ms = live.group, -1
+        context: Context | None = None
+        for head in heads:
+            seen = head.seen
+            order_ms = max(head.floor_ms, seen.at_ms)
+            last_ms = max(last_ms, order_ms)
+            if groups.beat(group, seen):
+                continue
+            if context is None or context.backlog is not seen.backlog:
+                since_ms = heads[0].first_ms() if context is None else order_ms
+                context = self.context(live, since_ms, backlog=seen.backlog)
+            try:
+                step = groups.apply(group, seen, context)
+            except Exception as error:
+                if self.strict:
+                    raise
+                self.poison(group.group, seen, order_ms, error)
+                continue
+            if _says_something(step):
+                self.account(live, step, seen, order_ms, backlog=seen.backlog)
+        self.reschedule(live, last_ms)
+
+    def _apply_singly(self, live: Live, runs: list[Run]) -> None:
+        singles = [(max(run.floor_ms, time), run_key(run), time, run) for run in runs for time in run.times]
+        singles.sort(key=lambda one: (*one[:3], refusal_key(one[3])))
+        for order_ms, _, time, run in singles:
+            if live.slot.due_ms < order_ms:
+                self._fire_before(live, order_ms)
+            one = part(run, (time,))
+            quiet = is_quiet(live.group, one)
+            # The fold's own place and record time depend on how it was read; a time of its own does not.
+            seen = msgspec.structs.replace(one.seen, recorded_at_ms=time, offset=-1, index=0)
+            if quiet:
+                self._apply_quietly(live, Run(run.floor_ms, seen))
+            else:
+                self._apply(live, seen, order_ms)
+
+    def _apply_quietly(self, live: Live, run: Run) -> None:
+        seen = run.seen
+        order_ms = max(run.floor_ms, seen.at_ms)
+        step = self._step(live, seen, order_ms)
+        if _says_something(step):
+            self.account(live, step, seen, order_ms, backlog=seen.backlog)
+        self.reschedule(live, order_ms)
+
+    # --- single observations -----------------------------------------------------------------------
+
+    def _apply(self, live: Live, seen: Seen, order_ms: int) -> None:
+        before = len(live.group.members), live.group.generation
+        pause = pause_before(live.group, seen.what) if type(seen.what) is on.Heartbeats else None
+        step = self._step(live, seen, order_ms)
+        if live.absent:
+            self._count_divergences(live, step, order_ms, backlog=seen.backlog)
+            return
+        if pause is not None:
+            step.notes.append(pause)
+        commits = type(seen.what) is on.OffsetsCommitted
+        folded = isinstance(seen.what, RUN_TYPES)
+        if commits:
+            self._report_later(live, order_ms)
+        elif not folded or before != (len(live.group.members), live.group.generation):
+            live.visible = True
+        self.account(live, step, seen, order_ms, backlog=seen.backlog)
+        self.reschedule(live, order_ms)
+
+    def _report_later(self, live: Live, order_ms: int) -> None:
+        if live.slot.report_ms == NEVER:
+            live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
+
+    def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
+        was_absent, live.absent = live.absent, False
+        try:
+            step = groups.apply(live.group, seen, self.context(live, order_ms, backlog=seen.backlog))
+            live.absent = was_absent and groups.is_new(live.group)  # it was too old to begin a group
+            return step
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, seen, order_ms, error)
+            return Step()
+
+    def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
+        """Count a failure of our own code, or raise it, if we are in a test."""
+        if self.strict:
+            raise error
+        self.poison(group, seen, order_ms, error)
+
+    def poison(
+        self,
+        group: str,
+        seen: Seen | None,
+        order_ms: int,
+        error: Exception,
+        *,
+        what: str = "",
+        lost: bool = False,
+    ) -> None:
+        """Count a failure of our own code, set its observation aside, and name its group; the query goes on.
+
+        Args:
+            group: which it concerns, "" for the shard itself.
+            seen: the observation; None for a deadline, a rule, a report.
+            order_ms: when.
+            error: what was raised.
+            what: what failed, where that is no observation.
+            lost: the group's state could not be read.
+        """
+        words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
+        text = (f"{what}: {words}" if what else words)[:500]
+        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]
+        self.header.poisoned = kept[-POISONED_MAX:]
+        broker = -1 if seen is None else seen.broker
+        self.diverge("internal_error", group, broker, order_ms, text)
+        if quarantine.note(self.header.quarantined, group, order_ms, text, lost=lost):
+            self.quarantined.add(group)
+
+    def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
+        """Count one divergence; many of one kind are one entry, since they may be thousands."""
+        key = (kind, group, broker)
+        known = self._diverged.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        self._diverged[key] = one = Divergence(
+            kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail
+        )
+        self.outputs.divergences.append(one)
+
+    def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
+        """Return what is known of the sources at ``order_ms``."""
+        header, broker = self.header, self._broker(live)
+        return _context(
+            self.cluster,
+            header.info_live,
+            self.offsets_enabled,
+            backlog,
+            live_sources.requests_live(header, broker, order_ms),
+            # Only timers ask for it, and they run where the INFO log does not tell.
+            requests_steady=header.info_live or live_sources.requests_steady(header, broker, order_ms),
+        )
+
+    def _broker(self, live: Live) -> int:
+        return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
+
+    # --- deadlines ---------------------------------------------------------------------------------
+
+    def _fire_before(self, live: Live, limit_ms: int) -> None:
+        """Fire every deadline of the group before ``limit_ms``, in order."""
+        try:
+            self._fire_each(live, limit_ms)
+        except Exception as error:
+            self.contain(live.group.group, None, limit_ms, error)
+            live.slot.due_ms = live.slot.judge_due_ms = NEVER
+
+    def _fire_each(self, live: Live, limit_ms: int) -> None:
+        last_ms, stuck, fired = -1, 0, 0
+        while live.slot.due_ms < limit_ms:
+            due_ms = live.slot.due_ms
+            fired += 1
+            stuck = stuck + 1 if due_ms <= last_ms else 0
+            last_ms = max(last_ms, due_ms)
+            if stuck > STUCK_MAX or fired > FIRED_MAX:
+                error = RuntimeError(f"a deadline at {due_ms} does not pass")
+                if self.strict:
+                    raise error
+                self.poison(live.group.group, None, due_ms, error)
+                live.slot.due_ms = live.slot.judge_due_ms = NEVER
+                return
+            if not self._fire(live, due_ms):
+                return
+
+    def _fire(self, live: Live, due_ms: int) -> bool:
+        """Do what is due at ``due_ms``; False: the group is gone."""
+        if due_ms >= self._forget_ms(live):
+            self.drop(live, due_ms)
+            return False
+        backlog = self.header.live_since_ms < 0
+        context = self.context(live, due_ms, backlog=backlog)
+        step = _NO_STEP
+        try:
+            model_ms = groups.due_at(live.group, context)
+            if model_ms is not None and model_ms <= due_ms:
+                self._forgive(live, due_ms)
+                step = groups.pass_time(live.group, due_ms, context)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, due_ms, error)
+            live.slot.due_ms = NEVER
+            return True
+        if step.transitions or step.departures or step.arrivals:
+            live.visible = True
+        if step is not _NO_STEP or live.slot.judge_due_ms <= due_ms:
+            self.account(live, step, None, due_ms, backlog=backlog)
+        self.reschedule(live, due_ms)
+        return True
+
+    def _forgive(self, live: Live, at_ms: int) -> None:
+        """Begin the sessions anew of members in whose silence the whole log was silent as well."""
+        if self.header.info_live:
+            return
+        known = self._evidence(live, at_ms)
+        for member in live.group.members.values():
+            since_ms = known.requests_since_ms(gap_max_ms(member))
+            if at_ms - since_ms < live_sources.PROOF_MS_MAX:
+                member.session_base_ms = max(member.session_base_ms, since_ms)
+
+    def drop(self, live: Live, at_ms: int, why: str = "") -> None:
+        """Resolve what is open about the group and forget it; ``why`` is a sentence for the unusual case."""
+        if self.header.live_since_ms >= 0:
+            self.ask_judge(live, Step(why_dropped=why), at_ms, removed=True)
+        live.absent = True
+        name = live.group.group
+        self.removed.add(name)
+        remember_end(self.header, live.group, at_ms)
+        live.group = self.new_group(name)
+        slot = live.slot
+        slot.due_ms = slot.judge_due_ms = slot.report_ms = NEVER
+        slot.memory = None
+
+    def new_group(self, name: str) -> Group:
+        """Return a group that is not known, with what is remembered of one that had its name."""
+        return groups.new_group(name, ended_ms=self.header.ended_ms.get(name, -1))
+
+    def _forget_ms(self, live: Live) -> int:
+        group = live.group
+        if group.last_seen_ms < 0:
+            return NEVER
+        if _is_over(group) and live.slot.judge_due_ms == NEVER:
+            return max(group.last_seen_ms, group.state_since_ms) + DEAD_KEPT_MS
+        kept_ms = self.forget_after_ms
+        if group.commits and self.header.retention_ms:
+            # Until the broker has deleted its offsets: who had forgotten it could not tell that.
+            told_ms = retention_of(self.header.retention_ms, self.header.coordinator)
+            kept_ms = max(kept_ms, told_ms + EXPIRY_MARGIN_MS)
+        return group.last_seen_ms + kept_ms
+
+    def reschedule(self, live: Live, at_ms: int) -> None:
+        """Note when the group must be looked at next."""
+        slot = live.slot
+        context = self.context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        model_ms = groups.due_at(live.group, context)
+        due_ms = min(slot.judge_due_ms, self._forget_ms(live))
+        due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
+        slot.due_ms = max(due_ms, at_ms)
+
+    # --- rules -------------------------------------------------------------------------------------
+
+    def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
+        """Put a step's results where they belong and ask the rules; the backlog is silent."""
+        if backlog or self.header.live_since_ms < 0:
+            return
+        group = live.group.group
+        last = core.last_move(live.group, self.header.moved)
+        for transition in step.transitions:
+            self.transitions.append((at_ms, transition))
+            moved = core.move_behind(transition, last, self.header.coordinator)
+            if moved is not None and core.is_upset(live.group, transition, moved):
+                self.outputs.upset.append(core.upset(transition, self.header.shard, moved))
+        self._count_divergences(live, step, at_ms, backlog=backlog)
+        if step.contradicted:
+            self.outputs.contradictions.append((self._broker(live), "coordinator_log", group))
+            self.contradicted_ms = min(self.contradicted_ms, at_ms)
+        if step.transitions or step.arrivals or step.departures:
+            live.visible = True
+        self.ask_judge(live, step, at_ms)
+
+    def _count_divergences(self, live: Live, step: Step, at_ms: int, *, backlog: bool) -> None:
+        if backlog or self.header.live_since_ms < 0:
+            return
+        for kind in step.divergences:
+            self.diverge(kind, live.group.group, self._broker(live), at_ms)
+
+    def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
+        """Let the rules judge the group as it stands at ``at_ms``."""
+        if self.judge is None:
+            return
+        slot = live.slot
+        try:
+            judgement = self.judge.judge(
+                cluster=self.cluster,
+                group=live.group,
+                step=step,
+                memory=slot.memory,
+                now_ms=at_ms,
+                evidence=self._evidence(live, at_ms),
+                removed=removed,
+            )
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, at_ms, error, what="the rules")
+            slot.judge_due_ms = NEVER
+            return
+        for rule, failure in judgement.failures:
+            if self.strict:
+                raise failure
+            self.poison(live.group.group, None, at_ms, failure, what=rule)
+        slot.memory = judgement.memory
+        slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
+        if judgement.alerts:
+            live.visible = True
+            self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
+
+    def adopt(self, live: Live, alert: bytes, at_ms: int) -> bool:
+        """Hand the rules an alert that an earlier job left open; False: nobody takes it."""
+        if self.judge is None:
+            return False
+        try:
+            live.slot.memory = self.judge.adopt(alert=alert, memory=live.slot.memory)
+        except Exception as error:
+            if self.strict:
+                raise
+            self.poison(live.group.group, None, at_ms, error)
+            return False
+        return True
+
+    def _evidence(self, live: Live, at_ms: int) -> Evidence:
+        header, broker = self.header, self._broker(live)
+        heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
+        return Evidence(
+            info_live=header.info_live,
+            requests_live=heard_ms >= 0 and at_ms - heard_ms <= live_sources.REQUESTS_LIVE_MS,
+            offsets_enabled=self.offsets_enabled,
+            requests_heard_ms=heard_ms,
+            live_since_ms=header.live_since_ms,
+            requests_seconds=live_sources.seconds_heard(header, broker, at_ms),
+            retention_ms=header.retention_ms,
+            moved=core.last_move(live.group, header.moved),
+            brokers_heard=live_sources.brokers_heard(header, at_ms),
+        )
+
+
+def _packed(seen: Seen | None) -> bytes:
+    """Return what was set aside, as far as it can be kept."""
+    try:
+        return b"" if seen is None else on.pack([seen])[:PACKED_MAX]
+    except Exception:  # what made our code fail may well be what cannot be packed
+        return repr(seen).encode("utf-8", "backslashreplace")[:PACKED_MAX]
+
+
+def _is_over(group: Group) -> bool:
+    """Say whether a group is dead; one of another type of which no record was seen may be alive."""
+    if group.state is not GroupState.DEAD or group.members:
+        return False
+    return group.group_type == "classic" or group.state_since_ms >= 0
+
+
+def _says_something(step: Step) -> bool:
+    told = step.transitions or step.arrivals or step.departures or step.divergences
+    return bool(told) or step.contradicted
+
+
+def _is_sign_of_life(seen: Seen) -> bool:
+    """Say whether this shows that the group exists: an end is no beginning.
+
+    Nor is what the logs tell of a group of a newer protocol, which its records alone make known.
+    """
+    what = seen.what
+    if isinstance(what, on.OffsetsCommitted):
+        return any(one.offset is not None for one in what.commits)
+    if isinstance(what, on.ModernWrite):
+        return any(not tells_end(one) for one in what.records)
+    return not isinstance(what, _ENDS)

@@ -1,0 +1,79 @@
+"""Puts together what the coordinator wrote as one.
+
+All records of one write of the coordinator stand side by side in one batch, under one time, and become
+visible at once: a member that joins writes up to six records, and none of the states between them ever
+was.  Two writes of the same group within one millisecond are taken for one, since no time passed between
+them.
+
+The shard releases observations by their order time, which all records of a batch share (``ordering.py``),
+so a write is never torn by the way the topic is read.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
+from coordinator_model.shard.ordering import Held
+
+_PARTS = (ModernRecord, GroupTombstone, GroupRecorded)
+
+
+def gather(singles: list[Held]) -> list[Held]:
+    """Return one group's observations, in order, with the records of each write put together."""
+    if not any(type(held.seen.what) is ModernRecord for held in singles):
+        return singles
+    return list(_gathered(singles))
+
+
+def _gathered(singles: list[Held]) -> Iterator[Held]:
+    run: list[Held] = []
+    for held in singles:
+        if run and not _goes_on(run[-1], held):
+            yield from _folded(run)
+            run = []
+        if isinstance(held.seen.what, _PARTS):
+            run.append(held)
+        else:
+            yield held
+    yield from _folded(run)
+
+
+def _goes_on(last: Held, held: Held) -> bool:
+    return isinstance(held.seen.what, _PARTS) and _write(held) == _write(last)
+
+
+def _write(held: Held) -> tuple[int, int, bool, int]:
+    """Return what the records of one write have in common; an end told between two tells them apart."""
+    seen = held.seen
+    return held.order_ms, seen.at_ms, seen.backlog, seen.partition
+
+
+def _folded(run: list[Held]) -> Iterator[Held]:
+    """Yield records of one time as one write, if any of them is of a modern group.
+
+    A classic record that its own tombstone follows, or records of a modern group, was written before that.
+    """
+    last_classic = max((n for n, held in enumerate(run) if type(held.seen.what) is GroupRecorded), default=-1)
+    rest = run[last_classic + 1 :]
+    if last_classic >= 0 and any(_ends_classic(held) for held in rest):
+        yield from _folded(run[: last_classic + 1])
+        yield from _folded(rest)
+        return
+    if not any(type(held.seen.what) is ModernRecord for held in run):
+        yield from run
+        return
+    last = run[-1]
+    records = tuple(held.seen.what for held in run)
+    what = ModernWrite(group=records[0].group, records=records)  # type: ignore[union-attr, arg-type]
+    yield Held(last.order_ms, msgspec.structs.replace(last.seen, what=what))
+
+
+def _ends_classic(held: Held) -> bool:
+    what = held.seen.what
+    return type(what) is GroupTombstone or (type(what) is ModernRecord and not what.tombstone)
+
+
+def tells_end(record: ModernRecord | GroupTombstone | GroupRecorded) -> bool:
+    """Say whether a record only deletes something: of a group that nobody knows it makes none."""
+    return isinstance(record, GroupTombstone) or (isinstance(record, ModernRecord) and record.tombstone)

@@ -1,8 +1,0 @@
-"""``groupwatch bench``: what the job can do on this machine, each figure beside its floor.
-
-Prints one JSON object; the rows and their bounds are in ``targets.py``.
-"""
-
-from streaming.bench.command import main, run_bench
-
-__all__ = ["main", "run_bench"]

@@ -1,0 +1,36 @@
+"""The configuration: validated, frozen, every mistake with its place."""
+
+from streaming.config.config import (
+    ClusterConfig,
+    Config,
+    ConfigError,
+    HttpConfig,
+    ReceiverConfig,
+    RouteConfig,
+    load_config,
+    notes,
+    settings_json,
+)
+from streaming.config.kafka_address import KafkaAddress
+from streaming.config.plan import ClusterPlan, Terms, plan_of
+from streaming.config.silences import quiet_of
+from streaming.config.types import parse_duration_ms, parse_timezone
+
+__all__ = [
+    "ClusterConfig",
+    "ClusterPlan",
+    "Config",
+    "ConfigError",
+    "HttpConfig",
+    "KafkaAddress",
+    "ReceiverConfig",
+    "RouteConfig",
+    "Terms",
+    "load_config",
+    "notes",
+    "parse_duration_ms",
+    "parse_timezone",
+    "plan_of",
+    "quiet_of",
+    "settings_json",
+]

@@ -1,0 +1,342 @@
+"""The configuration file: what can be set, what it means, and every mistake in it at once.
+
+Frozen pydantic models of the file; durations are kept in milliseconds in fields that end in ``_ms``
+(the key in the file is the name without it).  ``settings_json`` is the part that travels in band to
+the executors.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from alerts.alert import Severity
+from streaming.config.evidence import EvidenceConfig
+from streaming.config.mistakes import mistakes_in
+from streaming.config.rules import Rules, rules_settings
+from streaming.config.silences import MaintenanceConfig, SilenceConfig, unknown_clusters
+from streaming.config.source import Mistake, parse
+from streaming.config.types import (
+    Addresses,
+    DurationMs,
+    Many,
+    Options,
+    Patterns,
+    Property,
+    Timezone,
+    Topic,
+    one_or_many,
+    shown,
+)
+
+Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
+Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_URL_MAX = 8_000
+"""Longer addresses are refused by HTTP clients, and by most receivers."""
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; ``mistakes`` has every one as (path, message)."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("\n".join(f"{path}: {message}" if path else message for path, message in mistakes))
+        self.mistakes = mistakes
+
+
+class OffsetsSource(Options):
+    """Where commits and group records are read; the topic may be a mirrored copy."""
+
+    topic: Topic = "__consumer_offsets"
+    enabled: bool = True
+
+
+class EventsSource(Options):
+    """Where the brokers' log lines are read; ``timezone`` is that of lines without one."""
+
+    topic: Topic = "groupwatch-events"
+    enabled: bool = True
+    timezone: Timezone = "UTC"
+
+
+class GroupFilter(Options):
+    """Which groups are watched: patterns for the whole name, ``deny`` wins."""
+
+    allow: Patterns = Field(default_factory=lambda: [".*"])
+    deny: Patterns = Field(default_factory=list)
+
+
+class ProbeConfig(Options):
+    """How the brokers are asked what they know of groups, to prove the mirror and to heal it."""
+
+    enabled: bool = True
+    groups_per_second: float = Field(default=10.0, ge=0.01, le=1_000)
+    """Groups described per second and cluster at most; each at rest no more often than every 30 s."""
+
+
+class ClusterConfig(Options):
+    """One Kafka cluster to watch."""
+
+    name: _Name
+    bootstrap_servers: Annotated[Addresses, Field(min_length=1)]
+    client: dict[str, Property] = Field(default_factory=dict)
+    offsets: OffsetsSource = Field(default_factory=OffsetsSource)
+    events: EventsSource = Field(default_factory=EventsSource)
+    groups: GroupFilter = Field(default_factory=GroupFilter)
+    forget_after_ms: DurationMs = Field(default=604_800_000, alias="forget_after")
+    probe: ProbeConfig = Field(default_factory=ProbeConfig)
+    evidence: EvidenceConfig = Field(default_factory=EvidenceConfig)
+
+    @model_validator(mode="after")
+    def _sees_something(self) -> "ClusterConfig":
+        if not self.offsets.enabled and not self.events.enabled:
+            raise ValueError("offsets and events are both disabled, so there is nothing to watch")
+        if self.evidence.enabled and not (self.events.enabled and self.probe.enabled):
+            raise ValueError("evidence needs events and probe, and one of them is disabled")
+        return self
+
+
+class OutputConfig(Options):
+    """The topics we write; ``bootstrap_servers: null`` means on each watched cluster itself."""
+
+    transitions_topic: Topic = "groupwatch-transitions"
+    alerts_topic: Topic = "groupwatch-alerts"
+    control_topic: Topic = "groupwatch-control"
+    evidence_topic: Topic = "groupwatch-evidence"
+    bootstrap_servers: Addresses | None = None
+    client: dict[str, Property] = Field(default_factory=dict)
+
+
+class HttpConfig(Options):
+    """The HTTP server; port 0 takes any free one."""
+
+    host: str = "127.0.0.1"
+    """Whoever reaches it reads everything without a login, so being reached from elsewhere is a choice."""
+    port: int = Field(default=9464, ge=0, le=65535)
+    max_groups: int = Field(default=10_000, ge=1)
+    external_url: str = ""
+    """How people reach the page; goes into notifications."""
+
+
+def _trigger(value: int) -> int:
+    if value < 100:
+        raise ValueError("must be at least 100ms")
+    return value
+
+
+def _http_url(value: str) -> str:
+    # The value is not repeated: webhook addresses often carry their secret.
+    try:
+        parts = urlsplit(value)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False  # Python's own words repeat a part of it
+    is_plain = value.isprintable() and not any(character.isspace() for character in value)
+    if not is_good or not is_plain or len(value) > _URL_MAX:
+        raise ValueError("no usable address; write http://host/path or https://host/path")
+    return value
+
+
+def _header(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("a header holds printable ASCII only")
+    return value
+
+
+class WebhookConfig(Options):
+    """An HTTP endpoint that takes Alertmanager's webhook format, version 4."""
+
+    url: Annotated[str, AfterValidator(_http_url)]
+    headers: dict[Header, Annotated[Property, AfterValidator(_header)]] = Field(default_factory=dict)
+    timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
+    max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
+    """How long one notification is tried again before it is given up."""
+
+
+class LogConfig(Options):
+    """Writes each notification to our own log."""
+
+
+class ReceiverConfig(Options):
+    """One place that alerts go to; exactly one kind is given."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+    webhook: WebhookConfig | None = None
+    log: LogConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ReceiverConfig":
+        if (self.webhook is None) == (self.log is None):
+            raise ValueError("give exactly one of webhook and log")
+        return self
+
+
+class MatchConfig(Options):
+    """What an alert must be for a route; a key left out matches all.  ``group`` holds patterns."""
+
+    severity: Severities = Field(default_factory=list)
+    alertname: Many = Field(default_factory=list)
+    cluster: Many = Field(default_factory=list)
+    group: Patterns = Field(default_factory=list)
+
+
+class RouteConfig(Options):
+    """Which alerts go where, in order: the first that matches wins, unless it says ``continue``."""
+
+    match: MatchConfig = Field(default_factory=MatchConfig)
+    receivers: Annotated[Many, Field(min_length=1)]
+    repeat_interval_ms: DurationMs = Field(default=14_400_000, alias="repeat_interval")
+    goes_on: bool = Field(default=False, alias="continue")
+
+
+class NotifyHttpConfig(Options):
+    """The small HTTP server of ``groupwatch notify``: metrics and health; port 0 takes any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=9465, ge=0, le=65535)
+
+
+class Config(Options):
+    """The whole file."""
+
+    clusters: Annotated[list[ClusterConfig], Field(min_length=1)]
+    checkpoint: Annotated[str, Field(min_length=1)] = "./checkpoint"
+    trigger_interval_ms: Annotated[DurationMs, AfterValidator(_trigger)] = Field(
+        default=1_000, alias="trigger_interval"
+    )
+    spark: dict[str, Property] = Field(default_factory=dict)
+    output: OutputConfig = Field(default_factory=OutputConfig)
+    http: HttpConfig = Field(default_factory=HttpConfig)
+    notify_http: NotifyHttpConfig = Field(default_factory=NotifyHttpConfig)
+    state_dir: str = ""
+    """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
+    rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
+    runbook_base: str = ""
+    """Where the runbooks are published; an alert's name in lower case is added."""
+    receivers: list[ReceiverConfig] = Field(default_factory=list)
+    routes: list[RouteConfig] = Field(default_factory=list)
+    """None given: every alert goes to every receiver."""
+    silences: list[SilenceConfig] = Field(default_factory=list)
+    """Receivers are not told until these end; the topic, the API and the page have everything."""
+    maintenance: list[MaintenanceConfig] = Field(default_factory=list)
+    """The same, at the same time of certain days."""
+
+    def rule(self, name: str) -> dict[str, Any]:
+        """Return one rule's options as plain values, durations in ``…_ms``."""
+        rules: BaseModel = self.rules
+        found: dict[str, Any] = getattr(rules, name).model_dump(mode="json", exclude_none=True)
+        return found
+
+
+def load_config(path: str | FilePath, environment: Mapping[str, str] | None = None) -> Config:
+    """Read, check and return the configuration in ``path``.
+
+    Raises:
+        ConfigError: with every mistake in the file.
+    """
+    try:
+        text = FilePath(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([Mistake("", f"cannot read {path}: {error.strerror or error}")]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([Mistake("", f"{path} is not UTF-8 (byte {error.start})")]) from None
+    return parse_config(text, environment)
+
+
+def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Config:
+    """Check YAML ``text`` and return the configuration in it.
+
+    Raises:
+        ConfigError: with every mistake in the text.
+    """
+    source = parse(text, environment)
+    if source.values is None and not source.mistakes:
+        source.mistakes.append(Mistake("", "the file is empty"))
+    if not isinstance(source.values, dict):
+        raise ConfigError(
+            [source.redacted(one) for one in source.mistakes]
+            or [Mistake("", "expected keys and values, such as 'clusters:'")]
+        )
+    config = None
+    mistakes = list(source.mistakes)
+    try:
+        config = Config.model_validate(source.values)
+    except ValidationError as error:
+        mistakes.extend(mistakes_in(error, source, Config))
+    mistakes.extend(_cross_mistakes(source.values))
+    if mistakes or config is None:
+        raise ConfigError(list(dict.fromkeys(map(source.redacted, mistakes))))
+    return config
+
+
+def notes(config: Config) -> list[str]:
+    """Return what is legal but perhaps not meant."""
+    if config.receivers:
+        return []
+    return ["receivers: none, so alerts are only in the topic, the API and /metrics"]
+
+
+def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
+    """Return what the executors need to know, as canonical JSON (equal settings give equal bytes)."""
+    settings = {
+        "rules": rules_settings(config.rules),
+        "groups": {"allow": cluster.groups.allow, "deny": cluster.groups.deny},
+        "forget_after_ms": cluster.forget_after_ms,
+        "offsets_enabled": cluster.offsets.enabled,
+        "events_enabled": cluster.events.enabled,
+        "runbook_base": config.runbook_base,
+    }
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
+    """Yield what only two places together show; works on raw values, so other mistakes do not hide it."""
+    for key in ("clusters", "receivers"):
+        yield from _repeated_names(key, _entries(values, key))
+    known = _names(values, "receivers")
+    for position, route in _entries(values, "routes"):
+        wanted = route.get("receivers")
+        for name in wanted if isinstance(wanted, list) else [wanted]:
+            if isinstance(name, str) and name not in known:
+                yield Mistake(f"routes[{position}].receivers", f"there is no receiver {shown(name)}")
+    clusters = _names(values, "clusters")
+    for key in ("silences", "maintenance"):
+        yield from unknown_clusters(key, _entries(values, key), clusters)
+    yield from _shared_topics(values.get("output"))
+
+
+def _entries(values: dict[str, Any], key: str) -> list[tuple[int, dict[str, Any]]]:
+    entries = values.get(key)
+    return [(n, e) for n, e in enumerate(entries) if isinstance(e, dict)] if isinstance(entries, list) else []
+
+
+def _names(values: dict[str, Any], key: str) -> set[str]:
+    names = (entry.get("name") for _, entry in _entries(values, key))
+    return {name for name in names if isinstance(name, str)}
+
+
+def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iterator[Mistake]:
+    seen: Counter[str] = Counter()
+    for position, entry in entries:
+        name = entry.get("name")
+        if isinstance(name, str):
+            seen[name] += 1
+            if seen[name] > 1:
+                yield Mistake(f"{key}[{position}].name", f"{name!r} is taken by another of the {key}")
+
+
+def _shared_topics(output: Any) -> Iterator[Mistake]:
+    topics = OutputConfig.model_construct().model_dump(
+        include={"transitions_topic", "alerts_topic", "control_topic", "evidence_topic"}
+    )
+    if isinstance(output, dict):
+        topics |= {key: output[key] for key in topics if isinstance(output.get(key), str)}
+    first: dict[str, str] = {}
+    for key, topic in topics.items():
+        if topic in first:
+            yield Mistake(f"output.{key}", f"{topic!r} is the {first[topic]} already; each needs its own")
+        first.setdefault(topic, key)

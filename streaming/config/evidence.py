@@ -1,0 +1,64 @@
+"""The ``clusters[].evidence`` block: when a request log may be raised, and how much of that."""
+
+import difflib
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from streaming.config.rules import RULES, alert_name
+from streaming.config.types import DurationMs, Options, one_or_many, shown
+
+FOR_MIN_MS, FOR_MAX_MS = 5_000, 3_600_000
+_ABOUT_A_CLUSTER = frozenset(
+    {"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved", "GroupsQuarantined"}
+)
+"""Alerts that name no group, so nobody coordinates it."""
+
+
+def _alert_about_a_group(value: str) -> str:
+    known = {alert_name(rule) for rule in RULES} - _ABOUT_A_CLUSTER
+    if value not in known:
+        close = difflib.get_close_matches(value, known, n=1, cutoff=0.6)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no alert {shown(value)} about a group{hint}")
+    return value
+
+
+def _bounded(value: int) -> int:
+    if not FOR_MIN_MS <= value <= FOR_MAX_MS:
+        raise ValueError("must be between 5s and 1h")
+    return value
+
+
+class EvidenceConfig(Options):
+    """When ``kafka.request.logger`` is raised to DEBUG on a troubled group's coordinator, and how much.
+
+    It needs the probe, which tells the stream that a request log is off: else SourceSilent would miss it.
+    """
+
+    enabled: bool = False
+    alerts: Annotated[
+        list[Annotated[str, AfterValidator(_alert_about_a_group)]],
+        BeforeValidator(one_or_many),
+        Field(min_length=1),
+    ] = Field(
+        default_factory=lambda: [
+            "StuckCompletingRebalance",
+            "StuckPreparingRebalance",
+            "SessionTimeout",
+            "RebalanceStorm",
+        ]
+    )
+    """Alerts that it is raised for."""
+    for_ms: Annotated[DurationMs, AfterValidator(_bounded)] = Field(default=120_000, alias="for")
+    """How long at most; it ends sooner when no group of that broker is in trouble any more."""
+    every_ms: DurationMs = Field(default=1_800_000, alias="every")
+    """From one raise of a broker to its next, at least."""
+    brokers: int = Field(default=1, ge=1, le=1_000)
+    """How many brokers of the cluster at once, at most."""
+
+    @model_validator(mode="after")
+    def _rests(self) -> "EvidenceConfig":
+        if self.every_ms < self.for_ms:
+            raise ValueError("every must not be shorter than for: a broker would be raised without a pause")
+        return self

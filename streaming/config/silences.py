@@ -1,0 +1,157 @@
+"""The ``silences`` and ``maintenance`` blocks: when receivers are left in peace, and about what."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence, Set
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from alerts.delivery import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
+from streaming.config.rules import RULES, alert_name
+from streaming.config.source import Mistake
+from streaming.config.types import Many, Options, Patterns, Timezone, one_or_many, shown
+
+_ALERTS = frozenset(alert_name(rule) for rule in RULES)
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)|24:00")
+_LONG_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def _alert(value: str) -> str:
+    if value not in _ALERTS:
+        close = difflib.get_close_matches(value, _ALERTS, n=1, cutoff=0.6)
+        raise ValueError(
+            f"there is no alert {shown(value)}{f'; did you mean {close[0]!r}?' if close else ''}"
+        )
+    return value
+
+
+def _day(value: Any) -> str:
+    day = str(value).lower()
+    if day in _LONG_DAYS:
+        day = day[:3]
+    if day not in DAYS:
+        raise ValueError(f"{shown(value)} is no day; write {', '.join(DAYS)}")
+    return day
+
+
+def _minute(value: Any) -> int:
+    """Return the minute of the day of ``22:30``; YAML reads that, without quotes, as a number of minutes."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_440:
+        return value
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f'{shown(value)} is no time of day; write for instance "22:30"')
+    hour, minute = value.split(":")
+    return int(hour) * 60 + int(minute)
+
+
+def _moment(value: Any) -> datetime:
+    """Return a moment; a day alone is its beginning, and one without a zone has none yet."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f'{shown(value)} is no time; write for instance "2026-11-21T22:00"') from None
+
+
+Alerts = Annotated[list[Annotated[str, AfterValidator(_alert)]], BeforeValidator(one_or_many)]
+Days = Annotated[list[Annotated[str, BeforeValidator(_day)]], BeforeValidator(one_or_many)]
+Minute = Annotated[int, BeforeValidator(_minute)]
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+
+
+class _QuietConfig(Options):
+    """Which alerts are silenced; a key left out matches all."""
+
+    groups: Patterns = Field(default_factory=list)
+    """Patterns for whole names; where given, alerts about a whole cluster are told all the same."""
+    alerts: Alerts = Field(default_factory=list)
+    clusters: Many = Field(default_factory=list)
+    comment: str = ""
+    """Who asked for it and why; for the next reader of the file."""
+
+    @property
+    def match(self) -> Match:
+        """Return which alerts are meant."""
+        return Match(groups=tuple(self.groups), alerts=tuple(self.alerts), clusters=tuple(self.clusters))
+
+
+class SilenceConfig(_QuietConfig):
+    """Quiet from one moment to another; times without a zone are in ``timezone``."""
+
+    from_: Moment | None = Field(default=None, alias="from")
+    until: Moment | None = None
+    timezone: Timezone = "UTC"
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> "SilenceConfig":
+        silence = self.silence()
+        if silence.until_ms <= silence.from_ms:
+            raise ValueError("until must be later than from")
+        if not (self.groups or self.alerts or self.clusters or self.until):
+            raise ValueError("would silence everything for ever; name groups, alerts, clusters, or an until")
+        return self
+
+    def silence(self) -> Silence:
+        """Return it for the notifier."""
+        return Silence(
+            match=self.match,
+            from_ms=0 if self.from_ is None else self._ms(self.from_),
+            until_ms=FOREVER_MS if self.until is None else self._ms(self.until),
+        )
+
+    def _ms(self, moment: datetime) -> int:
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.timezone))
+        try:
+            return round(aware.astimezone(UTC).timestamp() * 1_000)
+        except OverflowError:
+            raise ValueError("from and until must lie between the years 1 and 9999 in UTC") from None
+
+
+class MaintenanceConfig(_QuietConfig):
+    """Quiet at the same time of certain days; ``to`` before ``from`` is on the next day."""
+
+    days: Days = Field(default_factory=lambda: list(DAYS))
+    from_: Minute = Field(alias="from")
+    to: Minute
+    timezone: Timezone = "UTC"
+
+    @model_validator(mode="after")
+    def _has_a_length(self) -> "MaintenanceConfig":
+        if self.from_ == self.to:
+            raise ValueError("from and to are the same time; a whole day is 00:00 to 24:00")
+        if not self.days:
+            raise ValueError("days must not be empty")
+        return self
+
+    def maintenance(self) -> Maintenance:
+        """Return it for the notifier."""
+        return Maintenance(
+            match=self.match,
+            days=tuple(DAYS.index(day) for day in self.days),
+            from_minute=self.from_ % 1_440,
+            to_minute=self.to,
+            timezone=self.timezone,
+        )
+
+
+def quiet_of(silences: Sequence[SilenceConfig], maintenance: Sequence[MaintenanceConfig]) -> Quiet:
+    """Return when receivers are left in peace."""
+    return Quiet([one.silence() for one in silences], [one.maintenance() for one in maintenance])
+
+
+def unknown_clusters(
+    key: str, entries: Sequence[tuple[int, dict[str, Any]]], clusters: Set[Any]
+) -> Iterator[Mistake]:
+    """Yield what names a cluster that there is not; works on raw values."""
+    for position, entry in entries:
+        named = entry.get("clusters")
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name not in clusters:
+                yield Mistake(f"{key}[{position}].clusters", f"there is no cluster {name!r}")

@@ -1,0 +1,395 @@
+"""Records of the control topic -> observations for the shards they concern.
+
+The driver writes these records itself (``clock.py``), so their form is ours; what does not parse is
+still only counted, because anybody may write into a topic.  Several monitors may share one control
+topic: each marks its records with its ``run`` and skips the others'.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+import msgspec
+import pyarrow as pa
+
+from alerts.alert import Alert
+from alerts.rules.engine import ThresholdsError, check_settings
+from coordinator_model.kafka import shard_of
+from coordinator_model.observations import (
+    CLUSTER_SHARD,
+    Adopted,
+    AnyObservation,
+    BrokerDescribed,
+    Clock,
+    Contradicted,
+    DescribedMember,
+    EndsTold,
+    GroupDescribed,
+    GroupQuarantined,
+    GroupUpset,
+    LeadersDescribed,
+    PartitionAnew,
+    RecordsLost,
+    ReplicaMissed,
+    RetentionTold,
+    Seen,
+    Settings,
+    ShardLed,
+    ShardRefilled,
+    Source,
+    TopicsDescribed,
+    Undecodable,
+    int32_of,
+    is_time_ms,
+)
+from coordinator_model.shard import SKEW_MAX_MS, SettingsError, check_shard_settings
+from streaming.control import (
+    DECODER,
+    LOST_MAX,
+    MISSED_MS,
+    NOT_SEALED,
+    PARTITIONS_MAX,
+    TOPIC_NAME_MAX,
+    AdoptRecord,
+    BrokersRecord,
+    ClockRecord,
+    ContradictedRecord,
+    ControlRecord,
+    EndsRecord,
+    GroupAnswer,
+    GroupsRecord,
+    LeadersRecord,
+    LostRecord,
+    MarkRecord,
+    QuarantinedRecord,
+    RefilledRecord,
+    SettingsRecord,
+    TopicsRecord,
+    UpsetRecord,
+    canonical,
+    clock_refusal,
+    fits,
+    is_sealed,
+)
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.packing import plain
+
+_SAMPLE_BYTES = 512
+SETTINGS_BYTES_MAX = 2**20
+"""As much as Kafka takes in one record by default; every shard gets them all."""
+_SETTINGS_AT_ONCE = 8
+"""A start writes them once; of more in one batch only so many are handed to every shard."""
+_SETTINGS = ("control", "settings")
+
+
+_ALERT = msgspec.json.Decoder(Alert)
+_REVISION_MAX = 2**53
+
+
+def decode_control(
+    batch: pa.RecordBatch,
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    run: str = "",
+    secret: str = "",
+) -> Decoded:
+    """Return the observations in control records.
+
+    Args:
+        batch: columns ``partition``, ``offset``, ``timestamp_ms``, ``key`` and ``value``.
+        shard_count: shards to fan out to, beside the cluster-wide one.
+        backlog_ends: unused; control starts at its end, so nothing in it is backlog.
+        run: whose records to take; "" takes all.
+        secret: what clocks are sealed with; "": nothing.
+    """
+    decoded = Decoded(cells={}, counts={}, bad=[])
+    columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "timestamp_ms", "value"))
+    for partition, offset, timestamp_ms, value in zip(*columns, strict=True):
+        record = _read(value, decoded)
+        if record is None or run not in ("", record.run):
+            continue
+        refused = _refused(record, value, timestamp_ms, secret)
+        if refused is not None:
+            decoded.bad.append(refused)
+            continue
+        parts = _parts(record, shard_count, value, decoded)
+        for index, (shard, what) in enumerate(parts):
+            seen = Seen(
+                at_ms=record.at_ms + _skew_ms(record),
+                source=Source.CONTROL,
+                partition=partition,
+                offset=offset,
+                index=index,
+                broker=record.broker if isinstance(record, GroupsRecord) else -1,
+                recorded_at_ms=timestamp_ms,
+                backlog=False,
+                what=what,
+            )
+            decoded.cells.setdefault(shard, []).append(seen)
+        if parts:
+            _count(decoded, record)
+    return decoded
+
+
+def _read(value: bytes | None, decoded: Decoded) -> ControlRecord | None:
+    """Return the record in a value, or count why it is none."""
+    try:
+        return DECODER.decode(value or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        decoded.bad.append(_undecodable(value, reason_of(error, "not_a_control_record"), error))
+        return None
+
+
+def _parts(
+    record: ControlRecord, shard_count: int, value: bytes | None, decoded: Decoded
+) -> list[tuple[int, AnyObservation]]:
+    """Return what each shard must hear of a record of ours, and count what in it makes no sense."""
+    if isinstance(record, AdoptRecord):
+        decoded.bad.extend(_refused_alerts(record))
+    if isinstance(record, SettingsRecord) and decoded.counts.get(_SETTINGS, 0) >= _SETTINGS_AT_ONCE:
+        decoded.bad.append(_undecodable(value, "too_many_settings", None))
+        return []
+    try:
+        return list(_observations(record, shard_count))
+    except (ThresholdsError, SettingsError) as error:
+        decoded.bad.append(_undecodable(value, "settings_invalid", error))
+    except (ValueError, KeyError, RecursionError) as error:
+        decoded.bad.append(_undecodable(value, reason_of(error, "not_a_control_record"), error))
+    return []
+
+
+def _count(decoded: Decoded, record: ControlRecord) -> None:
+    key = ("control", str(record.__struct_config__.tag))
+    decoded.counts[key] = decoded.counts.get(key, 0) + 1
+
+
+def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    """Yield (shard, observation) for each shard that must hear of ``record``."""
+    if isinstance(record, ClockRecord):
+        yield from _clocks(record, shard_count)
+    elif isinstance(record, SettingsRecord):
+        settings = Settings(settings=_checked(canonical(record.settings)))
+        yield from ((shard, settings) for shard in _everyone(shard_count))
+    elif isinstance(record, AdoptRecord):
+        yield from ((_shard_of(one.group, shard_count), one) for one in _adopted(record))
+    elif isinstance(record, RefilledRecord):
+        known = {shard for shard in record.shards if CLUSTER_SHARD <= shard < shard_count}
+        yield from ((shard, ShardRefilled(complete=record.complete)) for shard in sorted(known))
+    elif isinstance(record, ContradictedRecord | UpsetRecord | QuarantinedRecord):
+        yield CLUSTER_SHARD, _of_shard(record)
+    elif isinstance(record, GroupsRecord | EndsRecord):
+        yield from _of_groups(record, shard_count)
+    elif not isinstance(record, MarkRecord):
+        yield from _of_cluster(record, shard_count)
+
+
+def _adopted(record: AdoptRecord) -> Iterator[Adopted]:
+    """Yield the alerts that the rules can take over; see ``_refused_alerts`` for the others."""
+    for alert in record.alerts:
+        found = _adoptable(alert)
+        if isinstance(found, Alert):
+            yield Adopted(group=found.group, alert=bytes(alert))
+
+
+def _refused_alerts(record: AdoptRecord) -> Iterator[Undecodable]:
+    for alert in record.alerts:
+        error = _adoptable(alert)
+        if isinstance(error, Exception):
+            yield _undecodable(bytes(alert), reason_of(error, "alert_invalid"), error)
+
+
+def _adoptable(alert: msgspec.Raw) -> Alert | Exception:
+    """Return an alert as the rules take it over, or why it is none that a job ever wrote."""
+    try:
+        found = _ALERT.decode(alert)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return error
+    times = (found.starts_at_ms, found.detected_at_ms, -1 if found.ends_at_ms is None else found.ends_at_ms)
+    if not (all(is_time_ms(at_ms) for at_ms in times) and 0 <= found.revision <= _REVISION_MAX):
+        return ValueError("a number is out of range")
+    return found
+
+
+def _shard_of(group: str, shard_count: int) -> int:
+    return shard_of(group, shard_count) if group else CLUSTER_SHARD
+
+
+@lru_cache(maxsize=8)
+def _checked(settings: bytes) -> bytes:
+    """Return canonical settings that shards and rules can use.
+
+    Raises:
+        ThresholdsError, SettingsError: they cannot; the last ones stay in force.
+    """
+    if len(settings) > SETTINGS_BYTES_MAX:
+        raise SettingsError(f"the settings have {len(settings)} bytes, more than {SETTINGS_BYTES_MAX}")
+    check_shard_settings(settings)
+    check_settings(settings)
+    return settings
+
+
+def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    if isinstance(record, GroupsRecord):
+        for answer in record.groups:
+            yield shard_of(answer.group, shard_count), _described(record, answer)
+        return
+    for one in record.groups:
+        ends = EndsTold(
+            group=one.group,
+            ends=one.ends,
+            since_ms=record.since_ms,
+            stable=one.stable,
+            transaction_ms=record.transaction_ms,
+        )
+        yield shard_of(one.group, shard_count), ends
+
+
+def _lost(record: LostRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    yield (
+        CLUSTER_SHARD,
+        RecordsLost(
+            topic=record.topic[:TOPIC_NAME_MAX],
+            feed=record.feed,
+            partitions=tuple(record.partitions[:LOST_MAX]),
+            records=record.records,
+            is_anew=record.is_anew,
+        ),
+    )
+    if record.is_anew and record.feed == "offsets":
+        yield from ((shard, PartitionAnew()) for shard in range(shard_count))
+
+
+def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> AnyObservation:
+    """Return what a shard tells the cluster."""
+    if isinstance(record, ContradictedRecord):
+        return Contradicted(broker=record.broker, lost=Source[record.lost.upper()], group=record.group)
+    told = msgspec.structs.asdict(record)
+    if isinstance(record, QuarantinedRecord):
+        return GroupQuarantined(**{name: told[name] for name in GroupQuarantined.__struct_fields__})
+    return GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
+
+
+def _skew_ms(record: ControlRecord) -> int:
+    """Return what makes the record's time one of the broker that answered: its groups live on its clock."""
+    if not isinstance(record, GroupsRecord) or abs(record.skew_ms) > SKEW_MAX_MS:
+        return 0  # what a broker with a wrong clock says is dated by the driver's
+    return record.skew_ms
+
+
+def _described(record: GroupsRecord, answer: GroupAnswer) -> GroupDescribed:
+    members = None
+    if answer.members is not None:
+        members = tuple(DescribedMember(**msgspec.structs.asdict(member)) for member in answer.members)
+    return GroupDescribed(
+        group=answer.group,
+        asked_at_ms=record.asked_at_ms + _skew_ms(record),
+        group_type=answer.group_type,
+        state=answer.state,
+        protocol_type=answer.protocol_type,
+        protocol=answer.protocol,
+        epoch=answer.epoch,
+        members=members,
+    )
+
+
+def _of_cluster(
+    record: LeadersRecord | BrokersRecord | TopicsRecord | LostRecord, shard_count: int
+) -> Iterator[tuple[int, AnyObservation]]:
+    if isinstance(record, LostRecord):
+        yield from _lost(record, shard_count)
+    elif isinstance(record, LeadersRecord):
+        yield from _led(record, shard_count)
+    elif isinstance(record, BrokersRecord):
+        for broker, settings in record.brokers.items():
+            yield CLUSTER_SHARD, BrokerDescribed(broker=broker, settings=settings)
+        kept = retention_ms(record.brokers)
+        if kept:
+            yield from ((shard, RetentionTold(retention_ms=kept)) for shard in range(shard_count))
+    else:
+        yield CLUSTER_SHARD, TopicsDescribed(partitions=record.partitions)
+
+
+def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
+    leaders = {shard: told for shard, told in record.leaders.items() if 0 <= shard < PARTITIONS_MAX}
+    if leaders:
+        yield CLUSTER_SHARD, LeadersDescribed(leaders=leaders)
+    for shard, (leader, epoch) in record.leaders.items():
+        if 0 <= shard < shard_count:
+            yield shard, ShardLed(leader=leader, epoch=epoch)
+    for shard in record.shrunk:
+        if 0 <= shard < shard_count:
+            yield shard, ReplicaMissed(since_ms=record.at_ms - MISSED_MS)
+
+
+def retention_ms(brokers: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
+    """Return how long each broker keeps the offsets of unused groups, where its settings tell."""
+    told = {
+        broker: int32_of(settings.get("offsets.retention.minutes", ""))
+        for broker, settings in brokers.items()
+    }
+    return {
+        broker: 60_000 * minutes for broker, minutes in told.items() if minutes is not None and minutes >= 0
+    }
+
+
+def _everyone(shard_count: int) -> Iterable[int]:
+    return range(CLUSTER_SHARD, shard_count)
+
+
+def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]]:
+    asked = frozenset(record.ask) if isinstance(record.ask, list) else None
+    for shard in _everyone(shard_count):
+        yield (
+            shard,
+            Clock(
+                sequence=record.sequence,
+                end_offset=_at(record.ends, shard),
+                position=_at(record.positions, shard),
+                events_partitions=record.events_partitions,
+                skew_ms=record.skew_ms,
+                ask=bool(record.ask) if asked is None else shard in asked,
+                is_answer=True,
+                wrong_ms=record.wrong_ms.get(shard, 0),
+                zones_ms=record.zones_ms,
+            ),
+        )
+
+
+def _at(values: list[int], shard: int) -> int:
+    return values[shard] if 0 <= shard < len(values) else -1
+
+
+def _refused(
+    record: ControlRecord, value: bytes | None, timestamp_ms: int, secret: str
+) -> Undecodable | None:
+    """Return how a clock that cannot be believed is counted; None: it can."""
+    if not isinstance(record, ClockRecord):
+        return None
+    numbers = (record.sequence, record.lead_ms, *record.ends, *record.positions)
+    if not is_sealed(value or b"", secret):
+        reason, why = "clock_refused", NOT_SEALED
+    elif fits(record.at_ms, numbers, record.skew_ms | record.wrong_ms, record.events_partitions):
+        reason, why = "clock_refused", clock_refusal(record.at_ms, record.lead_ms, timestamp_ms)
+    else:
+        reason, why = "out_of_range", "a number of a clock record"
+    if not why:
+        return None
+    sample = (value or b"")[:_SAMPLE_BYTES]
+    return Undecodable(origin="control", reason=reason, count=1, sample=sample, detail=why)
+
+
+def reason_of(error: Exception, otherwise: str) -> str:
+    """Return why a record was refused: a number or a length beyond its bounds has a name of its own."""
+    told = str(error)
+    is_out = "out of range" in told or "of length" in told or "`int` <" in told or "`int` >" in told
+    return "out_of_range" if is_out else otherwise
+
+
+def _undecodable(value: bytes | None, reason: str, error: Exception | None) -> Undecodable:
+    return Undecodable(
+        origin="control",
+        reason=reason,
+        count=1,
+        sample=(value or b"")[:_SAMPLE_BYTES],
+        detail="" if error is None else plain(str(error)[:200]),
+    )

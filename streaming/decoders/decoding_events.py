@@ -1,0 +1,517 @@
+"""From rows of the events topic to observations: brokers' log lines, and copies of the clock.
+
+Nearly all rows are heartbeats, which have a path of their own (``heartbeat_lines.py``).  Runs of
+heartbeats and commits of one member with one answer are folded into one observation, but never
+across a copy of the clock: what stands before it must not seem to come after it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from coordinator_model import (
+    decoding as coordinator_log,
+)
+from coordinator_model import (
+    decoding as line_breaks,
+)
+from coordinator_model import (
+    decoding as log_envelope,
+)
+from coordinator_model import (
+    decoding as request_log,
+)
+from coordinator_model import observations as on
+from coordinator_model.decoding import BREAKS_ENCODED, Opened
+from coordinator_model.kafka import shard_of, shards_of_runs
+from coordinator_model.observations import BROKERS_MAX
+from streaming.control import NOT_SEALED, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
+from streaming.decoders import heartbeat_columns, heartbeat_lines
+from streaming.decoders.binary_column import Ints
+from streaming.decoders.decoded import Decoded
+from streaming.decoders.decoding_control import reason_of
+from streaming.decoders.heartbeat_columns import Beats
+from streaming.decoders.held_lines import LineReader, Lines, Piece
+from streaming.decoders.line_parts import LineParts
+from streaming.decoders.packing import plain
+from streaming.decoders.stretches import Place, Stretch, heard_in
+
+CLOCK_KEY = b"groupwatch-clock"
+SAMPLE_BYTES_MAX = 512
+UNKNOWN_LAYOUT = "unknown_layout"
+"""The reason under which a line is counted whose header nobody knows."""
+_NOT_UNDERSTOOD = {"unrecognized": "unknown_sentence", "too_long": "too_long"}
+"""Kinds of a coordinator's lines that say nothing to us, and the reasons under which a sample is kept."""
+AHEAD_MAX_MS = 60_000
+"""A heartbeat dated further after its record has a wrong zone or clock, and the record's time counts; of
+other lines the shard decides, which learns of zones and clocks."""
+NAMES_MAX = 64
+"""Names in one DeleteGroups line of 3.x, any neighbours of which may be one name that holds ", ": their
+shards are told.  Of more names every shard is told."""
+
+Row = tuple[int, int, int, bytes | None, bytes | None]
+"""Partition, offset, timestamp_ms, key, value."""
+
+
+def decode_events(
+    rows: pa.Table,
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    timezone: str,
+    run: str = "",
+    secret: str = "",
+) -> Decoded:
+    """Decode rows with the columns partition, offset, timestamp_ms, key and value.
+
+    Args:
+        rows: in the order of their partitions.
+        shard_count: partitions of ``__consumer_offsets``.
+        backlog_ends: partition -> end offset at the first start; rows before it are backlog.
+        timezone: of times that are written in the lines without one.
+        run: whose copies of the clock to take; "" takes all.
+        secret: what they are sealed with; "": nothing.
+
+    What a row holds never raises: it is counted in ``bad``.
+    """
+    lines = LineReader(backlog_ends).lines(rows)
+    return decode_lines(lines, shard_count=shard_count, timezone=timezone, run=run, secret=secret)
+
+
+def decode_lines(
+    lines: Lines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
+) -> Decoded:
+    """Decode what one ``LineReader`` has read; see ``decode_events``."""
+    decoding = _Decoding(shard_count, timezone, run, secret)
+    for piece in lines.pieces:
+        decoding.read(piece)
+    return decoding.finish()
+
+
+def decode_rows(
+    rows: Iterable[Row],
+    *,
+    shard_count: int,
+    backlog_ends: Mapping[int, int],
+    timezone: str,
+    run: str = "",
+    secret: str = "",
+) -> Decoded:
+    """Decode rows that are not in Arrow; see ``decode_events``."""
+    decoding = _Decoding(shard_count, timezone, run, secret)
+
+    def same(row: Row) -> tuple[int, bytes | None, bool]:
+        return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
+
+    for (partition, key, backlog), neighbours in groupby(rows, same):
+        _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
+        decoding.read(Piece(partition, key, backlog, offsets, stamps, values))
+    return decoding.finish()
+
+
+def kind_of(what: on.Observation) -> str:
+    """Return the name under which a coordinator line is counted."""
+    return what.kind if isinstance(what, on.LogNoted) else _snake(type(what).__name__)
+
+
+@lru_cache(maxsize=64)
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+_SHARD_MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
+_StretchKey = tuple[int, int, bool, int]
+_BY_PLACE = attrgetter("partition", "offset", "index")
+
+
+class _ClockCopy(msgspec.Struct):
+    at_ms: TimeMs
+    sequence: Int64
+    skew_ms: SkewMs = {}
+    run: str = ""
+    lead_ms: Int64 = 0
+
+
+class _Decoding:
+    """The work on one batch."""
+
+    def __init__(self, shard_count: int, timezone: str, run: str = "", secret: str = "") -> None:
+        self._shard_count = shard_count
+        self._timezone = timezone
+        self._run = run
+        self._secret = secret
+        self._decoded = Decoded()
+        self._stretches: dict[_StretchKey, Stretch] = {}
+        self._ordinals: dict[int, int] = {}
+        """Partition -> clock copies met, so that nothing is folded across one."""
+        self._clocks: list[on.Seen] = []
+        self._fresh: dict[int, bool] = {}
+        """Partition -> its last row was a clock copy."""
+        self._bad: dict[str, tuple[int, bytes, str]] = {}
+        self._brokers: set[int] = set()
+        """Whose lines were read."""
+        self._parts = LineParts()
+
+    # --- reading ---
+
+    def read(self, piece: Piece) -> None:
+        """Read every row."""
+        if piece.key != CLOCK_KEY:
+            self._read_lines(piece)
+            return
+        for index, value in enumerate(piece.values):
+            self._clock(piece.place(index), value)
+
+    def _read_lines(self, piece: Piece) -> None:
+        if piece.beats is not None and len(piece.beats.row):
+            self._stretch(piece.partition, piece.backlog, _broker_of(piece.key)).columns.append(piece.beats)
+        for index, value in enumerate(piece.values):
+            found = heartbeat_lines.LINE.fullmatch(value) if value else None
+            place = piece.place(index)
+            if found is None:
+                self._read_other(place, piece.key, value)
+                continue
+            stretch = self._stretch(place.partition, place.backlog, _broker_of(piece.key))
+            at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
+            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+
+    def _read_other(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+        """Read a row that is no bare heartbeat; what most rows are comes first."""
+        if not value:
+            self._read_one(place, key, value)
+            return
+        request = _REQUEST.match(value) if value.isascii() else None
+        if request:
+            self._read_request(place, key, value, request)
+        elif not self._has_read_enveloped(place, key, value):
+            self._read_one(place, key, value)
+
+    def _read_request(self, place: Place, key: bytes | None, value: bytes, header: re.Match[bytes]) -> None:
+        """Read a line of the request log in Kafka's own pattern."""
+        at_ms = self._line_ms(header[1], header[2], place.timestamp_ms)
+        message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
+        stretch = self._stretch(place.partition, place.backlog, _broker_of(key))
+        stretch.hear(on.Source.REQUEST_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
+        try:
+            self._request(stretch, place, at_ms, message)
+        except request_log.RequestLineError as error:
+            self._reject(error.reason, value, error.detail)
+
+    def _has_read_enveloped(self, place: Place, key: bytes | None, value: bytes) -> bool:
+        """Read a heartbeat in a shipper's JSON, if it is one with a time of its own; most lines are."""
+        if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
+            return False
+        whole = log_envelope.whole_message(value, _broker_of(key))
+        found = heartbeat_lines.LINE.fullmatch(whole[0].encode(errors="replace")) if whole else None
+        if whole is None or found is None or found[1] is None:
+            return False
+        at_ms = log_envelope.local_ms(found[1].decode(), int(found[2]), self._timezone, place.timestamp_ms)
+        if at_ms >= 0:
+            stretch = self._stretch(place.partition, place.backlog, whole[1])
+            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+        return at_ms >= 0
+
+    def _times(self, beats: Beats) -> Ints:
+        """Return when each heartbeat was logged, epoch ms."""
+        seconds = beats.names.seconds.values
+        readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in seconds]
+        base_ms, other_ms = np.array(readings, np.int64).T
+        at_ms = base_ms[beats.second] + beats.millis
+        # No such date, or an hour that comes twice.
+        for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
+            text, stamp = seconds[beats.second[index]], int(beats.stamp[index])
+            at_ms[index] = self._line_ms(text, b"%d" % beats.millis[index], stamp)
+        return np.where(at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, at_ms)
+
+    def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
+        self._fresh[partition] = False
+        key = (partition, self._ordinals.get(partition, 0), backlog, broker)
+        stretch = self._stretches.get(key)
+        if stretch is None:
+            stretch = self._stretches[key] = Stretch(partition, backlog, broker)
+        return stretch
+
+    def _line_ms(self, second: bytes | None, millis: bytes, stamp: int) -> int:
+        if second is None:
+            return stamp
+        at_ms = log_envelope.local_ms(second.decode(), int(millis), self._timezone, stamp)
+        return stamp if at_ms < 0 else at_ms
+
+    def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+        """Read a row that is not a plain heartbeat; it may hold several lines."""
+        lines = log_envelope.open_lines(
+            value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
+        )
+        index = 0
+        for found in lines:
+            if isinstance(found, log_envelope.EnvelopeError):
+                self._reject(found.reason, value, found.detail)
+                continue
+            here = msgspec.structs.replace(place, index=index) if index else place
+            index += self._read_opened(here, key, found)
+
+    def _read_opened(self, place: Place, key: bytes | None, opened: Opened) -> int:
+        """Read one line, and return how many observations it made."""
+        whole, parts = self._parts.whole(place.partition, key, opened)
+        if whole is None:
+            return 0
+        if parts:
+            self._decoded.count("events", "line_part", parts)
+        try:
+            return self._line(place, whole.line.at_ms, whole)
+        except (coordinator_log.LogLineError, request_log.RequestLineError) as error:
+            self._reject(error.reason, _sample(whole), error.detail)
+        except UnicodeError as error:
+            self._reject("not_utf8", _sample(whole), str(error))
+        return 0
+
+    def _clock(self, place: Place, value: bytes | None) -> None:
+        copy = self._clock_copy(place, value)
+        if copy is None:
+            return
+        self._decoded.count("control", "events_clock")
+        clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms, lead_ms=copy.lead_ms)
+        seen = place.seen(copy.at_ms, on.Source.CONTROL, -1, clock)
+        last = self._clocks[-1] if self._clocks else None
+        idle = self._fresh.get(place.partition, False)
+        # While a broker is silent only the newest copy says anything; each costs one entry per shard.
+        if idle and last and last.partition == place.partition and last.at_ms <= seen.at_ms:
+            self._clocks[-1] = seen
+        else:
+            self._clocks.append(seen)
+        self._fresh[place.partition] = True
+        self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
+
+    def _clock_copy(self, place: Place, value: bytes | None) -> "_ClockCopy | None":
+        """Return a copy of our own clock that can be believed."""
+        try:
+            copy = _CLOCK.decode(value or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._reject(reason_of(error, "clock_invalid"), value, str(error))
+            return None
+        if self._run and copy.run != self._run:
+            # Another monitor's: its time is not ours, and nothing of ours waits for it.
+            self._decoded.count("control", "other_run")
+            return None
+        if not fits(copy.at_ms, (copy.sequence, copy.lead_ms), copy.skew_ms):
+            self._reject("out_of_range", value, "a number of a clock copy")
+            return None
+        refusal = clock_refusal(copy.at_ms, copy.lead_ms, place.timestamp_ms)
+        if not is_sealed(value or b"", self._secret):
+            refusal = NOT_SEALED
+        if refusal:
+            self._reject("clock_refused", value, refusal)
+            return None
+        return copy
+
+    def _line(self, place: Place, at_ms: int, opened: Opened) -> int:
+        line = opened.line
+        if line.message.startswith("Completed request:"):
+            return self._request_line(place, at_ms, line)
+        parsed = line_breaks.parse_broken_line(
+            line.message, breaks_encoded=opened.breaks_encoded, shard_count=self._shard_count
+        )
+        if parsed.observation is None:
+            self._not_ours(opened)
+            return 0
+        broker = line.broker if line.broker >= 0 or parsed.broker is None else parsed.broker
+        stretch = self._stretch(place.partition, place.backlog, broker)
+        stretch.hear(on.Source.COORDINATOR_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
+        shards = self._shards(parsed.observation, parsed.partition)
+        what = parsed.observation
+        seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, what, is_whole=line.is_whole)
+        for shard in shards:
+            self._decoded.add(shard, seen)
+        reason = _NOT_UNDERSTOOD.get(getattr(parsed.observation, "kind", ""))
+        routed = shards or isinstance(parsed.observation, on.LogNoted)
+        if reason is not None:
+            self._reject(reason, _sample(opened), "not one of the coordinator's sentences")
+        else:
+            self._decoded.count("coordinator_log", kind_of(parsed.observation) if routed else "unroutable")
+        return 1
+
+    def _not_ours(self, opened: Opened) -> None:
+        """Count a line that is no coordinator's: of another logger, of a stack trace, or not understood."""
+        line = opened.line
+        is_other = line.logger is not None and "coordinator" not in line.logger.lower()
+        has_header = opened.has_header or line.level is not None or line.logger is not None
+        if line.level is None and not opened.has_marks and log_envelope.is_continuation(line.message):
+            self._decoded.count("coordinator_log", "continuation")
+        elif is_other or (has_header and not opened.has_marks):
+            self._decoded.count("coordinator_log", "other")
+        else:
+            self._reject(UNKNOWN_LAYOUT, _sample(opened), "what stands before the message is not known")
+
+    def _shards(self, what: on.AnyObservation, partition: int | None) -> list[int]:
+        if partition is not None and partition < self._shard_count:
+            # A coordinator that moves concerns the cluster as well.
+            return [partition, on.CLUSTER_SHARD] if isinstance(what, _SHARD_MOVES) else [partition]
+        group = getattr(what, "group", None)
+        if group is not None:
+            return [shard_of(group, self._shard_count)]
+        if isinstance(what, on.GroupsDeleted):
+            names = what.names.split(", ")
+            if len(names) > NAMES_MAX:
+                return list(range(self._shard_count))
+            return sorted(shards_of_runs(names, ", ", self._shard_count))
+        return []
+
+    def _request_line(self, place: Place, at_ms: int, line: log_envelope.Line) -> int:
+        stretch = self._stretch(place.partition, place.backlog, line.broker)
+        message = line.message.encode()
+        beat = heartbeat_lines.LINE.fullmatch(message)
+        heard_ms = _not_ahead(at_ms, place.timestamp_ms)
+        if beat:
+            stretch.beat_of(beat, heard_ms, place)
+            return 1
+        stretch.hear(on.Source.REQUEST_LOG, heard_ms // 1000, place)
+        return self._request(stretch, place, at_ms, message, is_whole=line.is_whole)
+
+    def _request(
+        self, stretch: Stretch, place: Place, at_ms: int, message: bytes, *, is_whole: bool = False
+    ) -> int:
+        kind, observations = request_log.parse_request_line(message, at_ms)
+        self._decoded.count("request_log", kind)
+        for index, what in enumerate(observations):
+            if isinstance(what, on.Heartbeats | on.CommitsAnswered):
+                stretch.fold(what, place)
+                continue
+            if isinstance(what, on.GroupObservation | on.ShardStalled):
+                shard = shard_of(what.group, self._shard_count)
+            elif isinstance(what, on.TransactionEnded) and what.partition < self._shard_count:
+                shard = what.partition
+            else:
+                continue
+            source, broker = on.Source.REQUEST_LOG, stretch.broker
+            self._decoded.add(shard, place.seen(at_ms, source, broker, what, index, is_whole=is_whole))
+        return len(observations)
+
+    def _reject(self, reason: str, value: bytes | None, detail: str, rows: int = 1) -> None:
+        unknown = (0, (value or b"")[:SAMPLE_BYTES_MAX], plain(detail[:200]))
+        count, sample, first_detail = self._bad.get(reason, unknown)
+        self._bad[reason] = (count + rows, sample, first_detail)
+
+    # --- finishing ---
+
+    def finish(self) -> Decoded:
+        """Return everything read, each cell in the order of its partitions."""
+        everywhere = self._clocks
+        for part in self._parts.left():
+            self._reject("partial_line", _sample(part), "the rest of the line did not come")
+        for stretch in self._stretches.values():
+            self._finish_columns(stretch)
+            self._finish_runs(stretch)
+            self._finish_folds(stretch)
+            everywhere.extend(self._heard_in(stretch))
+        if everywhere:
+            for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
+                self._decoded.cells.setdefault(shard, []).extend(everywhere)
+        for cell in self._decoded.cells.values():
+            cell.sort(key=_BY_PLACE)
+        self._decoded.bad.extend(
+            on.Undecodable(origin="events", reason=reason, count=count, sample=sample, detail=detail)
+            for reason, (count, sample, detail) in self._bad.items()
+        )
+        return self._decoded
+
+    def _heard_in(self, stretch: Stretch) -> Iterable[on.Seen]:
+        """Return when a broker was heard; every shard gets that, so only of as many as there can be."""
+        self._brokers.add(stretch.broker)
+        if len(self._brokers) <= BROKERS_MAX:
+            return heard_in(stretch)
+        self._brokers.discard(stretch.broker)
+        self._reject(
+            "too_many_brokers", b"%d" % stretch.broker, "more brokers in one batch than there can be"
+        )
+        return ()
+
+    def _finish_columns(self, stretch: Stretch) -> None:
+        """Take in heartbeats that were read as columns, sender by sender."""
+        if not stretch.columns:
+            return
+        beats = heartbeat_columns.joined(stretch.columns)
+        at_ms = self._times(beats)
+        stretch.request_seconds.update(np.unique(at_ms // 1000).tolist())
+        code = beats.sender
+        order = np.argsort(code, kind="stable")
+        sender = code[order]
+        ends = np.flatnonzero(np.diff(sender, append=-1)) + 1
+        times, last = at_ms[order].tolist(), order[ends - 1]
+        columns = (ends, last, beats.offset[last], beats.stamp[last])
+        start = 0
+        for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
+            identity, client = beats.sender_at(newest)
+            stretch.beat(identity, client, times[start:end], offset, stamp)
+            start = end
+
+    def _finish_runs(self, stretch: Stretch) -> None:
+        count, add, shard_count = 0, self._decoded.add, self._shard_count
+        partition, backlog, broker, source = (
+            stretch.partition,
+            stretch.backlog,
+            stretch.broker,
+            on.Source.REQUEST_LOG,
+        )
+        newest = None
+        for identity, run in stretch.runs.items():
+            times = run.times
+            if len(times) > 1:
+                times.sort()
+            try:
+                shard, what = heartbeat_lines.heartbeats(run.client, identity, tuple(times), shard_count)
+            except UnicodeDecodeError as error:
+                self._reject("not_utf8", identity, str(error), len(times))
+                continue
+            seen = on.Seen(
+                at_ms=times[-1],
+                source=source,
+                partition=partition,
+                offset=run.offset,
+                index=run.index,
+                broker=broker,
+                recorded_at_ms=run.stamp,
+                backlog=backlog,
+                what=what,
+            )
+            add(shard, seen)
+            count += len(times)
+            if newest is None or run.offset > newest.offset:
+                newest = seen
+        if newest is not None:
+            self._decoded.count("request_log", "heartbeat", count)
+            place = Place(partition, newest.offset, newest.recorded_at_ms, backlog)
+            for second in stretch.request_seconds:
+                stretch.hear(source, second, place)
+
+    def _finish_folds(self, stretch: Stretch) -> None:
+        for fold in stretch.folds.values():
+            if fold.last is None or fold.place is None:
+                continue
+            times = tuple(sorted(fold.times))
+            what = msgspec.structs.replace(fold.last, times=times)
+            seen = fold.place.seen(times[-1], on.Source.REQUEST_LOG, stretch.broker, what)
+            self._decoded.add(shard_of(what.group, self._shard_count), seen)
+
+
+_REQUEST = re.compile(
+    rb"\[(" + heartbeat_lines.SECOND + rb"),(\d{3})" + heartbeat_lines.LEVEL + rb"(?=Completed request:)"
+)
+_BREAKS_ENCODED = BREAKS_ENCODED.encode()
+_ENVELOPED_BEAT = b'\\"HEARTBEAT\\"}'
+"""What a heartbeat's line has once in JSON."""
+_CLOCK = msgspec.json.Decoder(_ClockCopy)
+_broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
+
+
+def _sample(opened: Opened) -> bytes:
+    return opened.text[:SAMPLE_BYTES_MAX].encode(errors="replace")
+
+
+def _not_ahead(at_ms: int, stamp: int) -> int:
+    return stamp if at_ms > stamp + AHEAD_MAX_MS else at_ms

@@ -1,0 +1,149 @@
+"""Texts that stand in column after column and are read once each.
+
+What is known is found again without making a Python object of it: its words of eight bytes are summed up,
+each times a number of its own, and where the sum is known the words are compared.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streaming.decoders.binary_column import BinaryColumn, Ints
+
+T = TypeVar("T")
+Words = npt.NDArray[np.uint64]
+_Bytes = npt.NDArray[np.uint8]
+
+_NEW = -2
+_NAME_BYTES = 400
+_WORD = 8
+_WORDS_MAX = 64
+"""Longer texts are looked up one by one."""
+_SIZES_COUNTED_MAX = 4_096
+_FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)
+
+
+class Known(Generic[T]):
+    """Texts that were read, each once; its code is its place in ``values``."""
+
+    def __init__(self, read: Callable[[bytes], T | None]) -> None:
+        self.values: list[T] = []
+        self.bytes = 0
+        """What it all costs, roughly."""
+        self._read = read
+        self._codes: dict[bytes, int] = {}
+        self._found_again: dict[int, _Texts] = {}
+
+    def codes(self, texts: Sequence[bytes]) -> Ints:
+        """Return the code of each text; -1 where it cannot be read."""
+        known = self._codes.get
+        found = [known(text, _NEW) for text in texts]
+        if _NEW in found:
+            found = [
+                self._learn(text) if code == _NEW else code for text, code in zip(texts, found, strict=True)
+            ]
+        return np.array(found, np.int64)
+
+    def codes_in(self, column: BinaryColumn, start: Ints, end: Ints, *, digits: bool = True) -> Ints:
+        """Return the code of each text, of a byte at least, from ``start`` to before ``end``.
+
+        Args:
+            column: in whose buffer they stand.
+            start: of each.
+            end: of each.
+            digits: whether they count; if not, each is taken for 0.
+        """
+        length, codes = end - start, np.full(len(start), -1)
+        for size in _sizes(length):
+            rows = np.flatnonzero(length == size)
+            codes[rows] = self._codes_of(column, start[rows], size, digits=digits)
+        return codes
+
+    def _codes_of(self, column: BinaryColumn, start: Ints, size: int, *, digits: bool) -> Ints:
+        count = -(-size // _WORD)
+        lead = count * _WORD - size
+        if count > _WORDS_MAX or int(start.min()) < lead:
+            return self._read_all(_plain(column.window(start, size), digits=digits))
+        # The first word begins before the text: behind the last one the column may end.
+        texts = _plain(column.window(start - lead, count * _WORD), digits=digits)
+        texts[:, :lead] = 0
+        known = self._found_again.setdefault(size, _Texts(count))
+        words = texts.view(np.uint64)
+        codes = known.codes(words)
+        new = np.flatnonzero(codes == _NEW)
+        if len(new):
+            codes[new] = self._read_all(np.ascontiguousarray(texts[new, lead:]))
+            known.add(words[new], codes[new])
+        return codes
+
+    def _read_all(self, texts: _Bytes) -> Ints:
+        count, size = texts.shape
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), count, [None, pa.py_buffer(texts)])
+        encoded = fixed.dictionary_encode()
+        distinct = np.frombuffer(encoded.dictionary.buffers()[1], f"V{size}", len(encoded.dictionary))
+        return np.asarray(self.codes(distinct.tolist())[encoded.indices.to_numpy()])
+
+    def _learn(self, text: bytes) -> int:
+        value = self._read(text)
+        self.bytes += _NAME_BYTES + 3 * len(text)
+        code = -1 if value is None else len(self.values)
+        if value is not None:
+            self.values.append(value)
+        return self._codes.setdefault(text, code)
+
+
+class _Texts:
+    """Texts of one size with their codes."""
+
+    def __init__(self, width: int) -> None:
+        self._words: Words = np.empty((0, width), np.uint64)
+        self._codes: Ints = np.empty(0, np.int64)
+        self._sums: Words = np.empty(0, np.uint64)
+        """Ascending."""
+        self._order: Ints = np.empty(0, np.int64)
+        """Which text each sum is of."""
+
+    def codes(self, words: Words) -> Ints:
+        """Return the code of each row; ``_NEW`` where it is not known, or hidden by another with its sum."""
+        if not len(self._sums):
+            return np.full(len(words), _NEW)
+        place = np.searchsorted(self._sums, _sums(words))
+        which = self._order[np.minimum(place, len(self._sums) - 1)]
+        there, codes = self._words.take(which, axis=0), self._codes[which]
+        if not np.array_equal(there, words):
+            codes[(there != words).any(axis=1)] = _NEW
+        return codes
+
+    def add(self, words: Words, codes: Ints) -> None:
+        """Keep each of these texts once, but none that another with its sum hides already."""
+        sums, first = np.unique(_sums(words), return_index=True)
+        is_new = ~np.isin(sums, self._sums)
+        sums, first = sums[is_new], first[is_new]
+        which = np.concatenate((self._order, len(self._words) + np.arange(len(first))))
+        sums = np.concatenate((self._sums, sums))
+        order = np.argsort(sums)
+        self._sums, self._order = sums[order], which[order]
+        self._words = np.concatenate((self._words, words[first]))
+        self._codes = np.concatenate((self._codes, codes[first]))
+
+
+def _sums(words: Words) -> Words:
+    return np.asarray(np.einsum("ij,j->i", words, _FACTORS[: words.shape[1]]))
+
+
+def _plain(texts: _Bytes, *, digits: bool) -> _Bytes:
+    """Return texts, changed in place: without ``digits`` each digit is 0."""
+    if not digits:
+        above = texts - np.uint8(ord("0"))  # of what is less it is far more than 9
+        texts -= above * (above < 10)
+    return texts
+
+
+def _sizes(length: Ints) -> list[int]:
+    """Return the lengths that there are, ascending; they are not negative, and mostly few and small."""
+    is_counted = int(length.max(initial=0)) < _SIZES_COUNTED_MAX
+    sizes: list[int] = (np.flatnonzero(np.bincount(length)) if is_counted else np.unique(length)).tolist()
+    return sizes

@@ -1,0 +1,161 @@
+"""What one broker said in one partition of the events topic between two copies of the clock.
+
+Only within such a stretch may observations be folded: a run's last offset stands for all of it.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from coordinator_model import observations as on
+from streaming.decoders import heartbeat_lines
+from streaming.decoders.heartbeat_columns import Beats
+from streaming.decoders.heartbeat_lines import ClientTexts
+
+Folded = on.Heartbeats | on.CommitsAnswered
+FoldKey = tuple[type[object], str, str, int, int, on.Observation | None]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a row stands."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    backlog: bool
+    index: int = 0
+    """How many observations of the row come before: it may hold several lines."""
+
+    def seen(
+        self,
+        at_ms: int,
+        source: on.Source,
+        broker: int,
+        what: on.AnyObservation,
+        index: int = 0,
+        *,
+        is_whole: bool = False,
+    ) -> on.Seen:
+        """Return ``what`` as seen here; an index below 0 is of the row as a whole."""
+        return on.Seen(
+            at_ms=at_ms,
+            source=source,
+            partition=self.partition,
+            offset=self.offset,
+            index=self.index + index if index >= 0 else index,
+            broker=broker,
+            recorded_at_ms=self.timestamp_ms,
+            backlog=self.backlog,
+            what=what,
+            is_whole=is_whole,
+        )
+
+
+class Fold:
+    """Heartbeats or commits of one member with one answer."""
+
+    __slots__ = ("last", "place", "times")
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self.last: Folded | None = None
+        self.place: Place | None = None
+
+
+class BeatRun(msgspec.Struct):
+    """Heartbeats of one member with one answer, and where the last of them stood."""
+
+    times: list[int]
+    client: ClientTexts
+    offset: int
+    stamp: int
+    index: int = 0
+
+
+class Stretch:
+    """What one broker said in one partition between two copies of the clock."""
+
+    __slots__ = (
+        "backlog",
+        "broker",
+        "columns",
+        "folds",
+        "heard",
+        "partition",
+        "places",
+        "request_seconds",
+        "runs",
+    )
+
+    def __init__(self, partition: int, backlog: bool, broker: int) -> None:
+        self.partition = partition
+        self.backlog = backlog
+        self.broker = broker
+        self.columns: list[Beats] = []
+        """Heartbeats read as columns."""
+        self.runs: dict[bytes, BeatRun] = {}
+        """Heartbeats by their identity (``heartbeat_lines``)."""
+        self.folds: dict[FoldKey, Fold] = {}
+        self.request_seconds: set[int] = set()
+        self.heard: dict[on.Source, set[int]] = {}
+        self.places: dict[on.Source, Place] = {}
+        """Where each source was heard last."""
+
+    def hear(self, source: on.Source, second: int, place: Place) -> None:
+        """Note that the broker spoke in this second."""
+        self.heard.setdefault(source, set()).add(second)
+        known = self.places.get(source)
+        if known is None or place.offset >= known.offset:
+            self.places[source] = place
+
+    def beat(
+        self,
+        identity: bytes,
+        client: ClientTexts,
+        times: list[int],
+        offset: int,
+        stamp: int,
+        *,
+        index: int = 0,
+    ) -> None:
+        """Note heartbeats that say the same, the last of them at ``offset``; they are read at the end."""
+        run = self.runs.get(identity)
+        if run is None:
+            self.runs[identity] = BeatRun(times, client, offset, stamp, index)
+        else:
+            run.times += times
+            if offset > run.offset:
+                run.client, run.offset, run.stamp, run.index = client, offset, stamp, index
+
+    def beat_of(self, line: re.Match[bytes], at_ms: int, place: Place) -> None:
+        """Note one heartbeat."""
+        self.request_seconds.add(at_ms // 1000)
+        client_id, connection, principal, software = (line[group] for group in heartbeat_lines.CLIENT)
+        self.beat(
+            line[heartbeat_lines.IDENTITY],
+            (client_id, connection, principal, software),
+            [at_ms],
+            place.offset,
+            place.timestamp_ms,
+            index=place.index,
+        )
+
+    def fold(self, what: Folded, place: Place) -> None:
+        """Add to the run of the same member with the same answer."""
+        refused = what if what.error_code and type(what) is on.CommitsAnswered else None
+        if refused is not None:  # what it says beside the answer is told, so only equals are one run
+            refused = msgspec.structs.replace(refused, times=())
+        key = (type(what), what.group, what.member_id, what.generation, what.error_code, refused)
+        fold = self.folds.setdefault(key, Fold())
+        fold.times.extend(what.times)
+        fold.last, fold.place = what, place
+
+
+def heard_in(stretch: Stretch) -> Iterator[on.Seen]:
+    """Yield, for each source, in which seconds the broker spoke."""
+    for source, heard in stretch.heard.items():
+        seconds = tuple(sorted(heard))
+        what = on.BrokerHeard(broker=stretch.broker, heard=source, seconds=seconds)
+        place = stretch.places[source]
+        yield place.seen(seconds[-1] * 1000 + 999, on.Source.CONTROL, stretch.broker, what, index=-1)

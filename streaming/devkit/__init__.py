@@ -1,0 +1,1 @@
+"""Trying groupwatch out and measuring it: an embedded Kafka, the demo, the bench."""

@@ -1,0 +1,255 @@
+"""The row about latency: from the broker's log time of an incident to the webhook's receipt of its alert.
+
+A real broker ships its logs, the job runs as operators run it, and a hundred groups live on.  In one
+group after another a member falls silent, and later one leaves because it polled too late.  The
+broker writes a line about each, whose time the clock of the measurement starts at.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from streaming.devkit.bench.members import POLL_TIMEOUT_REASON, LightMember
+from streaming.devkit.bench.rig import BenchError, say
+from streaming.devkit.bench.targets import percentile
+from streaming.devkit.kafka import EmbeddedKafka, Told, WebhookProbe, free_ports
+
+GROUPS = 100
+SESSION_MS = 6_000
+HEARTBEAT_S = 2.0
+PAUSE_S = 0.4
+"""Between two incidents."""
+_PATIENCE_S = 300.0
+_LAST_WORD_S = 30.0
+"""How long an alert may be on its way before it counts as missing."""
+_LINE = re.compile(r"^\[(\S+ \S+),(\d{3})\] INFO .*?\b[Mm]ember (\S+) (?:in group|has left group)(.*)$")
+Moments = dict[tuple[str, str], int]
+"""Alert name and group -> log time of the line that caused it, in milliseconds."""
+
+
+def latency(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
+    """Measure; returns the row.
+
+    Raises:
+        BenchError: members did not join, the job did not get ready, or no alert came.
+    """
+    count = max(5, int(GROUPS * min(1.0, scale)))
+    with (
+        EmbeddedKafka(folder / "kafka-latency", rebalance_delay_ms=500) as kafka,
+        WebhookProbe() as probe,
+        _job(kafka, probe, folder, cores) as page,
+    ):
+        say(f"{count} groups join")
+        crew = Crew(kafka.bootstrap_servers, count)
+        crew.start()
+        before = _batches(page), time.monotonic()
+        say("members fall silent, one group after another")
+        silent = crew.each(LightMember.die)
+        time.sleep(SESSION_MS / 1000)
+        say("members leave because they polled too late")
+        late = crew.each(LightMember.leave_late)
+        happened = {"SessionTimeout": silent, "PollIntervalExceeded": late}
+        moments = _await_lines(kafka.log_files(1)[0], happened)
+        _await_alerts(probe, moments)
+        batch_s = (time.monotonic() - before[1]) / max(1, _batches(page) - before[0])
+        crew.end()
+        return _row(moments, probe.firing(), count) | {"batch_s_mean": round(batch_s, 3)}
+
+
+class Crew:
+    """Two members for each group: one that stays, and one that things happen to."""
+
+    def __init__(self, bootstrap: str, count: int) -> None:
+        self._bootstrap = bootstrap
+        self._stay = [self._member(number, "stays") for number in range(count)]
+        self._suffer = [self._member(number, "suffers") for number in range(count)]
+
+    def _member(self, number: int, role: str) -> LightMember:
+        group = f"bench-{number:03d}"
+        return LightMember(
+            self._bootstrap, group, f"{role}-{number:03d}", session_ms=SESSION_MS, heartbeat_s=HEARTBEAT_S
+        )
+
+    def start(self) -> None:
+        """Let all join, and return when each has its assignment."""
+        for member in (*self._stay, *self._suffer):
+            member.start()
+        _await(self._are_stable, "the members did not join")
+        time.sleep(2 * HEARTBEAT_S)
+
+    def _are_stable(self) -> bool:
+        everyone = [*self._stay, *self._suffer]
+        failures = [member.failure for member in everyone if member.failure]
+        if failures:
+            raise BenchError(f"a member failed: {failures[0]}")
+        return all(member.is_stable.is_set() for member in everyone)
+
+    def each(self, act: Callable[[LightMember], None]) -> dict[str, str]:
+        """Do it to one member after the other, with a new one in its place; returns member id -> group."""
+        done = {}
+        for number, member in enumerate(self._suffer):
+            done[member.member_id] = member.group
+            act(member)
+            time.sleep(PAUSE_S)
+            self._suffer[number] = self._member(number, "suffers")
+        time.sleep(SESSION_MS / 1000)
+        for member in self._suffer:
+            member.start()
+        _await(self._are_stable, "the members did not join again")
+        return done
+
+    def end(self) -> None:
+        """Let everybody go, without a word."""
+        for member in (*self._stay, *self._suffer):
+            member.die()
+
+
+def _await(holds: Callable[[], Any], complaint: str, patience_s: float = _PATIENCE_S) -> None:
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        if time.monotonic() > deadline:
+            raise BenchError(f"{complaint} within {patience_s:.0f} s")
+        time.sleep(0.1)
+
+
+# --- the job ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _job(kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, cores: int) -> Iterator[str]:
+    """Run ``groupwatch run`` until it is ready; yields its address."""
+    (port,) = free_ports(1)
+    config = folder / "latency.yaml"
+    config.write_text(yaml.safe_dump(_config(kafka, probe, folder, port, cores)), encoding="utf-8")
+    page = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "streaming", "run", "--config", str(config)]
+    with (folder / "latency-job.log").open("wb") as log:
+        process = subprocess.Popen(  # ourselves, with arguments we build
+            command, stdout=log, stderr=log, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+        )
+    try:
+        _await(lambda: _is_ready(process, page), "the job was not ready")
+        yield page
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _config(kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, port: int, cores: int) -> dict[str, Any]:
+    return {
+        "clusters": [{"name": "bench", "bootstrap_servers": kafka.bootstrap_servers.split(",")}],
+        "checkpoint": str(folder / "checkpoint-latency"),
+        "trigger_interval": "1s",
+        "http": {"host": "127.0.0.1", "port": port},
+        "spark": {"spark.master": f"local[{cores}]"},
+        "receivers": [{"name": "bench", "webhook": {"url": probe.url}}],
+        "routes": [{"receivers": ["bench"]}],
+    }
+
+
+def _is_ready(process: "subprocess.Popen[bytes]", page: str) -> bool:
+    if process.poll() is not None:
+        raise BenchError(f"the job ended with code {process.returncode}")
+    try:
+        return httpx.get(f"{page}/ready", timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _batches(page: str) -> int:
+    told = httpx.get(f"{page}/ready", timeout=20).json()
+    return sum(int(one["batches"]) for one in told["clusters"])
+
+
+# --- lines and alerts ---------------------------------------------------------------------------------
+
+
+def moments_in(lines: Iterator[str], happened: dict[str, dict[str, str]]) -> Moments:
+    """Return when the broker wrote that each member was removed.
+
+    Args:
+        lines: of ``server.log``.
+        happened: alert name -> member id -> group.
+    """
+    alerts = {
+        member_id: (alert, group)
+        for alert, members in happened.items()
+        for member_id, group in members.items()
+    }
+    found: Moments = {}
+    for line in lines:
+        match = _LINE.match(line)
+        subject = alerts.get(match[3]) if match else None
+        if match is None or subject is None or subject in found:
+            continue
+        sign = "has failed" if subject[0] == "SessionTimeout" else POLL_TIMEOUT_REASON
+        if sign in match[4]:
+            found[subject] = _line_ms(match[1], match[2])
+    return found
+
+
+def _line_ms(second: str, milli: str) -> int:
+    moment = datetime.strptime(second, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1000 + int(milli)
+
+
+def _await_lines(log: Path, happened: dict[str, dict[str, str]]) -> Moments:
+    found: Moments = {}
+
+    def are_there() -> bool:
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            found.update(moments_in(lines, happened))
+        return len(found) == sum(map(len, happened.values()))
+
+    _await(are_there, "the broker did not tell of every incident", 60)
+    return found
+
+
+def _await_alerts(probe: WebhookProbe, moments: Moments) -> None:
+    deadline = time.monotonic() + _LAST_WORD_S
+    while time.monotonic() < deadline and not moments.keys() <= {told.subject for told in probe.firing()}:
+        time.sleep(0.1)
+
+
+def seconds_to(moments: Moments, told: list[Told]) -> dict[tuple[str, str], float]:
+    """Return for each incident how long it took until its alert was first received."""
+    seconds: dict[tuple[str, str], float] = {}
+    for one in told:
+        moment = moments.get(one.subject)
+        if moment is not None:
+            seconds.setdefault(one.subject, (one.received_at_ms - moment) / 1000)
+    return seconds
+
+
+def _row(moments: Moments, told: list[Told], groups: int) -> dict[str, Any]:
+    seconds = seconds_to(moments, told)
+    if not seconds:
+        raise BenchError("no alert arrived")
+    values = list(seconds.values())
+    row: dict[str, Any] = {
+        "groups": groups,
+        "incidents": len(moments),
+        "alerts": len(values),
+        "p50_s": round(percentile(values, 0.5), 3),
+        "p99_s": round(percentile(values, 0.99), 3),
+        "max_s": round(max(values), 3),
+    }
+    for name in sorted({name for name, _ in seconds}):
+        row[f"p50_s_{name}"] = round(
+            percentile([value for (alert, _), value in seconds.items() if alert == name], 0.5), 3
+        )
+    return row

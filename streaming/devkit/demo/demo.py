@@ -1,0 +1,237 @@
+"""``groupwatch demo``: real trouble in real consumer groups, and what groupwatch says about it."""
+
+import heapq
+import itertools
+import logging
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import yaml
+from rich.console import Console
+from rich.markup import escape
+
+from streaming.devkit.demo import plan
+from streaming.devkit.demo.cast import Cast, JobProcess
+from streaming.devkit.demo.report import print_findings, verdict
+from streaming.devkit.kafka import (
+    EmbeddedKafka,
+    EmbeddedKafkaError,
+    Told,
+    WebhookProbe,
+    free_ports,
+    interruptible,
+    uninterrupted,
+)
+from streaming.jars import JarError, JavaError
+from streaming.kafka_clients import KafkaError
+
+READY_SECONDS_MAX = 180.0
+WATCH_SECONDS_MIN = 80.0
+"""The rolling restart ends after 66 s, and silence about it must have had time to be broken."""
+WATCH_SECONDS_MAX = 180.0
+
+
+class DemoError(Exception):
+    """The demo could not be played to its end; the message says why in a sentence or two."""
+
+
+def run_demo(duration: float | None = None, config_out: Path | None = None) -> int:
+    """Plays the demo; 0 only if each planned incident raised its alert and nothing else fired.
+
+    Args:
+        duration: seconds to watch after the incidents begin; None: until all have been told, between
+            80 seconds and three minutes.
+        config_out: where to write the configuration that the job runs with.
+    """
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)  # a log has no width; a narrow table would be hard to read in it
+    logging.getLogger("kafka").setLevel(logging.ERROR)  # clients that die leave warnings in ours
+    work = Path(tempfile.mkdtemp(prefix="groupwatch-demo-"))
+    try:
+        with interruptible():
+            passed = _play(console, work, duration, config_out)
+    except (DemoError, EmbeddedKafkaError, JarError, JavaError, KafkaError, OSError) as error:
+        console.print(f"[red]The demo failed:[/red] {error}", soft_wrap=True)
+        passed = False
+    except KeyboardInterrupt:
+        console.print("Interrupted; everything that was started has been stopped.")
+        passed = False
+    if passed:
+        shutil.rmtree(work, ignore_errors=True)
+    else:
+        console.print(f"Logs of Kafka, the job and the consumers are in {work}", soft_wrap=True)
+    return 0 if passed else 1
+
+
+def _play(console: Console, work: Path, duration: float | None, config_out: Path | None) -> bool:
+    with ExitStack() as stack:
+        say = _clocked(console)
+        say("starting Kafka")
+        kafka = stack.enter_context(EmbeddedKafka(work / "kafka"))
+        for topic in plan.TOPICS:
+            kafka.create_topic(topic, partitions=plan.PARTITIONS)
+        probe = stack.enter_context(WebhookProbe())
+        (http_port,) = free_ports(1)
+        config = _write_config(kafka, http_port, probe, work, config_out)
+        say(
+            f"Kafka {kafka.plan.version} is up at {kafka.bootstrap_servers}; "
+            f"starting {len(plan.AT_START)} consumers"
+        )
+        cast = stack.enter_context(Cast(kafka, work))
+        for member in plan.AT_START:
+            cast.start(member)
+        say("starting the job: groupwatch run --config …")
+        with uninterrupted():
+            job = stack.enter_context(JobProcess(config, work / "job.log"))
+        page = f"http://127.0.0.1:{http_port}"
+        _await_ready(job, page)
+        _await_groups(kafka)
+        say(f"the job is ready; its page is {page}/")
+        _watch(cast, job, probe, say, duration)
+        print_findings(console, kafka, page, probe.told)
+        return verdict(console, probe.told)
+
+
+def _clocked(console: Console) -> Callable[[str], None]:
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(
+            f"[dim]{time.monotonic() - began:5.0f} s[/dim]  {text}", soft_wrap=True, highlight=False
+        )
+
+    return say
+
+
+def _write_config(
+    kafka: EmbeddedKafka, http_port: int, probe: WebhookProbe, work: Path, config_out: Path | None
+) -> Path:
+    values = plan.demo_config(
+        bootstrap_servers=kafka.bootstrap_servers, http_port=http_port, webhook_url=probe.url, work=work
+    )
+    text = "# The configuration of groupwatch demo.\n" + yaml.safe_dump(values, sort_keys=False)
+    for path in (work / "groupwatch.yaml", config_out):
+        if path is not None:
+            path.write_text(text, encoding="utf-8")
+    return work / "groupwatch.yaml"
+
+
+def _await_ready(job: JobProcess, page: str) -> None:
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if job.exit_code is not None:
+            raise DemoError(f"the job ended with code {job.exit_code}:\n{job.last_words()}")
+        try:
+            if httpx.get(f"{page}/ready", timeout=2).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.5)
+    raise DemoError(f"the job was not ready after {READY_SECONDS_MAX:.0f} s:\n{job.last_words()}")
+
+
+def _await_groups(kafka: EmbeddedKafka) -> None:
+    """Waits until everybody is in, as a member that joins late cannot be told from trouble."""
+    members = Counter(member.group for member in plan.AT_START)
+    wanted = {group: ("Stable", count) for group, count in members.items()}
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while (found := kafka.group_states(list(wanted))) != wanted:
+        if time.monotonic() > deadline:
+            raise DemoError(f"the consumers did not all join: {found}")
+        time.sleep(0.5)
+
+
+# --- the incidents --------------------------------------------------------------------------------
+
+
+class Script:
+    """What is done when: actions by their second after the start."""
+
+    def __init__(self, cast: Cast, say: Callable[[str], None]) -> None:
+        """Writes the whole script."""
+        self._cast = cast
+        self._say = say
+        self._order = itertools.count()
+        self._due: list[tuple[float, int, str, Callable[[], None]]] = []
+        self._silent_leader()
+        self._crash_loop()
+        self._at(4, f"freezing {plan.FROZEN.client_id}", lambda: cast.freeze(plan.FROZEN))
+        self._at(6, f"{plan.SLOW.client_id} meets a very slow record", lambda: cast.slow_down(plan.SLOW))
+        self._rolling_restart()
+
+    def _at(self, second: float, text: str, action: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (second, next(self._order), text, action))
+
+    def _silent_leader(self) -> None:
+        leader = plan.SILENT_LEADER
+        self._at(0, f"{leader.client_id} joins, and will never assign", lambda: self._cast.start(leader))
+        for follower in plan.FOLLOWERS:
+            # Later, so that the silent one is the first member, which makes it the leader.
+            self._at(1.5, f"{follower.client_id} joins", lambda one=follower: self._cast.start(one))  # type: ignore[misc]
+
+    def _crash_loop(self, rounds: int = 12) -> None:
+        """Dead for 10 s, since its session lasts 6, then alive for 6."""
+        member = plan.CRASHING
+        for n in range(rounds):
+            self._at(2 + 16 * n, f"killing {member.client_id}", lambda: self._cast.crash(member))
+            self._at(12 + 16 * n, f"{member.client_id} is back", lambda: self._cast.start(member))
+
+    def _rolling_restart(self) -> None:
+        for n, member in enumerate(plan.RESTARTED):
+            self._at(45 + 9 * n, f"rolling restart: {member.client_id} goes", self._leaver(member))
+            self._at(48 + 9 * n, f"rolling restart: {member.client_id} is back", self._comer(member))
+
+    def _leaver(self, member: plan.Member) -> Callable[[], None]:
+        return lambda: self._cast.shut_down(member)
+
+    def _comer(self, member: plan.Member) -> Callable[[], None]:
+        return lambda: self._cast.start(member)
+
+    def play_until(self, second: float) -> None:
+        """Does what is due by now."""
+        while self._due and self._due[0][0] <= second:
+            _, _, text, action = heapq.heappop(self._due)
+            self._say(text)
+            action()
+
+
+def _watch(
+    cast: Cast, job: JobProcess, probe: WebhookProbe, say: Callable[[str], None], duration: float | None
+) -> None:
+    """Plays the script and tells each notification as it arrives."""
+    script = Script(cast, say)
+    began = time.monotonic()
+    shown = 0
+    while not _is_over(time.monotonic() - began, probe, duration):
+        script.play_until(time.monotonic() - began)
+        told = probe.told
+        for one in told[shown:]:
+            say(_headline(one))
+        shown = len(told)
+        if job.exit_code is not None:
+            raise DemoError(f"the job ended with code {job.exit_code}:\n{job.last_words()}")
+        if cast.dead():
+            raise DemoError(f"these consumers ended by themselves: {', '.join(cast.dead())}")
+        time.sleep(0.1)
+
+
+def _is_over(elapsed: float, probe: WebhookProbe, duration: float | None) -> bool:
+    if duration is not None:
+        return elapsed >= duration
+    told = {one.subject for one in probe.firing()}
+    all_told = all((incident.alert, incident.group) in told for incident in plan.INCIDENTS)
+    return elapsed >= WATCH_SECONDS_MAX or (all_told and elapsed >= WATCH_SECONDS_MIN)
+
+
+def _headline(told: Told) -> str:
+    colour = "red" if told.status == "firing" else "green"
+    name, group = told.subject
+    summary = escape(told.annotations["summary"])
+    return f"[{colour}]{told.status:8}[/{colour}] [bold]{name}[/bold] {group}: {summary}"

@@ -1,0 +1,17 @@
+"""A real Kafka on this machine: its brokers, their logs, and a webhook receiver that remembers."""
+
+from streaming.devkit.kafka.interruption import interruptible, uninterrupted
+from streaming.devkit.kafka.kafka import EVENTS_TOPIC, EmbeddedKafka, EmbeddedKafkaError
+from streaming.devkit.kafka.plan import free_ports
+from streaming.devkit.kafka.webhook_probe import Told, WebhookProbe
+
+__all__ = [
+    "EVENTS_TOPIC",
+    "EmbeddedKafka",
+    "EmbeddedKafkaError",
+    "Told",
+    "WebhookProbe",
+    "free_ports",
+    "interruptible",
+    "uninterrupted",
+]

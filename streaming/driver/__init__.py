@@ -1,0 +1,15 @@
+"""One cluster's job in the driver: clock, supervisor, probes, marks."""
+
+from streaming.driver.cluster_job import ClusterJob
+from streaming.driver.probes import Probe
+from streaming.driver.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_from
+
+__all__ = [
+    "ANSWERING_S",
+    "ClusterJob",
+    "Limits",
+    "Probe",
+    "Supervisor",
+    "Watched",
+    "limits_from",
+]

@@ -1,0 +1,348 @@
+"""The alerts topic as the job reads it: what is open there, and what has been over for long and may go.
+
+The topic is compacted: it keeps one record for each alert that ever was until somebody writes a tombstone.
+What was read is not read again by this process, and no reading takes longer than it may: whoever starts goes
+on without what could not be read in time, and says so.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from alerts.alert import Alert, AlertStatus, Refused, Said, Word, is_jump, is_later, read_alert
+from alerts.delivery import GROUP_PREFIX, wall_clock_ms
+from streaming.config import ClusterPlan
+from streaming.health import Progress
+from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer, producer
+
+KEPT_MS = 7 * 86_400_000
+"""An alert that is over stays in the topic for so long."""
+START_S = 20.0
+"""So long a start reads; the rest is read in the background."""
+_ROUND_S = 60.0
+_FIRST_S = 30.0
+_EVERY_S = 600.0
+_BURIED_MAX = 5_000
+"""Tombstones written in one round."""
+_ANSWER_S = 10.0
+_POLL_MS = 200
+_OF_ITS_APPEND = 1
+"""The type of a record's time that the broker gave it (``LogAppendTime``)."""
+
+_log = logging.getLogger(__name__)
+
+
+class Ended(NamedTuple):
+    """The last record of an alert that is over."""
+
+    place: TopicPartition
+    offset: int
+    at_ms: int
+    """When it ended, and was written or first read here: the latest of them."""
+
+
+class Opened(NamedTuple):
+    """The last record of an alert that fires."""
+
+    alert: Alert
+    at_ms: int
+    """When it was written."""
+
+
+class AlertsTopic:
+    """What one cluster's alerts topic says, read on from where it was read before."""
+
+    def __init__(
+        self,
+        topic: str,
+        cluster: str,
+        open_consumer: Callable[[], KafkaConsumer],
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """Prepare; nothing is opened before ``read``.
+
+        Args:
+            topic: its name.
+            cluster: whose alerts are wanted; others may write there as well.
+            open_consumer: opens a consumer of the cluster where the topic lives.
+            now_s: for patience.
+            clock_ms: the time now.
+        """
+        self._topic = topic
+        self._cluster = cluster
+        self._open_consumer = open_consumer
+        self._now_s = now_s
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._positions: dict[TopicPartition, int] = {}
+        self._opened: dict[str, Opened] = {}
+        self._ended: dict[str, Ended] = {}
+        self._words: dict[str, Word] = {}
+        """The last word about each alert."""
+        self._said = Said()
+        self.refused = 0
+        """Records that are no alerts, or that nobody of ours can have written."""
+
+    def read(self, patience_s: float) -> int:
+        """Read on, for as long as ``patience_s``; return how many offsets are left, 0: none.
+
+        Raises:
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        until_s = self._now_s() + patience_s
+        reader = self._open_consumer()
+        try:
+            with self._lock:
+                return self._read(reader, until_s)
+        finally:
+            reader.close()
+
+    def open_alerts(self) -> list[Opened]:
+        """Return what fires, as far as it was read."""
+        with self._lock:
+            return list(self._opened.values())
+
+    def ended(self) -> dict[str, Ended]:
+        """Return what is over and still stands in the topic, as far as it was read."""
+        with self._lock:
+            return dict(self._ended)
+
+    def _read(self, reader: KafkaConsumer, until_s: float) -> int:
+        partitions = [
+            TopicPartition(self._topic, n) for n in sorted(reader.partitions_for_topic(self._topic) or ())
+        ]
+        reader.assign(partitions)
+        ends: Mapping[TopicPartition, int] = reader.end_offsets(partitions)
+        if any(at > ends.get(partition, 0) for partition, at in self._positions.items()):
+            self._forget_all()  # the topic was made anew
+        begins = reader.beginning_offsets(partitions)
+        for partition in partitions:
+            reader.seek(partition, max(self._positions.get(partition, 0), begins[partition]))
+        while left := self._left(reader, ends):
+            if self._now_s() > until_s:
+                return left
+            for partition, records in reader.poll(timeout_ms=_POLL_MS).items():
+                for record in records:
+                    self._take(partition, record)
+        return 0
+
+    def _left(self, reader: KafkaConsumer, ends: Mapping[TopicPartition, int]) -> int:
+        """Return how many offsets are still to be read, and remember where we are."""
+        self._positions = {partition: reader.position(partition) for partition in ends}
+        return sum(max(0, end - self._positions[partition]) for partition, end in ends.items())
+
+    def _forget_all(self) -> None:
+        for memory in (self._positions, self._opened, self._ended, self._words, self._said):
+            memory.clear()
+
+    def _take(self, partition: TopicPartition, record: Any) -> None:
+        key: bytes = record.key or b""
+        name = key.decode("utf-8", "replace")
+        if record.value is None:
+            for memory in (self._opened, self._ended, self._words):
+                memory.pop(name, None)
+            self._said.forget(name)
+            return
+        now_ms = self._clock_ms()
+        found = read_alert(key, record.value, timestamp_ms=record.timestamp, now_ms=now_ms)
+        if isinstance(found, Refused):
+            self.refused += 1
+        elif found.cluster == self._cluster:
+            self._hear(found, partition, record)
+
+    def _hear(self, alert: Alert, partition: TopicPartition, record: Any) -> None:
+        before, word = self._words.get(alert.id), Word(alert.revision, partition.partition)
+        if is_jump(word.revision, before.revision if before else -1):
+            self.refused += 1
+        elif not self._said.is_repeat(alert) and is_later(word, before):
+            self._words[alert.id] = word
+            self._note(alert, partition, record)
+
+    def _note(self, alert: Alert, partition: TopicPartition, record: Any) -> None:
+        if alert.status is AlertStatus.FIRING:
+            self._ended.pop(alert.id, None)
+            self._opened[alert.id] = Opened(alert, record.timestamp)
+        else:
+            self._opened.pop(alert.id, None)
+            at_ms = max(self._written_ms(record), alert.ends_at_ms or 0)
+            self._ended[alert.id] = Ended(partition, record.offset, at_ms)
+
+    def _written_ms(self, record: Any) -> int:
+        """Return since when a record stands in the topic, as far as nobody can have forged that.
+
+        A writer's own time may lie far back, and a tombstone for what fires would follow at once.
+        """
+        return int(record.timestamp) if record.timestamp_type == _OF_ITS_APPEND else self._clock_ms()
+
+
+def to_bury(
+    ended: Mapping[str, Ended], cursors: Iterable[Mapping[int, int]], now_ms: int
+) -> list[tuple[str, TopicPartition]]:
+    """Return the alerts that may go, with where they stand: over for long, and no receiver waits for them.
+
+    Args:
+        ended: alert id -> its last record.
+        cursors: for each receiver partition -> offset, everything before which it has, or gave up.  One
+            without a cursor was told nothing that it would have to be told the end of.
+        now_ms: the time now.
+    """
+    known = list(cursors)
+    return [
+        (alert_id, one.place)
+        for alert_id, one in ended.items()
+        if one.at_ms <= now_ms - KEPT_MS
+        and all(cursor.get(one.place.partition, one.offset + 1) > one.offset for cursor in known)
+    ]
+
+
+class Caretaker:
+    """Reads the alerts topic of one cluster at the start and now and then, and buries what is long over."""
+
+    def __init__(
+        self, plan: ClusterPlan, progress: Progress, *, is_ours: Callable[[], bool], adopt: "Adopt"
+    ) -> None:
+        """Prepare; ``start`` opens connections.
+
+        Args:
+            plan: the cluster.
+            progress: takes what an operator must know.
+            is_ours: whether the outputs are this process's to write.
+            adopt: takes open alerts that the start could not read in time.
+        """
+        self._plan = plan
+        self._progress = progress
+        self._is_ours = is_ours
+        self._adopt = adopt
+        self.topic = AlertsTopic(plan.alerts_topic, plan.cluster, lambda: consumer(plan.output))
+        self._adopted: set[str] | None = None
+        self._began_ms = 0
+        self._stopped = threading.Event()
+        name = f"alerts-topic-{plan.cluster}"
+        self._thread = threading.Thread(target=self._look_on, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to look after the topic."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=15)
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended."""
+        return self._thread.ident is None or self._thread.is_alive()
+
+    def at_start(self) -> list[Alert]:
+        """Return the open alerts, as far as they can be read in time.
+
+        Raises:
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        self._began_ms = wall_clock_ms()
+        left = self.topic.read(START_S)
+        found = [one.alert for one in self.topic.open_alerts()]
+        self._adopted = {one.id for one in found} if left else None
+        self._say(left)
+        return found
+
+    def open_now(self) -> list[Alert]:
+        """Return the open alerts as they are now, as far as they can be read in time.
+
+        Raises:
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        self._say(self.topic.read(START_S))
+        return [one.alert for one in self.topic.open_alerts()]
+
+    def _say(self, left: int) -> None:
+        self._progress.notice("alerts_topic", unread(self._plan.alerts_topic, left) if left else "")
+
+    def _look_on(self) -> None:
+        self._stopped.wait(_FIRST_S)
+        while not self._stopped.is_set():
+            pause_s = _EVERY_S
+            try:
+                if self.look():
+                    pause_s = 1.0  # there is more to read, or to bury
+            except Exception as error:
+                _log.warning("%s: the alerts topic could not be looked after: %s", self._plan.cluster, error)
+            self._stopped.wait(pause_s)
+
+    def look(self) -> bool:
+        """Read on, adopt what a start missed, bury what is long over; say whether there is more to do.
+
+        Raises:
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        left = self.topic.read(_ROUND_S)
+        self._say(left)
+        if left:
+            return True
+        self._adopt_late()
+        if not self._is_ours():
+            return False
+        due = to_bury(self.topic.ended(), self._cursors(), wall_clock_ms())
+        if due:
+            self._bury(due[:_BURIED_MAX])
+        return len(due) > _BURIED_MAX
+
+    def _adopt_late(self) -> None:
+        """Hand over what was open before the start and was read only now."""
+        adopted, self._adopted = self._adopted, None
+        if adopted is None:
+            return
+        late = [
+            one.alert
+            for one in self.topic.open_alerts()
+            if one.alert.id not in adopted and one.at_ms < self._began_ms
+        ]
+        self._adopt(late)
+
+    def _cursors(self) -> list[dict[int, int]]:
+        """Return each receiver's cursor: partition -> offset."""
+        return [self._cursor(receiver) for receiver in self._plan.receivers]
+
+    def _cursor(self, receiver: str) -> dict[int, int]:
+        reader = consumer(self._plan.output, group_id=f"{GROUP_PREFIX}{receiver}")
+        try:
+            places = [
+                TopicPartition(self._plan.alerts_topic, n)
+                for n in reader.partitions_for_topic(self._plan.alerts_topic) or ()
+            ]
+            found = ((place.partition, reader.committed(place)) for place in places)
+            return {n: offset for n, offset in found if offset is not None and offset >= 0}
+        finally:
+            reader.close()
+
+    def _bury(self, due: list[tuple[str, TopicPartition]]) -> None:
+        out = producer(self._plan.output)
+        try:
+            sent = [
+                out.send(place.topic, partition=place.partition, key=alert_id.encode(), value=None)
+                for alert_id, place in due
+            ]
+            out.flush(timeout=_ANSWER_S)
+            for one in sent:
+                one.get(timeout=_ANSWER_S)
+        finally:
+            out.close(timeout=5)
+        _log.info("%s: %d alerts that were long over leave the topic", self._plan.cluster, len(due))
+
+
+Adopt = Callable[[list[Alert]], None]
+"""Takes alerts that are open in the topic and are to be gone on with, or ended."""
+
+
+def unread(topic: str, left: int) -> str:
+    """Return in words that not all of the topic was read."""
+    return (
+        f"{left} offsets of {topic} are still to be read, so alerts that an earlier job left open may go on "
+        "or end some minutes late; it is read in the background"
+    )

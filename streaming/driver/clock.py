@@ -1,0 +1,372 @@
+"""Time, in band: the driver's clock and what its probes learn, written where the query reads.
+
+A shard believes that it has seen everything up to some time only when a clock record says so *and*
+all that stood before that record was read.  So the driver's time goes into the control topic, with
+the ends of the offsets partitions as they were at that time, and a copy into every partition of the
+events topic.
+"""
+
+import logging
+import statistics
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from alerts.alert import some
+from coordinator_model.shard import SKEW_MAX_MS
+from streaming.config import ClusterPlan
+from streaming.control import ClockRecord, encode_record, sealed
+from streaming.driver.partition_ends import LeadersAsked
+from streaming.driver.told_time import STEP_MS, ToldTime
+from streaming.health import Corrections, Progress
+from streaming.kafka_clients import (
+    KafkaAdminClient,
+    KafkaError,
+    KafkaProducer,
+    KafkaTimeoutError,
+    admin_client,
+)
+
+EVENTS_CLOCK_KEY = b"groupwatch-clock"
+_STOP_S = 20.0
+_OVERDUE_S = 20.0
+"""A broker that is gone is missed for 9 s by KRaft, 18 s by ZooKeeper."""
+_PROMPT_S = 0.5
+"""An acknowledgement takes some milliseconds; one that takes longer waits for a broker that is gone."""
+_WATCHFUL_S = 0.2
+"""Between two ticks while one is awaited: these clocks date what else waits for that broker."""
+_SKEW_SAMPLES = 20
+_LEADERS_EVERY_S = 60.0
+_SKEW_STEP_MS = 10
+"""Skews are told in steps of this size, so that noise does not change them from record to record."""
+_LARGE_STEP_MS = 250
+"""The same for skews by which a broker's times are corrected: those should not tremble."""
+_LEAD_SAMPLES = 5
+"""A partition that moves to a broker with another clock must not have its clocks refused for long."""
+_CONTROL = -1
+"""Stands for the control topic among the partitions of the events topic."""
+
+_log = logging.getLogger(__name__)
+
+
+def interval_s(trigger_ms: int) -> float:
+    """Return how often the clock ticks: twice for each trigger, and at least every half second."""
+    return min(500, trigger_ms / 2) / 1000
+
+
+def sentence(topic: str, silent: dict[int, str]) -> str:
+    """Return in words which partitions tell no end, what it costs and what to do."""
+    named, reasons = some(list(map(str, sorted(silent))), at_most=10), some(sorted(set(silent.values())))
+    return (
+        f"{len(silent)} of the partitions of {topic} ({named}) do not tell where they end: {reasons}. "
+        "Alerts of this cluster wait for them, since a batch reads every partition. If it lasts, bring their "
+        "brokers back."
+    )
+
+
+def stepped(off_ms: int) -> str:
+    """Return in words that the driver's wall clock is not believed."""
+    ahead = "ahead of" if off_ms > 0 else "behind"
+    return (
+        f"The clock of the machine that groupwatch runs on stands {abs(off_ms) / 1000:.0f} s {ahead} the "
+        "time that the brokers' append times confirm. Groups are judged by the brokers' time; set the "
+        "machine's clock right (NTP)."
+    )
+
+
+class Skews:
+    """How far each broker's clock is from ours, from the append times of records we sent."""
+
+    def __init__(self, samples: int = _SKEW_SAMPLES) -> None:
+        self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=samples))
+        self._large: dict[int, int] = {}
+        """Broker -> the skew told of it, where its times are corrected by that."""
+
+    def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
+        """Note that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
+        self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
+
+    def known(self) -> dict[int, int]:
+        """Return broker -> its clock minus ours, in rounded milliseconds; small ones are left out."""
+        medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
+        rounded = {b: round(skew / _SKEW_STEP_MS) * _SKEW_STEP_MS for b, skew in medians.items()}
+        for broker, skew in rounded.items():
+            if abs(skew - self._large.get(broker, 0)) > _LARGE_STEP_MS:
+                self._large[broker] = skew
+            elif abs(skew) > SKEW_MAX_MS:
+                rounded[broker] = self._large[broker]
+        return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
+
+    def forget(self) -> None:
+        """Begin anew: our own clock has stepped, and what was measured before it means nothing."""
+        self._samples.clear()
+        self._large.clear()
+
+
+class _Sent(NamedTuple):
+    """A record that has not been acknowledged yet."""
+
+    topic: str
+    partition: int
+    since_s: float
+    future: Any
+
+
+class Clock:
+    """Writes clock records until stopped.
+
+    Acknowledgements are not waited for: while a replica is missed they take seconds, and just these
+    seconds must be told of.  A copy for an events partition that owes one would be ahead of lines that
+    wait at the brokers, so it is left out.
+    """
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        *,
+        run: str,
+        shard_count: int,
+        events_partitions: int,
+        producer: KafkaProducer,
+        events_producer: KafkaProducer,
+        ask: Callable[[], bool | list[int]],
+        progress: Progress,
+        secret: str = "",
+        told: ToldTime | None = None,
+        corrections: Corrections | None = None,
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._events_partitions = events_partitions if plan.events_topic else 0
+        self._shard_count = shard_count
+        self._producer = producer
+        self._events_producer = events_producer
+        self._ask = ask
+        self._progress = progress
+        self._secret = secret
+        self._corrections = Corrections(progress) if corrections is None else corrections
+        self._told = ToldTime() if told is None else told
+        self._base = self._told.base
+        self._skews = Skews()
+        self._leads = Skews(_LEAD_SAMPLES)
+        """Partition of the events topic, or -1 for the control topic -> how far its leader is ahead."""
+        self._told_skew_ms: dict[int, int] = {}
+        self._leaders: dict[int, int] = {}
+        self._leaders_at = float("-inf")
+        self._admin: KafkaAdminClient | None = None
+        self._asked: LeadersAsked | None = None
+        self._unacknowledged: list[_Sent] = []
+        self._last_ms = 0
+        self._sequence = 0
+        self._ticked = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tick in a thread of its own."""
+        self._thread.start()
+
+    def await_tick(self, seconds: float) -> bool:
+        """Return when a clock record has been written, or after ``seconds``; says whether one was."""
+        return self._ticked.wait(seconds)
+
+    def stop(self) -> None:
+        """Stop ticking; returns when the last tick is over."""
+        self._stopped.set()
+        self._thread.join(timeout=_STOP_S)
+        self._drop_admin()
+
+    def skew_ms(self) -> dict[int, int]:
+        """Return broker -> its clock minus ours as the last tick told it; from any thread."""
+        return self._told_skew_ms
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended, which it must not while the job runs."""
+        return self._thread.is_alive()
+
+    def _run_forever(self) -> None:
+        pause_s = interval_s(self._plan.trigger_ms)
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            try:
+                self.tick()
+            except Exception as error:
+                self._failed(error)
+            else:
+                self._progress.clock_error = ""
+            rest_s = min(pause_s, _WATCHFUL_S) if self._unacknowledged else pause_s
+            self._stopped.wait(max(0.0, rest_s - (time.monotonic() - began)))
+
+    def _failed(self, error: Exception) -> None:
+        if not self._progress.clock_error:
+            _log.warning("%s: the clock cannot be written: %s", self._plan.cluster, error)
+        self._progress.clock_error = f"the clock cannot be written: {type(error).__name__}: {error}"[:500]
+        self._drop_admin()
+
+    def _drop_admin(self) -> None:
+        admin, self._admin, self._asked = self._admin, None, None
+        if admin is not None:
+            try:
+                admin.close()
+            except Exception as error:
+                _log.debug("closing the admin client: %r", error)
+
+    def tick(self) -> None:
+        """Write one clock record and its copies.
+
+        Raises:
+            kafka.errors.KafkaError: no end offset was to be had, or earlier records are not acknowledged.
+        """
+        self._settle()
+        is_waiting = bool(self._unacknowledged)
+        # Read before the ends are asked for: what happened by then stands before them.
+        at_ms = self._now_ms()
+        self._sequence = max(at_ms, self._sequence + 1)
+        ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
+        self._told_skew_ms = skew_ms
+        self._corrections.measured(skew_ms)
+        self._progress.watermark.told(at_ms, ends)
+        record = ClockRecord(
+            at_ms=at_ms,
+            run=self._run,
+            sequence=self._sequence,
+            ends=ends,
+            positions=self._positions(),
+            events_partitions=self._events_partitions,
+            skew_ms=skew_ms,
+            ask=self._ask(),
+            lead_ms=leads_ms.get(_CONTROL, 0),
+            wrong_ms=self._wrong_ms(skew_ms),
+            zones_ms=self._corrections.zones_ms(),
+            job=self._progress.state(),
+        )
+        sent_ms = self._told.peek_ms()
+        self._last_ms = at_ms
+        value = sealed(encode_record(record), self._secret)
+        sent = [self._sent(self._producer, self._plan.control_topic, 0, value=value, timestamp_ms=at_ms)]
+        sent += self._send_copies(at_ms, skew_ms, leads_ms)
+        self._unacknowledged += sent
+        if not is_waiting:
+            self._await(sent, sent_ms)
+            self._settle()
+
+    def _wrong_ms(self, skew_ms: dict[int, int]) -> dict[int, int]:
+        """Return how far the clocks of offsets partitions' leaders are off, where a skew is no mere skew."""
+        wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
+        asked = self._asked
+        if not wrong or asked is None:
+            return {}
+        return {n: wrong[leader] for n, leader in asked.leaders.items() if leader in wrong}
+
+    def _now_ms(self) -> int:
+        """Return the time to tell: it ascends, unless the brokers proved that what was told was wrong."""
+        self._told.agree()
+        now_ms = int(self._told.now_ms())
+        step_ms, self._base = self._told.base - self._base, self._told.base
+        if abs(step_ms) > STEP_MS:
+            self._skews.forget()
+            self._leads.forget()
+            _log.warning("%s: the time told has stepped by %.1f s", self._plan.cluster, step_ms / 1000)
+        self._progress.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
+        is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0
+        return now_ms if is_back else max(now_ms, self._last_ms + 1)
+
+    def _settle(self) -> None:
+        """Forget what has been acknowledged."""
+        settled = [one for one in self._unacknowledged if one.future.is_done]
+        self._unacknowledged = [one for one in self._unacknowledged if not one.future.is_done]
+        for one in settled:
+            one.future.get(timeout=0)
+            if one.topic == self._plan.control_topic:
+                self._ticked.set()
+        for one in self._unacknowledged:
+            if time.monotonic() - one.since_s > _OVERDUE_S:
+                where = f"{one.topic}-{one.partition}"
+                raise KafkaTimeoutError(f"{where} has not acknowledged for {_OVERDUE_S:.0f} s")
+
+    def _await(self, sent: list[_Sent], sent_ms: float) -> None:
+        until_s = time.monotonic() + _PROMPT_S
+        for one in sent:
+            with suppress(KafkaError):  # what has failed is told by _settle
+                written = one.future.get(timeout=max(0.0, until_s - time.monotonic()))
+                self._note_skew(written, sent_ms)
+
+    def _sent(self, producer: KafkaProducer, topic: str | None, partition: int, **what: Any) -> _Sent:
+        future = producer.send(topic, partition=partition, **what)
+        return _Sent(topic or "", partition, time.monotonic(), future)
+
+    def _send_copies(self, at_ms: int, skew_ms: dict[int, int], leads_ms: dict[int, int]) -> list[_Sent]:
+        # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.
+        copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": self._sequence, "run": self._run}
+        copy["skew_ms"] = skew_ms
+        topic = self._plan.events_topic
+        owing = {one.partition for one in self._unacknowledged if one.topic == topic}
+        sent: list[_Sent] = []
+        for partition in range(self._events_partitions):
+            if partition in owing:
+                continue
+            value = msgspec.json.encode({**copy, "lead_ms": leads_ms.get(partition, 0)})
+            what = {"key": EVENTS_CLOCK_KEY, "value": sealed(value, self._secret), "timestamp_ms": at_ms}
+            sent.append(self._sent(self._events_producer, topic, partition, **what))
+        return sent
+
+    def _ends(self) -> list[int]:
+        topic = self._plan.offsets_topic
+        if topic is None:
+            return []
+        if self._admin is None or self._asked is None:
+            self._admin = self._admin or admin_client(self._plan.kafka)
+            self._asked = LeadersAsked(self._admin, topic, self._shard_count)
+        self._look_for_leaders(self._admin)
+        ends = self._asked.ends()
+        self._tell_of(ends.silent)
+        return ends.offsets
+
+    def _tell_of(self, silent: dict[int, str]) -> None:
+        """Note which partitions tell no end; the log has it when it begins and when it is over."""
+        before = self._progress.silent_partitions
+        topic = self._plan.offsets_topic or ""
+        self._progress.silent_partitions = sentence(topic, silent) if silent else ""
+        if silent and not before:
+            _log.warning("%s: %s", self._plan.cluster, self._progress.silent_partitions)
+        elif before and not silent:
+            _log.info("%s: every partition of %s tells its end again", self._plan.cluster, topic)
+
+    def _look_for_leaders(self, admin: KafkaAdminClient) -> None:
+        if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:
+            return
+        self._leaders_at = time.monotonic()
+        try:
+            (topic,) = admin.describe_topics([self._plan.events_topic])
+        except KafkaError as error:
+            _log.debug("looking for leaders: %r", error)
+        else:
+            self._leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
+
+    def _positions(self) -> list[int]:
+        if self._plan.offsets_topic is None:
+            return []
+        return self._progress.positions(self._plan.offsets_topic)
+
+    def _note_skew(self, written: Any, sent_ms: float) -> None:
+        # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.
+        if written.timestamp <= 0 or written.timestamp == self._last_ms:
+            return
+        acknowledged_ms = self._told.peek_ms()
+        if written.topic == self._plan.control_topic:
+            self._leads.add(_CONTROL, written.timestamp, sent_ms, acknowledged_ms)
+            leader = None if self._events_partitions else _CONTROL
+        else:
+            self._leads.add(written.partition, written.timestamp, sent_ms, acknowledged_ms)
+            leader = self._leaders.get(written.partition)
+        if leader is None:
+            return
+        self._told.witness(leader, written.timestamp, (sent_ms + acknowledged_ms) / 2)
+        if leader != _CONTROL:
+            self._skews.add(leader, written.timestamp, sent_ms, acknowledged_ms)

@@ -1,0 +1,210 @@
+"""Whose request log is raised, when, and when it is put back: pure, so that every bound can be tested.
+
+A broker is raised because it coordinates a group for which an alert of ours is open.  It is put back
+when its time is over, when none of its groups is in trouble any more, or when groupwatch stops.  The
+cost has three bounds: so long (``for``), so seldom for each broker (``every``), so many at once
+(``brokers``).
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, NamedTuple
+
+import msgspec
+
+from alerts.alert import Alert, AlertStatus, Said
+from alerts.delivery import RANK
+from streaming.config import Terms
+
+REQUEST_LEVEL = "DEBUG"
+"""At which Kafka logs requests, and which we set."""
+TALKING = frozenset({"DEBUG", "TRACE", "ALL"})
+SETTABLE = frozenset({"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"})
+"""Kafka: ``LogLevelConfig.VALID_LOG_LEVELS``; a logger at any other level could not be put back."""
+ROOT_LOGGER = "root"
+GROUPS_NAMED_MAX = 20
+OTHERS_GRACE_MS = 10_000
+"""What another groupwatch raised is its own to put back, unless it is so late."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the journal holds of one broker: its last raise.  New fields get a default."""
+
+    cluster: str
+    broker: int
+    holder: str
+    """Who raised it: the same after a restart at the same place."""
+    before: str
+    """The level to put back."""
+    inherited: bool
+    """The level came from a parent logger, so putting back means deleting ours."""
+    raised_at_ms: int
+    until_ms: int
+    groups: tuple[str, ...] = ()
+    back_at_ms: int | None = None
+    """None: it is raised, as far as we know."""
+
+
+class Trouble(NamedTuple):
+    """An open alert for which evidence is sought; sorts by urgency."""
+
+    rank: int
+    since_ms: int
+    group: str
+    name: str
+
+
+class Want(NamedTuple):
+    """A broker to raise."""
+
+    broker: int
+    groups: tuple[str, ...]
+    names: tuple[str, ...]
+    """Of their alerts."""
+
+
+class Back(NamedTuple):
+    """A broker to put back."""
+
+    entry: Entry
+    why: str
+
+
+class Decision(NamedTuple):
+    """What to do now: first put back, then raise."""
+
+    back: tuple[Back, ...]
+    wanted: tuple[Want, ...]
+
+
+class Troubles:
+    """The open alerts of one cluster for which evidence is sought."""
+
+    def __init__(self, names: Set[str]) -> None:
+        self._names = names
+        self._open: dict[str, Alert] = {}
+        self._said = Said()
+
+    def remember(self, alert: Alert) -> None:
+        """Take an alert of the alerts topic; older revisions than what is known change nothing."""
+        known = self._open.get(alert.id)
+        if known is None or known.revision < alert.revision:
+            self.take(alert)
+
+    def take(self, alert: Alert) -> None:
+        """Take what the job says of an alert; its last word counts (``alerts/alert/last_word.py``)."""
+        if alert.name not in self._names or not alert.group or self._said.is_repeat(alert):
+            return
+        if alert.status is AlertStatus.FIRING:
+            self._open[alert.id] = alert
+        else:
+            self._open.pop(alert.id, None)
+            self._said.forget(alert.id)
+
+    def sorted(self) -> list[Trouble]:
+        """Return them, the loudest first, then the oldest."""
+        return sorted(Trouble(RANK[a.severity], a.starts_at_ms, a.group, a.name) for a in self._open.values())
+
+
+def decide(
+    terms: Terms | None,
+    *,
+    troubles: Iterable[Trouble],
+    coordinators: Mapping[str, int],
+    entries: Mapping[int, Entry],
+    holder: str,
+    not_before_ms: Mapping[int, int],
+    away: Set[int],
+    now_ms: int,
+    stopping: bool = False,
+) -> Decision:
+    """Return what is to be done now.
+
+    Args:
+        terms: None: evidence is not sought (any more), what is raised goes back.
+        troubles: the open alerts, the most urgent first.
+        coordinators: group -> broker, as far as it is known.
+        entries: broker -> the last raise of it.
+        holder: who we are.
+        not_before_ms: brokers that are not raised until then, for a failure.
+        away: brokers that are not in the cluster now; they take no share of those raised.
+        now_ms: epoch milliseconds of a clock that never goes back.
+        stopping: groupwatch ends.
+    """
+    known = list(troubles)
+    raised = {broker: one for broker, one in entries.items() if one.back_at_ms is None}
+    ends = "groupwatch stops" if stopping else "evidence is not sought any more" if terms is None else ""
+    reasons = [
+        (entry, _why_back(entry, known, coordinators, holder, now_ms, ends=ends))
+        for _, entry in sorted(raised.items())
+    ]
+    back = tuple(Back(entry, why) for entry, why in reasons if why)
+    if terms is None or stopping:
+        return Decision(back, ())
+    free = terms.brokers - len(raised.keys() - away)
+    wanted: list[Want] = []
+    for want in _wants(known, coordinators):
+        last = entries.get(want.broker)
+        is_early = last is not None and now_ms < last.raised_at_ms + terms.every_ms
+        rests = now_ms < not_before_ms.get(want.broker, now_ms)
+        if len(wanted) < free and want.broker not in raised and not is_early and not rests:
+            wanted.append(want)
+    return Decision(back, tuple(wanted))
+
+
+def _why_back(
+    entry: Entry,
+    troubles: list[Trouble],
+    coordinators: Mapping[str, int],
+    holder: str,
+    now_ms: int,
+    *,
+    ends: str,
+) -> str:
+    """Return why a broker is put back now; "" if it is not."""
+    if entry.holder != holder:
+        is_late = now_ms >= entry.until_ms + OTHERS_GRACE_MS
+        return "whoever raised it has not put it back" if is_late else ""
+    if ends:
+        return ends
+    if now_ms >= entry.until_ms:
+        return "its time is over"
+    places = {coordinators.get(one.group, entry.broker) for one in troubles}
+    return "" if entry.broker in places else "no group of it is in trouble any more"
+
+
+def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Want]:
+    """Return the coordinators of the groups in trouble, in the order of their most urgent one."""
+    found: dict[int, list[Trouble]] = {}
+    for trouble in troubles:
+        broker = coordinators.get(trouble.group)
+        if broker is not None:
+            found.setdefault(broker, []).append(trouble)
+    return [
+        Want(
+            broker,
+            tuple(dict.fromkeys(one.group for one in ours))[:GROUPS_NAMED_MAX],
+            tuple(dict.fromkeys(one.name for one in ours)),
+        )
+        for broker, ours in found.items()
+    ]
+
+
+def resumed(entries: Mapping[int, Entry], *, holder: str, now_ms: int) -> dict[int, Entry]:
+    """Return the journal's entries as a new start takes them: the time of what we left raised is over."""
+    return {
+        broker: msgspec.structs.replace(one, until_ms=min(one.until_ms, now_ms))
+        if one.holder == holder and one.back_at_ms is None
+        else one
+        for broker, one in entries.items()
+    }
+
+
+def parent_level(levels: Mapping[str, Any], logger: str) -> str | None:
+    """Return the level that ``logger`` would inherit: of its nearest named ancestor, else of the root."""
+    name = logger
+    while "." in name:
+        name = name.rpartition(".")[0]
+        if name in levels:
+            return str(levels[name])
+    root = levels.get(ROOT_LOGGER)
+    return None if root is None else str(root)

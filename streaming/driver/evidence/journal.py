@@ -1,0 +1,78 @@
+"""What is raised, written down before it is raised: a compacted topic of its own beside the outputs.
+
+A file beside the checkpoint would be lost with it, and a record in the control topic after a day.  This
+survives both, and a new machine: only who loses the outputs' topics as well has to put a level back by hand.
+One record for each broker (key ``cluster/broker``), for good: it also tells when it was raised last.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from streaming.config import KafkaAddress
+from streaming.driver.evidence.deciding import Entry
+from streaming.kafka_clients import admin_client, consumer, producer, read_whole
+from streaming.pipeline import TopicSpec, create_missing
+
+_ANSWER_S = 10.0
+
+
+class Journal:
+    """The entries of one cluster."""
+
+    def __init__(self, address: KafkaAddress, topic: str, cluster: str) -> None:
+        self._address = address
+        self._topic = topic
+        self._cluster = cluster
+
+    def ensure(self) -> None:
+        """Create the topic if it is missing.
+
+        Raises:
+            streaming.topics.TopicsRefusedError: the cluster does not let us.
+            kafka.errors.KafkaError: it does not answer.
+        """
+        admin = admin_client(self._address)
+        try:
+            create_missing(admin, self._address, [TopicSpec(self._topic, 1, {"cleanup.policy": "compact"})])
+        finally:
+            admin.close()
+
+    def read(self) -> dict[int, Entry]:
+        """Return broker -> its last entry; none where there is no such topic.
+
+        Raises:
+            TimeoutError: the topic could not be read to its end.
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        reader = consumer(self._address)
+        try:
+            return newest((value for _, value in read_whole(reader, self._topic)), self._cluster)
+        finally:
+            reader.close()
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry; returns when every in-sync replica has it.
+
+        Raises:
+            kafka.errors.KafkaError: it was not acknowledged.
+        """
+        out = producer(self._address)
+        try:
+            key, value = f"{entry.cluster}/{entry.broker}".encode(), msgspec.json.encode(entry)
+            out.send(self._topic, key=key, value=value, partition=0).get(timeout=_ANSWER_S)
+        finally:
+            out.close(timeout=1)
+
+
+def newest(values: Iterable[bytes | None], cluster: str) -> dict[int, Entry]:
+    """Return broker -> the last entry of ``cluster`` among ``values``; what is no entry is passed over."""
+    found: dict[int, Entry] = {}
+    for value in values:
+        try:
+            entry = msgspec.json.decode(value or b"", type=Entry)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        if entry.cluster == cluster:
+            found[entry.broker] = entry
+    return found

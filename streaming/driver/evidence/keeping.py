@@ -1,0 +1,335 @@
+"""The thread that raises request logs and puts them back; it never stops the job, nor waits for it.
+
+It runs even where evidence is not configured, until what an earlier start left raised is put back.
+"""
+
+import contextlib
+import hashlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from alerts.alert import Alert
+from coordinator_model.shard import REQUEST_LOGGER
+from streaming.config import ClusterPlan, Terms
+from streaming.driver.evidence.deciding import REQUEST_LEVEL, Back, Entry, Trouble, Troubles, Want, decide
+from streaming.driver.evidence.journal import Journal
+from streaming.driver.evidence.raising import Journals, Raising, Switches
+from streaming.driver.evidence.switching import Switch
+from streaming.driver.probing import NotAllowedError
+from streaming.health import Progress
+
+ROUND_S = 0.5
+COORDINATORS_MS = 10_000
+"""Coordinators are looked for again after this: they may move."""
+NEWCOMERS_MS = 1_000
+"""Sooner, if one is not known."""
+ASKED_MAX = 50
+"""Groups whose coordinator is asked for, the most urgent ones."""
+RETRY_MS = 5_000
+FAILED_MS = 60_000
+REFUSED_MS = 600_000
+"""What we are not allowed to do is tried again after this."""
+GONE_MS = 86_400_000
+"""A broker that has been out of the cluster for so long will not come back with a level of ours."""
+JOURNAL_RETRY_S = 15.0
+UNUSED_RETRY_S = 120.0
+"""The same where evidence is not configured."""
+LAST_TRIES = 3
+LAST_PAUSE_S = 1.0
+_STOP_S = 12.0
+"""What is not back by then is left to the next start: a service manager's patience has an end."""
+
+_log = logging.getLogger(__name__)
+
+
+def _ignore(*_: object) -> None:
+    """Take no note."""
+
+
+def steady_clock() -> Callable[[], int]:
+    """Return a clock of epoch milliseconds that never jumps, or a level might stay raised for hours."""
+    began_ms, began = time.time_ns() // 1_000_000, time.monotonic()
+    return lambda: began_ms + round((time.monotonic() - began) * 1000)
+
+
+def holder_of(plan: ClusterPlan) -> str:
+    """Return who we are: the same after a restart on this host with this checkpoint, lost or not."""
+    place = plan.checkpoint if "://" in plan.checkpoint else str(Path(plan.checkpoint).absolute())
+    return hashlib.blake2b(f"{socket.gethostname()}\0{place}".encode(), digest_size=8).hexdigest()
+
+
+class EvidenceKeeper:
+    """Keeps one cluster's request loggers: see the module."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        progress: Progress,
+        *,
+        count: Callable[[str], None] = _ignore,
+        show: Callable[[int], None] = _ignore,
+        changed: Callable[[], None] = _ignore,
+        switch: Switches | None = None,
+        journal: Journals | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        """Prepare; nothing is asked before ``start``.
+
+        Args:
+            plan: the cluster, and what the operator allows.
+            progress: says when the job has caught up; told what stands in our way.
+            count: told the outcome of each request.
+            show: told how many brokers are raised.
+            changed: told that a level was changed, so that the stream learns it before it misses lines.
+            switch: the brokers' loggers.
+            journal: where it is written down what is raised.
+            now_ms: epoch milliseconds of a clock that never goes back.
+        """
+        self._cluster = plan.cluster
+        self._terms = plan.evidence
+        self._progress = progress
+        self._count = count
+        self._show = show
+        self._changed = changed
+        self._switch = switch or Switch(plan.kafka)
+        self._journal = journal or Journal(plan.output, plan.evidence_topic, plan.cluster)
+        self._now_ms = now_ms or steady_clock()
+        self._holder = holder_of(plan)
+        self._raising = Raising(
+            self._switch, self._journal, cluster=plan.cluster, holder=self._holder, now_ms=self._now_ms
+        )
+        self._is_loaded = False
+        self._troubles = Troubles(plan.evidence.alerts if plan.evidence else frozenset())
+        self._lock = threading.Lock()
+        self._coordinators: dict[str, int] = {}
+        self._asked_ms = -COORDINATORS_MS
+        self._not_before_ms: dict[int, int] = {}
+        self._retry_ms: dict[int, int] = {}
+        self._refused_until_ms = 0
+        self._away: set[int] = set()
+        self._complained: set[int] = set()
+        self._stopping = threading.Event()
+        self._is_done = False
+        self._thread = threading.Thread(target=self._keep_on, name=f"evidence-{plan.cluster}", daemon=True)
+        progress.evidence = "waiting" if self._terms else "off"
+
+    # --- from other threads --------------------------------------------------------------------------
+
+    def take(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        """Take the alerts among a batch's rows."""
+        if self._terms is None:
+            return
+        for kind, _, value in rows:
+            if kind == "alert":
+                with contextlib.suppress(msgspec.MsgspecError):  # the view has complained of it
+                    alert = msgspec.json.decode(value, type=Alert)
+                    with self._lock:
+                        self._troubles.take(alert)
+
+    def remember(self, alert: Alert) -> None:
+        """Take one alert that the alerts topic has open."""
+        with self._lock:
+            self._troubles.remember(alert)
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Have everything put back that we raised; ``stop`` waits for it."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Return when everything is put back that can be, or after 12 s."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=_STOP_S)
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended without having done its work."""
+        return self._is_done or self._thread.is_alive()
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def _keep_on(self) -> None:
+        try:
+            while not self._stopping.is_set() and not self._is_done:
+                self._stopping.wait(self._try())
+            for attempt in range(LAST_TRIES):
+                if self._is_done or not self._is_loaded:
+                    break
+                time.sleep(LAST_PAUSE_S * (attempt > 0))
+                self._try(stopping=True)
+        finally:
+            self._close()
+
+    def _try(self, *, stopping: bool = False) -> float:
+        """Look once, and return how long to wait then; nothing that Kafka answers ends the thread."""
+        try:
+            self.look(stopping=stopping)
+        except Exception as error:
+            _log.debug("%s: evidence: %r", self._cluster, error)
+            self._close()
+            if self._is_loaded:
+                return RETRY_MS / 1000
+            return JOURNAL_RETRY_S if self._terms else UNUSED_RETRY_S
+        return ROUND_S
+
+    def _close(self) -> None:
+        try:
+            self._switch.close()
+        except Exception as error:
+            _log.debug("closing the admin client: %r", error)
+
+    def look(self, *, stopping: bool = False) -> None:
+        """See what is to be done, and do it.
+
+        Raises:
+            Exception: what is raised, or who coordinates whom, cannot be known now.
+        """
+        self._load()
+        troubles = self._known_troubles()
+        if troubles and not stopping:
+            self._find_coordinators(troubles)
+        decision = decide(
+            self._terms,
+            troubles=troubles,
+            coordinators=self._coordinators,
+            entries=self._raising.entries,
+            holder=self._holder,
+            not_before_ms=self._not_before_ms,
+            away=self._away,
+            now_ms=self._now_ms(),
+            stopping=stopping,
+        )
+        for back in decision.back:
+            if stopping or self._now_ms() >= self._retry_ms.get(back.entry.broker, 0):
+                self._put_back(back)
+        for want in decision.wanted:
+            if self._terms is not None and self._now_ms() >= self._refused_until_ms:
+                self._raise(want, self._terms)
+        left = self._raising.raised(self._holder if stopping else None)
+        self._is_done = not left and (stopping or self._terms is None)
+
+    def _load(self) -> None:
+        if self._is_loaded:
+            return
+        if self._terms is not None:
+            self._journal.ensure()
+            self._progress.evidence = "on"
+        self._raising.load()
+        self._is_loaded = True
+        self._show(len(self._raising.raised()))
+
+    def _known_troubles(self) -> list[Trouble]:
+        if not self._progress.has_caught_up:  # what is open in the backlog may be over long ago
+            return []
+        with self._lock:
+            return self._troubles.sorted()
+
+    def _find_coordinators(self, troubles: list[Trouble]) -> None:
+        groups = list(dict.fromkeys(one.group for one in troubles))[:ASKED_MAX]
+        now_ms, is_known = self._now_ms(), all(group in self._coordinators for group in groups)
+        pause_ms = COORDINATORS_MS if is_known else NEWCOMERS_MS
+        if now_ms < max(self._asked_ms + pause_ms, self._refused_until_ms):
+            return
+        self._asked_ms = now_ms
+        try:
+            self._coordinators = self._switch.coordinators(groups)
+        except NotAllowedError as error:
+            self._refuse(error)
+
+    # --- acts ----------------------------------------------------------------------------------------
+
+    def _raise(self, want: Want, terms: Terms) -> None:
+        try:
+            entry = self._raising.raise_one(want, terms)
+        except NotAllowedError as error:
+            self._refuse(error)
+            return
+        except Exception as error:
+            self._not_before_ms[want.broker] = self._now_ms() + FAILED_MS
+            self._count("failed")
+            _log.warning("%s: the request log of broker %d: %s", self._cluster, want.broker, error)
+            return
+        self._progress.evidence = "on"
+        if entry is None:
+            self._not_before_ms[want.broker] = self._now_ms() + terms.every_ms
+            self._count("already_on")
+            return
+        self._count("raised")
+        self._tell()
+        _log.info(
+            "%s: the request log of broker %d is at %s for %d s, because of %s of %s; it was at %s",
+            *(self._cluster, want.broker, REQUEST_LEVEL, terms.for_ms // 1000),
+            *(", ".join(want.names), ", ".join(want.groups), entry.before),
+        )
+
+    def _put_back(self, back: Back) -> None:
+        entry = back.entry
+        try:
+            was_ours = self._raising.put_back(entry)
+        except Exception as error:
+            self._could_not_put_back(entry, error)
+            return
+        self._is_back(entry, back.why if was_ours else f"not ours any more; {back.why}", was_ours=was_ours)
+
+    def _is_back(self, entry: Entry, why: str, *, was_ours: bool) -> None:
+        self._retry_ms.pop(entry.broker, None)
+        self._complained.discard(entry.broker)
+        self._away.discard(entry.broker)
+        self._count("put_back" if was_ours else "left")
+        self._tell()
+        what = f"is back at {entry.before}" if was_ours else "is left as it is"
+        _log.info("%s: the request log of broker %d %s: %s", self._cluster, entry.broker, what, why)
+
+    def _could_not_put_back(self, entry: Entry, error: Exception) -> None:
+        self._close()
+        is_refused = isinstance(error, NotAllowedError)
+        self._retry_ms[entry.broker] = self._now_ms() + (FAILED_MS if is_refused else RETRY_MS)
+        if entry.broker not in self._complained:
+            self._complained.add(entry.broker)
+            self._count("refused" if is_refused else "failed")
+            _log.warning(
+                "%s: the request log of broker %d cannot be put back to %s yet: %s. By hand: "
+                "kafka-configs.sh --alter --entity-type broker-loggers --entity-name %d --add-config %s=%s",
+                *(self._cluster, entry.broker, entry.before, error),
+                *(entry.broker, REQUEST_LOGGER, entry.before),
+            )
+        self._look_for(entry)
+
+    def _look_for(self, entry: Entry) -> None:
+        """See whether the broker is in the cluster at all; one that is gone for good is forgotten."""
+        try:
+            is_there = entry.broker in self._switch.brokers()
+        except Exception as error:
+            _log.debug("%s: evidence: %r", self._cluster, error)
+            return
+        if is_there:
+            self._away.discard(entry.broker)
+            return
+        self._away.add(entry.broker)
+        if self._now_ms() >= entry.until_ms + GONE_MS:
+            self._raising.note_back(entry)
+            self._is_back(entry, "the broker has left the cluster", was_ours=False)
+
+    # --- what is said --------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        self._show(len(self._raising.raised()))
+        self._changed()
+
+    def _refuse(self, error: NotAllowedError) -> None:
+        """Say once what we may not do, and leave it for a while."""
+        self._count("refused")
+        self._refused_until_ms = self._now_ms() + REFUSED_MS
+        if self._progress.evidence != str(error):
+            _log.warning("%s: no evidence on demand: %s", self._cluster, error)
+        self._progress.evidence = str(error)

@@ -1,0 +1,137 @@
+"""One broker's request log raised, and put back: in the order in which a crash at any point is harmless.
+
+Written down, then raised; put back, then written down.  An entry without a raised level behind it costs
+one question at the next start; a raised level without an entry would stay for ever.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from coordinator_model.shard import REQUEST_LOGGER
+from streaming.config import Terms
+from streaming.driver.evidence.deciding import (
+    REQUEST_LEVEL,
+    SETTABLE,
+    TALKING,
+    Entry,
+    Want,
+    parent_level,
+    resumed,
+)
+from streaming.driver.probing import NotAllowedError
+
+
+class Switches(Protocol):
+    """See ``switching.Switch``."""
+
+    def coordinators(self, groups: Iterable[str]) -> dict[str, int]: ...  # noqa: D102
+    def brokers(self) -> frozenset[int]: ...  # noqa: D102
+    def levels(self, broker: int) -> dict[str, str]: ...  # noqa: D102
+    def set(self, broker: int, level: str) -> None: ...  # noqa: D102
+    def unset(self, broker: int) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+class Journals(Protocol):
+    """See ``journal.Journal``."""
+
+    def ensure(self) -> None: ...  # noqa: D102
+    def read(self) -> dict[int, Entry]: ...  # noqa: D102
+    def write(self, entry: Entry) -> None: ...  # noqa: D102
+
+
+class Raising:
+    """The request loggers of one cluster, and what the journal says of them."""
+
+    def __init__(
+        self, switch: Switches, journal: Journals, *, cluster: str, holder: str, now_ms: Callable[[], int]
+    ) -> None:
+        self._switch = switch
+        self._journal = journal
+        self._cluster = cluster
+        self._holder = holder
+        self._now_ms = now_ms
+        self.entries: dict[int, Entry] = {}
+        """Broker -> the last raise of it."""
+
+    def load(self) -> None:
+        """Take what the journal holds; the time of what we left raised is over.
+
+        Raises:
+            Exception: the journal cannot be read.
+        """
+        self.entries = resumed(self._journal.read(), holder=self._holder, now_ms=self._now_ms())
+
+    def raised(self, holder: str | None = None) -> list[Entry]:
+        """Return what is raised, as far as we know; by ``holder`` alone if that is given."""
+        raised = [one for one in self.entries.values() if one.back_at_ms is None]
+        return [one for one in raised if holder in (None, one.holder)]
+
+    def raise_one(self, want: Want, terms: Terms) -> Entry | None:
+        """Raise a broker's request log; None: it is on already, by an operator's will.
+
+        Raises:
+            NotAllowedError: the broker does not let us.
+            Exception: it failed; what may have been raised all the same is soon put back.
+        """
+        levels = self._switch.levels(want.broker)
+        before = levels.get(REQUEST_LOGGER)
+        if before in TALKING:
+            return None
+        inherited = before is not None and before == parent_level(levels, REQUEST_LOGGER)
+        if before is None or not (inherited or before in SETTABLE):
+            raise OSError(f"its level is {before}, which could not be put back")
+        now_ms = self._now_ms()
+        entry = Entry(
+            cluster=self._cluster,
+            broker=want.broker,
+            holder=self._holder,
+            before=before,
+            inherited=inherited,
+            raised_at_ms=now_ms,
+            until_ms=now_ms + terms.for_ms,
+            groups=want.groups,
+        )
+        # What fails half way may have been done: its time is over at once, and it counts as no raise.
+        self.entries[want.broker] = msgspec.structs.replace(entry, until_ms=now_ms, raised_at_ms=0)
+        self._journal.write(entry)
+        try:
+            self._switch.set(want.broker, REQUEST_LEVEL)
+        except NotAllowedError:
+            self.note_back(self.entries[want.broker])
+            raise
+        self.entries[want.broker] = entry
+        return entry
+
+    def put_back(self, entry: Entry) -> bool:
+        """Put back what was there before; False: the level is not ours any more, so it was left as it is.
+
+        Raises:
+            NotAllowedError: the broker does not let us.
+            Exception: the broker or the journal does not answer.
+        """
+        level = self._switch.levels(entry.broker).get(REQUEST_LOGGER)
+        if level == REQUEST_LEVEL:
+            self._restore(entry)
+        self.note_back(entry)
+        return level == REQUEST_LEVEL
+
+    def _restore(self, entry: Entry) -> None:
+        if entry.inherited:
+            self._switch.unset(entry.broker)
+            levels = self._switch.levels(entry.broker)
+            if levels.get(REQUEST_LOGGER) in (entry.before, parent_level(levels, REQUEST_LOGGER)):
+                return
+        self._switch.set(entry.broker, entry.before)
+
+    def note_back(self, entry: Entry) -> None:
+        """Write down that a broker is not raised any more.
+
+        Raises:
+            Exception: the journal did not acknowledge.
+        """
+        back = msgspec.structs.replace(entry, back_at_ms=self._now_ms())
+        self._journal.write(back)
+        self.entries[entry.broker] = back

@@ -1,0 +1,250 @@
+"""Where marks lie: in the checkpoint's folder, and in the control topic beside the outputs."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from streaming.config import KafkaAddress
+from streaming.control import Mark, MarkRecord, decode_mark, encode_record
+from streaming.kafka_clients import KafkaConsumer, KafkaProducer, TopicPartition, consumer, producer
+
+FILE = "groupwatch.mark"
+LOOK_BACK_MS = 30_000
+"""Of the control topic's own time; a mark that is alive stands in its last seconds."""
+RECORDS_MIN, RECORDS_MAX = 200, 5_000
+_READ_S = 3.0
+_ANSWER_S = 10.0
+_RELEASE_S = 3.0
+_TOKENS_MAX = 1_000
+_KIND = b'"kind":"mark"'
+_HEAD = 64
+"""A record's kind stands at its front."""
+_RETRIES = 3
+_RETRY_S = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class Place(Protocol):
+    """Somewhere a mark can lie."""
+
+    what: str
+    """What two jobs share that meet here."""
+
+    def others(self) -> list[Mark]:
+        """Return the newest mark of every other process that has not taken it away."""
+        ...
+
+    def write(self, mark: Mark) -> None:
+        """Leave or renew ours."""
+        ...
+
+    def intruder(self, displaced: frozenset[str]) -> Mark | None:
+        """Return who holds the place although we left our mark; ``displaced`` are those whom we followed."""
+        ...
+
+    def remove(self, mark: Mark) -> None:
+        """Take ours away."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; the mark stays."""
+        ...
+
+
+class Files(Protocol):
+    """Small files in the checkpoint's folder."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+        ...
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file, whether or not there is one."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a file if it is there."""
+        ...
+
+
+class FilePlace:
+    """A file in the checkpoint's folder; whoever wrote last has it."""
+
+    def __init__(self, files: Files, token: str, checkpoint: str) -> None:
+        self.what = f"checkpoint ({checkpoint})"
+        self._files = files
+        self._token = token
+
+    def others(self) -> list[Mark]:
+        """Return the mark that lies there, if it is another's."""
+        mark = self._read()
+        return [] if mark is None or mark.token == self._token else [mark]
+
+    def _read(self) -> Mark | None:
+        for left in reversed(range(_RETRIES)):
+            try:
+                value = self._files.read(FILE)
+            except Exception:
+                if not left:
+                    raise
+                value = b""  # it is being written
+            if value is None:
+                return None
+            mark = decode_mark(value)
+            if mark is not None or not left:
+                return mark
+            time.sleep(_RETRY_S)
+        return None
+
+    def write(self, mark: Mark) -> None:
+        """Write the file."""
+        self._files.replace(FILE, msgspec.json.encode(mark))
+
+    def intruder(self, displaced: frozenset[str]) -> Mark | None:
+        """Return whose mark lies there in place of ours."""
+        return next((one for one in self.others() if one.token not in displaced), None)
+
+    def remove(self, mark: Mark) -> None:
+        """Delete the file, unless it is another's by now."""
+        if not self.others():
+            self._files.delete(FILE)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class TopicPlace:
+    """Records in the control topic; the order of the claims there decides who was first."""
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topic: str,
+        mine: Mark,
+        *,
+        open_reader: Callable[[KafkaAddress], KafkaConsumer] = consumer,
+        open_writer: Callable[[KafkaAddress], KafkaProducer] = producer,
+    ) -> None:
+        self.what = f"outputs ({', '.join((topic, *mine.outputs))})"
+        self._topic = topic
+        self._partition = TopicPartition(topic, 0)
+        self._mine = mine
+        self._claimed_at = -1
+        self._newest: dict[str, Mark] = {}
+        self._claims: dict[str, int] = {}
+        """Token -> offset of its claim, as far as we saw it."""
+        self._displaced_by: Mark | None = None
+        self._writer: KafkaProducer | None = None
+        self._reader = open_reader(address)
+        try:
+            self._writer = open_writer(address)
+            self._reader.assign([self._partition])
+            self._reader.seek(self._partition, self._start())
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> int:
+        first: int = self._reader.beginning_offsets([self._partition])[self._partition]
+        end: int = self._reader.end_offsets([self._partition])[self._partition]
+        start = max(first, end - RECORDS_MIN)
+        self._reader.seek(self._partition, max(first, end - 1))
+        last = [one for found in self._reader.poll(timeout_ms=1_000).values() for one in found]
+        if last:
+            when = {self._partition: max(0, last[0].timestamp - LOOK_BACK_MS)}
+            found = self._reader.offsets_for_times(when).get(self._partition)
+            start = min(start, found.offset) if found is not None else start
+        return max(first, end - RECORDS_MAX, start)
+
+    def _read(self) -> None:
+        """Read to the end as it is now.
+
+        Raises:
+            TimeoutError: the end was not reached.
+            kafka.errors.KafkaError: Kafka does not answer.
+        """
+        end = self._reader.end_offsets([self._partition])[self._partition]
+        if self._reader.position(self._partition) > end:
+            self._begin_anew()
+        deadline = time.monotonic() + _READ_S
+        while self._reader.position(self._partition) < end:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self._topic} could not be read to its end within {_READ_S:.0f} s")
+            for found in self._reader.poll(timeout_ms=200).values():
+                for record in found:
+                    self._take(record.value or b"", record.offset)
+
+    def _begin_anew(self) -> None:
+        """Read from the beginning: the topic is another of that name, and our claim went with the old one."""
+        self._claimed_at = -1
+        self._newest.clear()
+        self._claims.clear()
+        first = self._reader.beginning_offsets([self._partition])[self._partition]
+        self._reader.seek(self._partition, first)
+
+    def _take(self, value: bytes, offset: int) -> None:
+        if _KIND not in value[:_HEAD]:
+            return
+        try:
+            mark = msgspec.json.decode(value, type=MarkRecord).mark
+            mark.sentence("")
+        except (ValueError, OverflowError, OSError, RecursionError):
+            return  # counted where all control records are read
+        if mark.token == self._mine.token or not mark.concerns(self._mine):
+            return
+        if mark.released:
+            self._newest.pop(mark.token, None)
+            return
+        if mark.token in self._newest or len(self._newest) < _TOKENS_MAX:
+            self._newest[mark.token] = mark
+        if mark.beat == 0:
+            self._claims[mark.token] = offset
+        if self._mine.token in mark.displaces:
+            self._displaced_by = mark
+
+    def others(self) -> list[Mark]:
+        """Return those whose newest record does not take it away."""
+        self._read()
+        return list(self._newest.values())
+
+    def write(self, mark: Mark) -> None:
+        """Write a record and wait for it; the first one claims."""
+        written: Any = self._send(mark)
+        if self._claimed_at < 0:
+            self._claimed_at = written.offset
+
+    def _send(self, mark: Mark, patience_s: float = _ANSWER_S) -> Any:
+        record = MarkRecord(at_ms=time.time_ns() // 1_000_000, run=mark.run, mark=mark)
+        writer: Any = self._writer
+        future = writer.send(self._topic, value=encode_record(record), partition=0)
+        return future.get(timeout=patience_s)
+
+    def intruder(self, displaced: frozenset[str]) -> Mark | None:
+        """Return who was first, or who found our mark abandoned."""
+        self._read()
+        if self._displaced_by is not None:
+            return self._newest.get(self._displaced_by.token, self._displaced_by)
+        return next((one for one in self._newest.values() if self._comes_first(one, displaced)), None)
+
+    def _comes_first(self, mark: Mark, displaced: frozenset[str]) -> bool:
+        if mark.token in displaced:
+            return False  # it was frozen, and will see our claim
+        claimed_at = self._claims.get(mark.token, -1)
+        return claimed_at < self._claimed_at  # one whose claim we did not see is older than what we read
+
+    def remove(self, mark: Mark) -> None:
+        """Say that we are gone; during an outage nobody waits for that to be written."""
+        self._send(msgspec.structs.replace(mark, released=True), _RELEASE_S)
+
+    def close(self) -> None:
+        """Close both clients."""
+        try:
+            self._reader.close()
+            if self._writer is not None:
+                self._writer.close(timeout=_RELEASE_S)
+        except Exception as error:
+            _log.debug("closing a client: %r", error)

@@ -1,0 +1,137 @@
+"""Where the partitions of a topic end, as each of their leaders tells: one that is gone silences no other.
+
+kafka-python's ``list_partition_offsets`` asks one leader after the other and fails as a whole where one is
+gone: measured for all of the 8 s until a killed broker's partitions had new leaders, while the two others
+answered within 10 ms.  One that hangs blocks it for longer still.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from coordinator_model.shard import END_UNKNOWN
+from streaming.kafka_clients import (
+    Future,
+    IsolationLevel,
+    KafkaAdminClient,
+    KafkaError,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetSpec,
+    UnknownBrokerIdError,
+    for_code,
+)
+
+PATIENCE_S = 2.0
+"""How long all answers together are waited for; a broker that is well needs some milliseconds."""
+
+
+class Ends(NamedTuple):
+    """What the leaders told."""
+
+    offsets: list[int]
+    """Of each partition; ``END_UNKNOWN`` where nobody told it."""
+    silent: dict[int, str]
+    """Partition whose end nobody told -> why."""
+
+
+class LeadersAsked:
+    """Asks the leaders of one topic's partitions, all at once; for one thread.
+
+    A broker that owes an answer is asked nothing more until it has given it or its connection has failed, so
+    one that hangs is waited for once in each timeout of its request, not each time.
+    """
+
+    def __init__(self, admin: KafkaAdminClient, topic: str, partitions: int) -> None:
+        """Prepare to ask through ``admin``, which stays the caller's."""
+        self._manager: Any = admin._manager
+        self._topic = topic
+        self._partitions = partitions
+        self.leaders: dict[int, int] = {}
+        """Partition -> its leader, as last told."""
+        self._owed: dict[int, Any] = {}
+        """Broker -> its newest answer, which may be yet to come."""
+
+    def ends(self) -> Ends:
+        """Return the ends as they are while this is asked.
+
+        Raises:
+            kafka.errors.KafkaError: nobody tells who leads, or not a single end is told.
+        """
+        ends: Ends = self._manager.run(self._ask)
+        if len(ends.silent) == self._partitions:
+            raise KafkaError(f"no partition of {self._topic} tells where it ends: {ends.silent[0]}")
+        return ends
+
+    async def _ask(self) -> Ends:
+        self.leaders = leaders = await self._leaders()
+        found: dict[int, int] = {}
+        silent = {n: "no leader" for n in range(self._partitions) if n not in leaders}
+        for broker, answer in (await self._answers(leaders)).items():
+            led = [n for n, leader in leaders.items() if leader == broker]
+            if isinstance(answer, str):
+                silent |= dict.fromkeys(led, f"broker {broker}: {answer}")
+                continue
+            for one in (one for topic in answer.topics for one in topic.partitions):
+                if one.error_code or one.offset < 0:
+                    silent[one.partition_index] = f"broker {broker}: {for_code(one.error_code).__name__}"
+                else:
+                    found[one.partition_index] = one.offset
+        return Ends([found.get(n, END_UNKNOWN) for n in range(self._partitions)], silent)
+
+    async def _leaders(self) -> dict[int, int]:
+        """Return partition -> leader as some broker tells; if it hangs, as another does."""
+        try:
+            told = await self._wait(self._send(self._layout()), PATIENCE_S / 2)
+        except KafkaError:
+            told = await self._wait(self._send(self._layout()), PATIENCE_S / 2)
+        (topic,) = told.topics
+        if topic.error_code:
+            raise for_code(topic.error_code)(f"nobody tells who leads {self._topic}")
+        return {
+            one.partition_index: one.leader_id
+            for one in topic.partitions
+            if one.leader_id >= 0 and one.partition_index < self._partitions
+        }
+
+    async def _answers(self, leaders: dict[int, int]) -> dict[int, Any]:
+        """Return broker -> its answer, or in words why there is none."""
+        answers: dict[int, Any] = {}
+        for broker in sorted(set(leaders.values())):
+            if broker in self._owed and not self._owed[broker].is_done:
+                answers[broker] = "no answer yet"  # and when it comes, it tells of an earlier time
+                continue
+            led = (n for n, leader in leaders.items() if leader == broker)
+            self._owed[broker] = answers[broker] = self._send(self._question(led), broker)
+        until_s = time.monotonic() + PATIENCE_S
+        for broker, future in answers.items():
+            if isinstance(future, Future):
+                try:
+                    answers[broker] = await self._wait(future, until_s - time.monotonic())
+                except (KafkaError, OSError) as error:
+                    answers[broker] = type(error).__name__
+        return answers
+
+    async def _wait(self, future: Any, seconds: float) -> Any:
+        return await self._manager.wait_for(future, max(0.0, seconds) * 1000)
+
+    def _send(self, request: Any, broker: int | None = None) -> Any:
+        try:
+            return self._manager.send(request, broker)
+        except UnknownBrokerIdError as error:
+            self._manager.cluster.request_update()  # one that has come since the client looked
+            return Future().failure(error)
+        except KafkaError as error:
+            return Future().failure(error)
+
+    def _layout(self) -> MetadataRequest:
+        wanted = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
+        return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+
+    def _question(self, partitions: Iterable[int]) -> ListOffsetsRequest:
+        a_topic = ListOffsetsRequest.ListOffsetsTopic
+        wanted = [
+            a_topic.ListOffsetsPartition(partition_index=n, timestamp=OffsetSpec.LATEST) for n in partitions
+        ]
+        topics = [a_topic(name=self._topic, partitions=wanted)]
+        return ListOffsetsRequest(isolation_level=IsolationLevel.READ_UNCOMMITTED.value, topics=topics)

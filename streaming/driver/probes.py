@@ -1,0 +1,188 @@
+"""What the Admin API tells, now and then: is the cluster there, and where do its topics end?"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from alerts.alert import some
+from streaming.config import KafkaAddress
+from streaming.health import WAITING, Progress
+from streaming.kafka_clients import (
+    IsolationLevel,
+    KafkaAdminClient,
+    KafkaError,
+    LeaderNotAvailableError,
+    OffsetSpec,
+    TopicPartition,
+    UnknownTopicOrPartitionError,
+    admin_client,
+    for_code,
+)
+
+REACH_EVERY_S = 3.0
+AWAITED_EVERY_S = 0.5
+ENDS_EVERY_S = 10.0
+STABLE_PATIENCE_MS = 2_000
+
+ENDS_PATIENCE_MS = 5_000
+
+Ends = Mapping[str, Mapping[int, tuple[int, int]]]
+"""Topic -> partition -> (end offset, when, in epoch milliseconds)."""
+
+_log = logging.getLogger(__name__)
+
+
+class Told(NamedTuple):
+    """What the leaders told of where topics end."""
+
+    ends: dict[str, dict[int, tuple[int, int]]]
+    unknown: dict[str, str]
+    """Topic whose ends, or some of them, nobody told -> why."""
+
+
+class Probe:
+    """Asks one cluster whether it is there, and for the ends of the topics that groups have committed."""
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        progress: Progress,
+        *,
+        topics: Callable[[], Iterable[str]],
+        found: Callable[[Ends], None],
+    ) -> None:
+        self._address = address
+        self._progress = progress
+        self._topics = topics
+        self._found = found
+        self._admin: KafkaAdminClient | None = None
+        self._ends_at = float("-inf")
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._ask_on, name=f"probe-{progress.cluster}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to ask, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 15.0) -> None:
+        """Stop asking."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        self._drop_admin()
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended."""
+        return self._thread.is_alive()
+
+    def _ask_on(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self.ask()
+            except Exception as error:
+                self._progress.kafka_failed(error)
+                self._drop_admin()
+            # Whoever asks whether we are ready waits for the ends of what the groups commit to.
+            is_awaited = self._progress.has_caught_up and self._progress.end_offsets == WAITING
+            self._stopped.wait(AWAITED_EVERY_S if is_awaited else REACH_EVERY_S)
+
+    def ask(self) -> None:
+        """Ask once.
+
+        Raises:
+            kafka.errors.KafkaError: nobody answers.
+        """
+        if self._admin is None:
+            self._admin = admin_client(self._address)
+        self._admin.describe_cluster()
+        self._progress.kafka_answered()
+        # Asked before the topics are: only when all groups are known, those of all groups are.
+        is_whole = self._progress.has_caught_up
+        is_awaited = is_whole and self._progress.end_offsets == WAITING
+        if is_awaited or time.monotonic() - self._ends_at >= ENDS_EVERY_S:
+            self._ends_at = time.monotonic()
+            try:
+                told = end_offsets(self._admin, self._topics())
+                self._found(told.ends)
+            except Exception as error:
+                self._progress.ends_refused(f"{type(error).__name__}: {error}", whole=is_whole)
+            else:
+                self._note_unknown(told.unknown, whole=is_whole)
+
+    def _note_unknown(self, unknown: Mapping[str, str], *, whole: bool) -> None:
+        if not unknown:
+            self._progress.ends_told(whole=whole)
+            return
+        topics, reasons = some(sorted(unknown), at_most=5), some(sorted(set(unknown.values())), at_most=3)
+        self._progress.ends_refused(f"of {topics}: {reasons}", whole=whole)
+
+    def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return up to where these may be read by who reads only what is committed; for ``found`` to ask.
+
+        Raises:
+            kafka.errors.KafkaError: a leader does not answer, or a partition is gone.
+        """
+        wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        if self._admin is None or not wanted:
+            return {}
+        told = self._admin.list_partition_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, timeout_ms=STABLE_PATIENCE_MS
+        )
+        return {partition: one.offset for partition, one in told.items()}
+
+    def _drop_admin(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            try:
+                admin.close()
+            except Exception as error:
+                _log.debug("closing the admin client: %r", error)
+
+
+def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:
+    """Return the end offset of every partition of ``topics`` that exists, with the time of asking.
+
+    Each leader is asked for its own, so that one that is gone takes the lag of no other topic with it.
+
+    Raises:
+        kafka.errors.KafkaError: nobody answers at all.
+    """
+    wanted = sorted(set(topics))
+    told = Told({}, {})
+    if not wanted:
+        return told
+    led: dict[int, list[TopicPartition]] = {}
+    for topic in admin.describe_topics(wanted):
+        name, code = str(topic["name"]), int(topic.get("error_code", 0))
+        if code not in (0, UnknownTopicOrPartitionError.errno):  # one that does not exist has no end
+            told.unknown[name] = for_code(code).__name__
+        for partition in topic["partitions"]:
+            place = TopicPartition(name, int(partition["partition_index"]))
+            led.setdefault(int(partition["leader_id"]), []).append(place)
+    asked_ms = time.time_ns() // 1_000_000
+    for leader, places in sorted(led.items()):
+        try:
+            _ask_leader(admin, leader, places, told.ends, asked_ms)
+        except (KafkaError, OSError) as error:
+            why = str(error) if leader < 0 else f"broker {leader}: {type(error).__name__}"
+            told.unknown.update(dict.fromkeys((place.topic for place in places), why))
+    return told
+
+
+def _ask_leader(
+    admin: KafkaAdminClient,
+    leader: int,
+    places: list[TopicPartition],
+    ends: dict[str, dict[int, tuple[int, int]]],
+    asked_ms: int,
+) -> None:
+    if leader < 0:
+        raise LeaderNotAvailableError("a partition has no leader")
+    found = admin.list_partition_offsets(
+        dict.fromkeys(places, OffsetSpec.LATEST), timeout_ms=ENDS_PATIENCE_MS
+    )
+    for place, end in found.items():
+        ends.setdefault(place.topic, {})[place.partition] = (end.offset, asked_ms)

@@ -1,0 +1,444 @@
+"""The thread that asks: a little at a time, and what it learns goes into the control topic.
+
+What it may not ask for is said once, in words, and left out; nothing here ever stops the job.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from coordinator_model.kafka import GroupState, shard_of
+from coordinator_model.shard import read_settings
+from streaming.config import ClusterPlan
+from streaming.control import (
+    BrokersRecord,
+    ControlRecord,
+    GroupAnswer,
+    GroupsRecord,
+    LeadersRecord,
+    TopicsRecord,
+    encode_record,
+)
+from streaming.driver.probing.brokers import NOT_AUTHORIZED, Brokers, Layout, Listed, NotAllowedError
+from streaming.driver.probing.choosing import Bucket, Rota, Seen, by_call
+from streaming.driver.probing.packing import packed
+from streaming.health import Progress
+from streaming.kafka_clients import (
+    KafkaAdminClient,
+    KafkaError,
+    KafkaProducer,
+    UnsupportedVersionError,
+    admin_client,
+)
+
+ROUND_S = 1.0
+LOOK_S = 5.0
+RETOLD = 3
+"""So many looks tell all leaders again after a line said that a shard moved."""
+LISTED_PER_S = 1_000
+"""A list of all groups is asked for less often the longer it is: so many lines a second."""
+SETTINGS_S = 20.0
+"""The level of the request log is among them, and its silence is an alert after a minute."""
+TOPICS_S = 60.0
+TOPICS_MAX = 2_000
+REFUSED_S = 30.0
+"""Where no group may be described, it is tried again after this."""
+REST_S = 15.0
+"""A broker that did not answer is not asked for so long."""
+CALL_MAX = 100
+"""Groups in one question, so that no broker's answer is large."""
+OFFSETS_TOPIC = "__consumer_offsets"
+_ANSWER_S = 10.0
+
+NO_GROUPS = (
+    "the brokers do not let us describe groups: give groupwatch's user DESCRIBE on groups, topics and cluster"
+)
+SOME_GROUPS = "the brokers do not let us describe some groups ({count} of the last {asked} asked about)"
+NO_SETTINGS = "broker settings are not known: give groupwatch's user DESCRIBE_CONFIGS on the cluster"
+TOO_OLD = "the brokers are too old to describe groups of type {kind}"
+
+_log = logging.getLogger(__name__)
+
+
+class Picture(Protocol):
+    """What the driver has of one cluster's mirror; may lag behind it."""
+
+    def groups(self) -> Mapping[str, Seen]:
+        """Return every group with type and state."""
+        ...
+
+    def group(self, group: str) -> Seen | None:
+        """Return one group's type and state; None if the mirror does not have it."""
+        ...
+
+    def members(self, group: str) -> frozenset[str]:
+        """Return the ids of a group's members."""
+        ...
+
+    def topics(self) -> Iterable[str]:
+        """Return the topics that groups read."""
+        ...
+
+    def moved(self) -> object:
+        """Return what a broker last said of a shard that it loads, or gives up; something else next time."""
+        ...
+
+    def asked(self, requests: Mapping[str, int]) -> None:
+        """Take note of how many requests of each kind were sent since the start."""
+        ...
+
+
+class GroupProbe:
+    """Asks one cluster's brokers about its groups until stopped."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        *,
+        run: str,
+        shard_count: int,
+        producer: KafkaProducer,
+        progress: Progress,
+        picture: Picture,
+        skew_ms: Callable[[], Mapping[int, int]] = dict,
+        doubts_everyone: bool = False,
+        connect: Callable[..., KafkaAdminClient] = admin_client,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._run = run
+        self._shards = shard_count
+        self._producer = producer
+        self._progress = progress
+        self._picture = picture
+        self._skew_ms = skew_ms
+        self._connect = connect
+        self._now = now
+        self._admin: KafkaAdminClient | None = None
+        self._requests: Counter[str] = Counter()
+        self._settings = read_settings(plan.settings)
+        self._rota = Rota(self._shard_of)
+        self._doubts_everyone = doubts_everyone
+        """Something was lost: when our picture is whole again, each group is asked about."""
+        self._bucket = Bucket(plan.groups_per_second, now())
+        self._layout = Layout((), 0, {}, {}, {})
+        self._listed: dict[str, Listed] = {}
+        self._is_complete = False
+        self._listing: tuple[float, frozenset[str]] | None = None
+        self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
+        self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
+        self._moved: tuple[object, int] = (None, RETOLD)
+        self._refused: dict[str, str] = {}
+        self._rests_until: dict[int, float] = {}
+        self._too_old: set[str] = set()
+        self.transaction_ms = -1
+        """How long brokers let a transaction last; -1: not known yet."""
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to ask, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop asking; returns when the last question is answered."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=2 * _ANSWER_S)
+        self._drop_admin()
+
+    def tell_all_again(self) -> None:
+        """Tell leaders, settings and topics as at the start: a shard has lost them.  From any thread."""
+        self._told = {"leaders": {}, "brokers": {}, "topics": {}}
+        self._due_at |= dict.fromkeys(("look", "settings", "topics"), float("-inf"))
+
+    def listing(self) -> tuple[float, frozenset[str]] | None:
+        """Return when all brokers listed their groups last, and those watched of them; None: not all did."""
+        return self._listing
+
+    def ask_for_settings(self) -> None:
+        """Ask for the brokers' settings at once: one has just been changed.  From any thread."""
+        self._due_at["settings"] = float("-inf")
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended."""
+        return self._thread.is_alive()
+
+    def _ask_on(self) -> None:
+        while not self._stopped.is_set():
+            began = self._now()
+            try:
+                self.ask()
+            except Exception as error:
+                # The other probe tells whether the cluster is there; this one only tries again.
+                _log.debug("%s: asking the brokers: %r", self._plan.cluster, error)
+                self._drop_admin()
+                self._due_at["look"] = float("-inf")
+            self._stopped.wait(max(0.0, ROUND_S - (self._now() - began)))
+
+    def _drop_admin(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            try:
+                admin.close()
+            except Exception as error:
+                _log.debug("closing the admin client: %r", error)
+
+    # --- one round -----------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask whatever is due.
+
+        Raises:
+            kafka.errors.KafkaError: a broker does not answer, or an answer could not be written.
+        """
+        brokers, now = self._brokers(), self._now()
+        if now >= self._due_at["look"]:
+            self._look(brokers, now)
+        if now >= self._due_at["settings"]:
+            self._due_at["settings"] = now + SETTINGS_S
+            self._ask_settings(brokers)
+        if self._progress.has_caught_up and now >= self._due_at["groups"]:  # before, our picture is not whole
+            self._ask_groups(brokers, now)
+        self._picture.asked(self._requests)
+
+    def _brokers(self) -> Brokers:
+        if self._admin is None:
+            self._admin = self._connect(self._plan.kafka)
+        return Brokers(self._admin, self._requests)
+
+    def _look(self, brokers: Brokers, now: float) -> None:
+        """See who is there, who leads what, and which groups there are."""
+        topics: list[str] = []
+        if now >= self._due_at["topics"]:
+            self._due_at["topics"] = now + TOPICS_S
+            topics = sorted(self._picture.topics())[:TOPICS_MAX]
+        before, self._layout = self._layout, brokers.layout(OFFSETS_TOPIC, topics)
+        self._tell_again_what_lines_deny()
+        self._tell_changes("leaders", self._layout.leaders)
+        self._tell_shrunk(before, self._layout)
+        self._tell_changes("topics", self._layout.partitions)
+        self._list_groups(brokers)
+        pictured = {g: seen for g, seen in self._picture.groups().items() if self._settings.watches(g)}
+        listed = {group: Seen(one.group_type, one.state) for group, one in self._listed.items()}
+        self._rota.look(pictured, listed, complete=self._is_complete, now=now)
+        self._due_at["look"] = now + max(LOOK_S, len(listed) / LISTED_PER_S)
+
+    def _list_groups(self, brokers: Brokers) -> None:
+        listed: dict[str, Listed] = {}
+        answered, began = 0, self._now()
+        for broker in self._there():
+            try:
+                listed |= brokers.list_groups(broker)
+                answered += 1
+            except NotAllowedError:
+                self._refuse("groups", NO_GROUPS, is_off=True)
+            except KafkaError as error:
+                self._gave_no_answer(broker, error)
+            except OSError as error:
+                _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
+        self._is_complete = 0 < answered == len(self._layout.brokers)
+        self._listed = {group: one for group, one in listed.items() if self._settings.watches(group)}
+        self._listing = (began, frozenset(self._listed)) if self._is_complete else None
+
+    def _ask_settings(self, brokers: Brokers) -> None:
+        found: dict[int, dict[str, str]] = {}
+        for broker in self._there():
+            try:
+                found[broker] = brokers.settings(broker)
+            except NotAllowedError:
+                self._refuse("settings", NO_SETTINGS)
+                return
+            except KafkaError as error:
+                self._gave_no_answer(broker, error)
+            except OSError as error:
+                _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
+        self._refuse("settings", "")
+        self._tell_changes("brokers", found)
+
+    def _tell_changes(self, what: str, found: Mapping[Any, Any]) -> None:
+        """Write what is not known yet; everything, the first time."""
+        told = self._told[what]
+        changed = {key: value for key, value in found.items() if told.get(key) != value}
+        if not changed:
+            return
+        at_ms = _wall_ms()
+        record: ControlRecord
+        if what == "leaders":
+            record = LeadersRecord(at_ms=at_ms, run=self._run, leaders=changed)
+        elif what == "brokers":
+            record = BrokersRecord(at_ms=at_ms, run=self._run, brokers=changed)
+        else:
+            record = TopicsRecord(at_ms=at_ms, run=self._run, partitions=changed)
+        self._write([record])
+        told.update(changed)
+        if what == "brokers":
+            self.transaction_ms = _longest_transaction_ms(told)
+
+    def _tell_again_what_lines_deny(self) -> None:
+        """Let all leaders be told again, a few times, once brokers have said that shards moved.
+
+        A line alone proves no move (``shard/loads.py``), and the first answer after one may be of
+        the time before.
+        """
+        moved = self._picture.moved()
+        retold = self._moved[1] if moved == self._moved[0] else 0
+        if retold < RETOLD:
+            retold += 1
+            self._told["leaders"] = {}
+        self._moved = moved, retold
+
+    def _tell_shrunk(self, before: Layout, now: Layout) -> None:
+        """Say of which offsets partitions a replica is in sync no more since its broker has gone.
+
+        One that is only slow is dropped as well, now and then, and nobody need notice.
+        """
+        known = before.in_sync.items()
+        left = {shard: was - now.in_sync.get(shard, was) for shard, was in known}
+        shrunk = [shard for shard, brokers in left.items() if brokers.difference(now.brokers)]
+        if shrunk:
+            self._write([LeadersRecord(at_ms=_wall_ms(), run=self._run, leaders={}, shrunk=sorted(shrunk))])
+
+    # --- groups --------------------------------------------------------------------------------------
+
+    def _ask_groups(self, brokers: Brokers, now: float) -> None:
+        if self._doubts_everyone:
+            self._doubts_everyone = False
+            self._rota.doubt_everyone()
+        groups = self._rota.due(self._bucket.available(now), now)
+        if not groups:
+            return
+        self._bucket.take(len(groups))
+        refused = 0
+        for (broker, kind), names in by_call(groups, self._broker_of, self._type_of).items():
+            for first in range(0, len(names), CALL_MAX):
+                refused += self._describe(brokers, broker, kind, names[first : first + CALL_MAX])
+        if refused == len(groups):
+            self._due_at["groups"] = now + REFUSED_S
+        self._note_refusals(refused, len(groups))
+
+    def _describe(self, brokers: Brokers, broker: int, kind: str, groups: Sequence[str]) -> int:
+        """Ask one question and write the answers; returns how many groups we may not ask about."""
+        if kind in self._too_old or broker not in self._there():
+            return 0
+        asked_ms = _wall_ms()
+        try:
+            told = brokers.describe(broker, kind, groups)
+        except UnsupportedVersionError:
+            self._too_old.add(kind)
+            _log.warning("%s: %s", self._plan.cluster, TOO_OLD.format(kind=kind))
+            return 0
+        except KafkaError as error:
+            self._gave_no_answer(broker, error)
+            return 0
+        answered_ms = _wall_ms()
+        if told.errors:
+            self._due_at["look"] = float("-inf")  # the coordinator may have moved
+        answers = [answer for answer in told.answers if self._is_proof(answer)]
+        for answer in told.answers:
+            self._rota.answered(answer.group, fits=self._fits(answer))
+        skew_ms = self._skew_ms().get(broker, 0)
+        self._write(
+            GroupsRecord(
+                at_ms=answered_ms,
+                run=self._run,
+                broker=broker,
+                asked_at_ms=asked_ms,
+                skew_ms=skew_ms,
+                groups=pack,
+            )
+            for pack in packed(answers, self._shard_of)
+        )
+        return sum(1 for error in told.errors.values() if error in NOT_AUTHORIZED)
+
+    def _is_proof(self, answer: GroupAnswer) -> bool:
+        """Say whether an answer can be believed: a group of another type is answered as an unknown one."""
+        if answer.state != GroupState.DEAD or (self._is_complete and answer.group not in self._listed):
+            return True
+        self._due_at["look"] = float("-inf")
+        return False
+
+    def _fits(self, answer: GroupAnswer) -> bool:
+        pictured = self._picture.group(answer.group)
+        if pictured is None:
+            return answer.state == GroupState.DEAD
+        if (answer.group_type, answer.state) != pictured:
+            return False
+        if answer.members is None or answer.state != GroupState.STABLE:
+            return True
+        return {member.member_id for member in answer.members} == self._picture.members(answer.group)
+
+    def _note_refusals(self, refused: int, asked: int) -> None:
+        if refused == asked:
+            self._refuse("groups", NO_GROUPS, is_off=True)
+        elif refused:
+            self._refuse("groups", SOME_GROUPS.format(count=refused, asked=asked))
+        else:
+            self._refuse("groups", "")
+
+    def _refuse(self, what: str, sentence: str, *, is_off: bool = False) -> None:
+        """Say once what we may not ask, and once that we may again."""
+        before = self._refused.get(what, "")
+        self._refused[what] = sentence
+        if sentence and not before:
+            _log.warning("%s: %s%s", self._plan.cluster, sentence, "; reconciliation is off" * is_off)
+        elif before and not sentence:
+            _log.info("%s: the brokers answer again: %s", self._plan.cluster, what)
+        if what == "groups":
+            self._progress.reconciliation = sentence or "on"
+        else:
+            self._progress.broker_settings = sentence or "known"
+
+    # --- who answers -----------------------------------------------------------------------------------
+
+    def _there(self) -> list[int]:
+        """Return the brokers that are not given a rest for having kept us waiting."""
+        return [
+            broker for broker in self._layout.brokers if self._now() >= self._rests_until.get(broker, 0.0)
+        ]
+
+    def _gave_no_answer(self, broker: int, error: Exception) -> None:
+        """Leave a broker alone for a while, or each round would wait for it; the others go on."""
+        self._rests_until[broker] = self._now() + REST_S
+        self._due_at["look"] = min(self._due_at["look"], self._now() + LOOK_S)
+        _log.debug("%s: broker %d does not answer: %s", self._plan.cluster, broker, error)
+
+    # --- where a group is ----------------------------------------------------------------------------
+
+    def _shard_of(self, group: str) -> int:
+        return shard_of(group, max(1, self._shards))
+
+    def _broker_of(self, group: str) -> int | None:
+        led = self._layout.leaders.get(shard_of(group, max(1, self._layout.shards)))
+        if led is not None:
+            return led[0]
+        listed = self._listed.get(group)
+        return None if listed is None else listed.broker
+
+    def _type_of(self, group: str) -> str:
+        listed = self._listed.get(group)
+        if listed is not None:
+            return listed.group_type
+        seen = self._picture.group(group)
+        return "classic" if seen is None else seen.group_type
+
+    def _write(self, records: Iterable[ControlRecord]) -> None:
+        sent = [
+            self._producer.send(self._plan.control_topic, value=encode_record(record), partition=0)
+            for record in records
+        ]
+        for future in sent:
+            future.get(timeout=_ANSWER_S)
+
+
+def _longest_transaction_ms(brokers: Mapping[int, Mapping[str, str]]) -> int:
+    told = (settings.get("transaction.max.timeout.ms", "") for settings in brokers.values())
+    return max((int(one) for one in told if one.isdecimal()), default=-1)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

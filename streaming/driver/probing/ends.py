@@ -1,0 +1,311 @@
+"""Tells the groups, in band, where the partitions end that they commit to.
+
+What a rule says depends on its input alone, so end offsets travel through the control topic like every
+other answer of the brokers.  A group is told what changed since it was told last, when anything did; one
+that is behind, or commits beyond the end, is told once a minute that nothing did; one that has always been
+at the end is told nothing.
+
+Where a commit stands still below the end, its group may be waiting for an open transaction.  Then, and only
+there, the brokers are asked up to where who reads only what is committed may read, and if that is where the
+commit stands, the group is told, and again when it has moved.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeVar
+
+from coordinator_model.groups.offsets import has_come_to
+from streaming.control import EndsRecord, GroupEnds, encode_record
+from streaming.kafka_clients import KafkaProducer, TopicPartition
+
+PARTITIONS_MAX = 50_000
+"""Told in one round; groups that do not get their turn are the first in the next."""
+RECORD_PARTITIONS_MAX = 5_000
+"""About 100 kB, a tenth of what topics take by default."""
+STILL_BEHIND_MS = 60_000
+STABLE_MAX = 1_000
+"""Partitions whose last stable offset is asked for in one round, in one question to each leader."""
+PAUSE_MS = 45_000
+"""Brokers that gave no answer for so long, or nobody asked them."""
+_ANSWER_S = 10.0
+
+Ends = Mapping[str, Mapping[int, tuple[int, int]]]
+"""Topic -> partition -> (end offset, when asked, epoch ms)."""
+Commits = Mapping[str, Mapping[int, tuple[int, int]]]
+Stable = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
+"""Asks the brokers for last stable offsets."""
+
+_log = logging.getLogger(__name__)
+
+
+class Readers(Protocol):
+    """Who commits to what, as the driver's picture has it."""
+
+    def readers(self) -> Mapping[str, tuple[str, ...]]:
+        """Return every group with the topics that it commits to."""
+        ...
+
+    def commits(self, group: str) -> Commits:
+        """Return topic -> partition -> (offset, epoch ms) of one group."""
+        ...
+
+
+class _Told(NamedTuple):
+    """What a group knows."""
+
+    round: int
+    at_ms: int = -1
+    """-1: it was never told anything."""
+    behind: bool = False
+    """Or beyond the end."""
+    suspect: bool = False
+    """It may be about to stand still, or waits for a transaction: it is looked at in the next round."""
+
+
+_NOTHING = _Told(round=-1)
+
+
+class _Standing(NamedTuple):
+    """A commit that is where it was, below the end."""
+
+    offset: int
+    committed_ms: int
+    end: int
+
+
+class _Look(NamedTuple):
+    """What was seen of one group in one round."""
+
+    group: str
+    ends: dict[str, dict[int, int]]
+    """What it is to be told."""
+    standing: dict[TopicPartition, _Standing]
+
+
+class _Wait(NamedTuple):
+    """What a group was told of a partition in which it seems to wait."""
+
+    stable: int
+    at_ms: int
+
+
+_NO_WAIT = _Wait(-1, -1)
+
+
+class EndsTeller:
+    """Writes the end offsets of one cluster's topics for its groups."""
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        topic: str,
+        producer: KafkaProducer,
+        readers: Readers,
+        stable: Stable | None = None,
+        transaction_ms: Callable[[], int] = lambda: -1,
+    ) -> None:
+        """Begin with groups that know nothing.
+
+        Args:
+            run: marks our records.
+            topic: the control topic.
+            producer: writes into it.
+            readers: knows who commits to what.
+            stable: asks for last stable offsets; None: nobody does, so nobody is known to wait.
+            transaction_ms: tells how long brokers let a transaction last; -1: not known.
+        """
+        self._run = run
+        self._topic = topic
+        self._producer = producer
+        self._readers = readers
+        self._stable = stable
+        self._transaction_ms = transaction_ms
+        self._round = 0
+        self._asked_ms = -1
+        self._since_ms = -1
+        self._ends: dict[str, dict[int, tuple[int, int]]] = {}
+        """Topic -> partition -> (end offset, round in which it was found)."""
+        self._grew: dict[str, int] = {}
+        """Topic -> round in which any of its ends was found to be another."""
+        self._told: dict[str, _Told] = {}
+        self._behind: dict[str, dict[TopicPartition, int]] = {}
+        """Group -> partition in which it was behind at the last look -> what it had committed."""
+        self._waits: dict[str, dict[TopicPartition, _Wait]] = {}
+
+    def tell(self, ends: Ends) -> None:
+        """Write what is news to a group.
+
+        Raises:
+            kafka.errors.KafkaError: the control topic did not acknowledge.
+        """
+        at_ms = max((at for known in ends.values() for _, at in known.values()), default=-1)
+        if at_ms < 0:
+            return
+        self._round += 1
+        if self._asked_ms < 0 or at_ms - self._asked_ms > PAUSE_MS:
+            self._since_ms = at_ms
+        self._asked_ms = at_ms
+        self._note(ends)
+        futures = [
+            self._producer.send(self._topic, value=encode_record(record), partition=0)
+            for record in self._records(at_ms)
+        ]
+        for future in futures:
+            future.get(timeout=_ANSWER_S)
+
+    def _note(self, ends: Ends) -> None:
+        for topic, partitions in ends.items():
+            known = self._ends.setdefault(topic, {})
+            for partition, (offset, _) in partitions.items():
+                if partition not in known or known[partition][0] != offset:
+                    known[partition] = (offset, self._round)
+                    self._grew[topic] = self._round
+        for topic in self._ends.keys() - ends.keys():
+            del self._ends[topic]
+
+    def _records(self, at_ms: int) -> Iterator[EndsRecord]:
+        pack: list[GroupEnds] = []
+        size = 0
+        for one in self._news(at_ms):
+            pack.append(one)
+            size += _size(one)
+            if size >= RECORD_PARTITIONS_MAX:
+                yield self._record(at_ms, pack)
+                pack, size = [], 0
+        if pack:
+            yield self._record(at_ms, pack)
+
+    def _record(self, at_ms: int, groups: list[GroupEnds]) -> EndsRecord:
+        return EndsRecord(
+            at_ms=at_ms,
+            run=self._run,
+            groups=groups,
+            since_ms=self._since_ms,
+            transaction_ms=self._transaction_ms(),
+        )
+
+    def _news(self, at_ms: int) -> Iterator[GroupEnds]:
+        """Yield what groups do not know yet, those first that have waited longest."""
+        looks = list(self._looks(at_ms))
+        stable = self._last_stable(looks)
+        for look in looks:
+            news = self._of_transactions(look, stable, at_ms)
+            if look.ends or news:
+                yield GroupEnds(group=look.group, ends=look.ends, stable=news)
+
+    def _looks(self, at_ms: int) -> Iterator[_Look]:
+        groups = self._readers.readers()
+        for gone in self._told.keys() - groups.keys():
+            del self._told[gone]
+            self._behind.pop(gone, None)
+            self._waits.pop(gone, None)
+        waiting = sorted(
+            (self._told.get(group, _NOTHING).round, group)
+            for group, topics in groups.items()
+            if self._is_due(group, topics, at_ms)
+        )
+        left = PARTITIONS_MAX
+        for _, group in waiting:
+            if left <= 0:
+                return
+            look = self._of_group(group, at_ms)
+            left -= sum(map(len, look.ends.values()))
+            yield look
+
+    def _is_due(self, group: str, topics: tuple[str, ...], at_ms: int) -> bool:
+        told = self._told.get(group, _NOTHING)
+        if told.suspect or (told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS):
+            return True
+        return any(self._grew.get(topic, -1) > told.round for topic in topics)
+
+    def _of_group(self, group: str, at_ms: int) -> _Look:
+        """Return what one group is to be told of ends, and take it for told."""
+        told = self._told.get(group, _NOTHING)
+        again = told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS
+        ends: dict[str, dict[int, int]] = {}
+        behind = is_off = False
+        standing: dict[TopicPartition, _Standing] = {}
+        lagging: dict[TopicPartition, int] = {}
+        for topic, committed in self._readers.commits(group).items():
+            known = self._ends.get(topic, {})
+            for partition, (offset, committed_ms) in committed.items():
+                end, found = known.get(partition, (-1, -1))
+                # What is beyond the end was committed by a tool, or after we asked; the next answer tells.
+                lags, leads = end > offset, 0 <= end < offset
+                off = lags or (leads and committed_ms < at_ms)
+                behind |= lags or leads
+                is_off |= off
+                if lags and self._stable is not None:
+                    place = TopicPartition(topic, partition)
+                    lagging[place] = offset
+                    if self._behind.get(group, {}).get(place) == offset:
+                        standing[place] = _Standing(offset, committed_ms, end)
+                if end >= 0 and (found > told.round or (again and off)):
+                    ends.setdefault(topic, {})[partition] = end
+        is_news = bool(ends) and (is_off or told.at_ms >= 0)
+        _keep(self._behind, group, lagging)
+        suspect = len(standing) < len(lagging)
+        self._told[group] = _Told(self._round, at_ms if is_news else told.at_ms, behind, suspect)
+        return _Look(group, ends if is_news else {}, standing)
+
+    # --- open transactions ---------------------------------------------------------------------------
+
+    def _last_stable(self, looks: list[_Look]) -> Mapping[TopicPartition, int]:
+        """Ask for the last stable offset of partitions in which a commit stands still.
+
+        Those first in which a group waits, then those that were committed to last.
+        """
+        wanted = sorted(
+            (place not in self._waits.get(look.group, ()), -one.committed_ms, place)
+            for look in looks
+            for place, one in look.standing.items()
+        )
+        asked = list(dict.fromkeys(place for *_, place in wanted))[:STABLE_MAX]
+        if self._stable is None or not asked:
+            return {}
+        try:
+            return self._stable(asked)
+        except Exception as error:
+            _log.debug("last stable offsets are not to be had: %r", error)
+            return {}
+
+    def _of_transactions(
+        self, look: _Look, stable: Mapping[TopicPartition, int], at_ms: int
+    ) -> dict[str, dict[int, int]]:
+        """Return the last stable offsets that are news to a group which waits for them to move, or did."""
+        told = self._waits.get(look.group, {})
+        waits: dict[TopicPartition, _Wait] = {}
+        news: dict[str, dict[int, int]] = {}
+        for place, one in look.standing.items():
+            before = told.get(place, _NO_WAIT)
+            offset = stable.get(place, before.stable)
+            is_waiting = has_come_to(one.offset, stable=offset, end=one.end)
+            if not is_waiting and place not in told:
+                continue
+            is_news = offset != before.stable or at_ms - before.at_ms >= STILL_BEHIND_MS
+            if place in stable and is_news:
+                news.setdefault(place.topic, {})[place.partition] = offset
+            if is_waiting:
+                waits[place] = _Wait(offset, at_ms) if place in stable and is_news else before
+        _keep(self._waits, look.group, waits)
+        if waits or (look.standing and not stable):
+            self._told[look.group] = self._told[look.group]._replace(suspect=True)
+        return news
+
+
+_Kept = TypeVar("_Kept")
+
+
+def _keep(
+    of_groups: dict[str, dict[TopicPartition, _Kept]], group: str, found: dict[TopicPartition, _Kept]
+) -> None:
+    """Remember what was found of a group; nothing of one of which nothing was."""
+    if found:
+        of_groups[group] = found
+    else:
+        of_groups.pop(group, None)
+
+
+def _size(one: GroupEnds) -> int:
+    return sum(map(len, (*one.ends.values(), *one.stable.values())))

@@ -1,0 +1,39 @@
+"""Answers as control records of bounded size."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from streaming.control import GroupAnswer
+
+RECORD_BYTES_MAX = 200_000
+"""Far below the megabyte that topics take by default."""
+
+
+def slim(answer: GroupAnswer) -> GroupAnswer:
+    """Return an answer that fits into a record: without assignments if need be, or without its members."""
+    if _size(answer) <= RECORD_BYTES_MAX:
+        return answer
+    bare = tuple(msgspec.structs.replace(m, topics=None, assigned=None) for m in answer.members or ())
+    answer = msgspec.structs.replace(answer, members=bare)
+    return answer if _size(answer) <= RECORD_BYTES_MAX else msgspec.structs.replace(answer, members=None)
+
+
+def packed(answers: Iterable[GroupAnswer], shard_of: Callable[[str], int]) -> Iterator[list[GroupAnswer]]:
+    """Yield the answers in lists of bounded size, those of one shard next to one another."""
+    pack: list[GroupAnswer] = []
+    size = 0
+    for answer in sorted(answers, key=lambda one: (shard_of(one.group), one.group)):
+        one = slim(answer)
+        more = _size(one)
+        if pack and size + more > RECORD_BYTES_MAX:
+            yield pack
+            pack, size = [], 0
+        pack.append(one)
+        size += more
+    if pack:
+        yield pack
+
+
+def _size(answer: GroupAnswer) -> int:
+    return len(msgspec.json.encode(answer))

@@ -1,0 +1,194 @@
+"""Shards that lost their saved bytes: told again what they need, and watched until they know their groups.
+
+Such a shard begins anew (``shard/shard.py``) and says so in each batch.  What it had from the
+driver is told again: settings, leaders, brokers' settings.  Its groups come back with new records and with
+the brokers' answers.  When it knows every group that the brokers list, or after a bounded time, alerts that
+were open about them are handed over as at a first start, and the shard is told that this is over.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from alerts.alert import Alert
+from coordinator_model.kafka import shard_of
+from coordinator_model.observations import CLUSTER_SHARD
+from streaming.config import ClusterPlan
+from streaming.control import AdoptRecord, ControlRecord, RefilledRecord, encode_record
+from streaming.driver.adoption import records
+from streaming.group_store import RebuildingRow
+from streaming.health import Progress
+from streaming.kafka_clients import KafkaProducer
+from streaming.pipeline import Beginning
+
+WAIT_MAX_S = 600.0
+_TOPIC = "rebuilt shards"
+_WRITE_S = 10.0
+_NAMED_MAX = 10
+_log = logging.getLogger(__name__)
+
+Row = tuple[str, str, bytes]
+Listing = Callable[[], tuple[float, Collection[str]] | None]
+"""When (monotonic) the brokers last listed all groups, and which; None: they have not."""
+
+
+class Refilling:
+    """The rebuilt shards of one cluster."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        began: Beginning,
+        producer: KafkaProducer,
+        progress: Progress,
+        *,
+        listing: Listing,
+        known: Callable[[], Collection[str]],
+        tell_again: Callable[[], None],
+        alerts: Callable[[ClusterPlan], list[Alert]],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            plan: the cluster.
+            began: the start of its checkpoint.
+            producer: writes the control topic.
+            progress: shows what is being rebuilt.
+            listing: what the brokers list.
+            known: the groups of the picture.
+            tell_again: lets the brokers' leaders and settings be told anew.
+            alerts: reads the open alerts of a cluster.
+            now: monotonic seconds.
+        """
+        self._plan = plan
+        self._began = began
+        self._producer = producer
+        self._progress = progress
+        self._listing = listing
+        self._known = known
+        self._tell_again = tell_again
+        self._alerts = alerts
+        self._now = now
+        self._since_s: dict[int, float] = {}
+        self._ended: set[int] = set()
+        self._incomplete: dict[int, str] = {}
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Look at a batch's rows, and at what has become of those that were seen before."""
+        told = {_shard_in(value) for kind, _, value in rows if kind == "rebuilding"}
+        new = sorted(told - self._since_s.keys() - self._ended)
+        self._ended &= told  # once a shard says it no more, the next time is another one
+        if new:
+            self._since_s.update(dict.fromkeys(new, self._now()))
+            self._in_background(lambda: self._begin(new))
+        if self._since_s:
+            self._look()
+
+    def _look(self) -> None:
+        missing = self._missing()
+        for shard, since_s in list(self._since_s.items()):
+            waited_s = self._now() - since_s
+            left = missing.get(shard)
+            is_complete = left is not None and not left
+            if is_complete or waited_s > WAIT_MAX_S:
+                self._end(shard, left or [], is_complete=is_complete)
+        self._say(missing)
+
+    def _missing(self) -> dict[int, list[str] | None]:
+        """Return of each shard the listed groups that are not known again; None: none were listed yet."""
+        listing, known = self._listing(), self._known()
+        found: dict[int, list[str] | None] = {}
+        for shard, since_s in self._since_s.items():
+            if listing is None or listing[0] <= since_s:
+                found[shard] = None
+            else:
+                there = (name for name in listing[1] if self._shard_of(name) == shard)
+                found[shard] = sorted(name for name in there if name not in known)
+        return found
+
+    def _shard_of(self, group: str) -> int:
+        return shard_of(group, max(1, self._began.shard_count))
+
+    def _say(self, missing: Mapping[int, list[str] | None]) -> None:
+        running = [
+            f"{_name(shard)} lost its saved state and begins anew: "
+            + ("the brokers have not listed its groups yet" if left is None else _left(left))
+            for shard, left in sorted(missing.items())
+            if shard in self._since_s
+        ]
+        self._progress.notice(_TOPIC, "; ".join((*running, *self._incomplete.values()))[:2_000])
+
+    def _end(self, shard: int, left: list[str], *, is_complete: bool) -> None:
+        del self._since_s[shard]
+        self._ended.add(shard)
+        self._incomplete.pop(shard, None)
+        if not is_complete:
+            waited = f"{WAIT_MAX_S / 60:.0f} minutes"
+            self._incomplete[shard] = (
+                f"{_name(shard)} lost its saved state, and within {waited} {_left(left)}; groups that "
+                "neither write nor are described stay unknown: begin a new checkpoint to read them all"
+            )
+        known = set(self._known()) if not is_complete else None
+        self._in_background(lambda: self._finish(shard, known, is_complete=is_complete))
+
+    # --- what is written -----------------------------------------------------------------------------
+
+    def _begin(self, shards: list[int]) -> None:
+        _log.error("%s: %s begin anew", self._plan.cluster, ", ".join(map(_name, shards)))
+        self._write(records(self._plan, self._began, [], _wall_ms()))
+        self._tell_again()
+
+    def _finish(self, shard: int, known: Collection[str] | None, *, is_complete: bool) -> None:
+        alerts = [one for one in self._alerts(self._plan) if self._concerns(shard, one, known)]
+        told = records(self._plan, self._began, alerts, _wall_ms())
+        self._write(one for one in told if isinstance(one, AdoptRecord))
+        run = self._began.run
+        self._write([RefilledRecord(at_ms=_wall_ms(), run=run, shards=[shard], complete=is_complete)])
+
+    def _concerns(self, shard: int, alert: Alert, known: Collection[str] | None) -> bool:
+        """Say whether an open alert is of that shard, and of a group in ``known``; None: they all are."""
+        if not alert.group:
+            return shard == CLUSTER_SHARD
+        return self._shard_of(alert.group) == shard and (known is None or alert.group in known)
+
+    def _write(self, told: Iterable[ControlRecord]) -> None:
+        topic = self._plan.control_topic
+        sent = [self._producer.send(topic, value=encode_record(one), partition=0) for one in told]
+        for future in sent:
+            future.get(timeout=_WRITE_S)
+
+    def _in_background(self, act: Callable[[], None]) -> None:
+        """Do what waits for Kafka beside the batches."""
+
+        def run() -> None:
+            try:
+                act()
+            except Exception:
+                _log.exception("%s: rebuilt shards could not be told", self._plan.cluster)
+
+        threading.Thread(target=run, name=f"refilling-{self._plan.cluster}", daemon=True).start()
+
+
+def _shard_in(value: Any) -> int:
+    return msgspec.json.decode(value, type=RebuildingRow).shard
+
+
+def _name(shard: int) -> str:
+    return "the cluster's own shard" if shard == CLUSTER_SHARD else f"shard {shard}"
+
+
+def _left(left: list[str]) -> str:
+    if not left:
+        return "not every group that brokers list is known again"
+    named = ", ".join(left[:_NAMED_MAX])
+    more = f" and {len(left) - _NAMED_MAX} more" if len(left) > _NAMED_MAX else ""
+    return f"{len(left)} of the groups that brokers list are not known again ({named}{more})"
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,1 +1,0 @@
-"""A real Kafka on this machine: its jars, its brokers, misbehaving clients and the demo."""

@@ -1,1 +1,0 @@
-"""Evidence on demand: the request log of a troubled group's coordinator, for a while and never for good."""

@@ -1,0 +1,174 @@
+"""The JSON that the HTTP API answers with, as types; the schemas it publishes are made from these."""
+
+from typing import Any
+
+import msgspec
+
+from alerts.alert import Alert
+from alerts.story import Explanation
+from coordinator_model.shard import GroupReport
+from coordinator_model.state import Transition
+
+
+class TopicLag(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a group is behind in one topic; topics whose lag is unknown are left out."""
+
+    topic: str
+    records: int
+    seconds: float
+
+
+class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One group in a list."""
+
+    cluster: str
+    group: str
+    group_type: str
+    state: str
+    state_since_ms: int
+    """-1: not known."""
+    members: int
+    generation: int
+    rebalances: int
+    """Started since the group is watched."""
+    lag: list[TopicLag]
+    alerts: list[str]
+    """Names of its open alerts."""
+    assignment_epoch: int = -1
+    """Of a consumer, share or streams group: the epoch (``generation``) that its target assignment is for."""
+    held_up_by: list[str] = []
+    """Members that such a group waits for, and with which partitions."""
+
+
+class GroupList(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of groups, the troubled ones first."""
+
+    total: int
+    """How many match the filters."""
+    offset: int
+    limit: int
+    at_ms: int
+    groups: list[GroupSummary]
+
+
+class GroupDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known of one group."""
+
+    cluster: str
+    report: GroupReport
+    lag: list[TopicLag]
+    alerts: list[Alert]
+    transitions: list[Transition]
+    """The last few since this process started, newest last."""
+
+
+class AlertList(msgspec.Struct, frozen=True, kw_only=True):
+    """Alerts, the loudest and newest first."""
+
+    total: int
+    offset: int
+    limit: int
+    at_ms: int
+    alerts: list[Alert]
+    silenced: dict[str, int] = {}
+    """Id -> until when (epoch ms) receivers are not told of it, by the configuration."""
+
+
+class UndecodableSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the last records or lines that could not be read."""
+
+    cluster: str
+    at_ms: int
+    source: str
+    reason: str
+    detail: str
+    sample: str
+    """Its first bytes, base64."""
+
+
+class UndecodableCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many could not be read for one reason."""
+
+    cluster: str
+    source: str
+    reason: str
+    count: int
+
+
+class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
+    """What could not be read."""
+
+    counts: list[UndecodableCount]
+    samples: list[UndecodableSample]
+
+
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """One time that the mirror and its sources, or the brokers' own answers, said different things."""
+
+    kind: str
+    group: str
+    broker: int
+    """Who said otherwise; -1: not known."""
+    at_ms: int
+    detail: str
+    """Both sides, where there are two."""
+
+
+class ClusterDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster as a whole: what its brokers said of themselves, and how well they and the mirror agree."""
+
+    cluster: str
+    groups: int
+    agreement: float | None
+    """Share of the last 15 minutes' answers that agreed with the mirror; null: none could be compared."""
+    answers_compared: int
+    """Since this process started."""
+    answers_agreeing: int
+    probe_requests: dict[str, int]
+    """Kafka request -> how many were sent to ask the brokers about groups, since this process started."""
+    brokers: dict[int, dict[str, str]]
+    """Broker -> those of its settings on which groups depend."""
+    offsets_leaders: dict[int, int]
+    """Partition of the offsets topic -> broker that coordinates its groups."""
+    partitions: dict[str, int]
+    """Topic that groups read -> its partitions."""
+    divergences: list[Divergence]
+    """The last few, newest first."""
+
+
+class ClusterList(msgspec.Struct, frozen=True, kw_only=True):
+    """All clusters."""
+
+    at_ms: int
+    clusters: list[ClusterDetail]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a request was refused."""
+
+    error: str
+
+
+ENDPOINTS: dict[str, type[msgspec.Struct]] = {
+    "/api/v1/groups": GroupList,
+    "/api/v1/groups/{cluster}/{group}": GroupDetail,
+    "/api/v1/groups/{cluster}/{group}/explain": Explanation,
+    "/api/v1/alerts": AlertList,
+    "/api/v1/undecodable": Undecodable,
+    "/api/v1/clusters": ClusterList,
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return JSON Schema (2020-12) for each endpoint and for the records of our topics."""
+    topics: dict[str, type[msgspec.Struct]] = {"transitions": Transition, "alerts": Alert}
+    types = [*ENDPOINTS.values(), *topics.values(), Problem]
+    refs, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    count = len(ENDPOINTS)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "endpoints": dict(zip(ENDPOINTS, refs[:count], strict=True)),
+        "topics": dict(zip(topics, refs[count : count + len(topics)], strict=True)),
+        "problem": refs[-1],
+        "$defs": components,
+    }

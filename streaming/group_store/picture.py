@@ -1,0 +1,272 @@
+"""What the view keeps of each cluster and group, and how much of a report it decodes for that."""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from alerts.alert import Alert, AlertStatus, Severity
+from alerts.metrics import ClusterSample
+from coordinator_model.groups import KINDS
+from coordinator_model.kafka import GroupState
+from coordinator_model.state import Transition
+from streaming.group_store.api import ClusterDetail, Divergence
+from streaming.group_store.lag import ClusterEnds
+
+TRANSITIONS_KEPT_MAX = 20
+HELD_MAX = 5
+"""Members that a list names as holding a group up, and partitions of each."""
+DIVERGENCES_KEPT_MAX = 50
+AGREEMENT_MINUTES = 15
+RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+class Commits(msgspec.Struct, frozen=True):
+    """The part of a report that lag needs."""
+
+    commits: dict[str, dict[int, tuple[int, int]]]
+
+
+class BriefHoldUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A member that a group waits for."""
+
+    member_id: str
+    client_id: str
+    why: str
+    partitions: dict[str, list[int]]
+
+    def sentence(self) -> str:
+        """Say who does what to which partitions."""
+        named = [f"{topic}-{one}" for topic, numbers in self.partitions.items() for one in numbers]
+        more = f" and {len(named) - HELD_MAX} more" if len(named) > HELD_MAX else ""
+        return f"{self.client_id or self.member_id} {self.why} {', '.join(named[:HELD_MAX])}{more}".strip()
+
+
+class BriefProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list shows of a consumer, share or streams group."""
+
+    assignment_epoch: int
+    held_up_by: list[BriefHoldUp]
+
+    def sentences(self) -> tuple[str, ...]:
+        """Say who holds the group up; those that only wait for them are left out."""
+        holding = [one for one in self.held_up_by if one.why != "waiting"] or self.held_up_by
+        return tuple(one.sentence() for one in holding[:HELD_MAX])
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a report that is kept decoded."""
+
+    group: str
+    group_type: str
+    state: GroupState
+    state_since_ms: int
+    generation: int
+    members: list[msgspec.Raw]
+    rebalances: dict[str, int]
+    commits: dict[str, msgspec.Raw] = {}
+    removed: bool = False
+    progress: BriefProgress | None = None
+
+    @property
+    def assignment_epoch(self) -> int:
+        """Return the epoch that the target assignment is for, -1 for a classic group."""
+        return -1 if self.progress is None else self.progress.assignment_epoch
+
+    @property
+    def held_up_by(self) -> tuple[str, ...]:
+        """Return who is not where it shall be."""
+        return () if self.progress is None else self.progress.sentences()
+
+
+class KeptGroup(msgspec.Struct):
+    """One group of the picture."""
+
+    group: str
+    group_type: str
+    state: GroupState
+    state_since_ms: int
+    generation: int
+    members: int
+    rebalances: dict[str, int]
+    topics: tuple[str, ...]
+    """What it commits to."""
+    report: bytes
+    assignment_epoch: int = -1
+    held_up_by: tuple[str, ...] = ()
+
+
+class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cluster's own shard says."""
+
+    events: list[tuple[str, str, int]] = []
+    undecodable: list[tuple[str, str, int]] = []
+    samples: list[dict[str, Any]] = []
+    divergences: dict[str, int] = {}
+    newest_ms: dict[str, int] = {}
+    leaders: dict[int, tuple[int, int]] = {}
+    moves: list[dict[str, Any]] = []
+    """What was last said of shards that are loaded, or given up, newest last."""
+    brokers: dict[int, dict[str, str]] = {}
+    partitions: dict[str, int] = {}
+    quarantined: list[dict[str, Any]] = []
+
+
+class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A divergence, as counted and as kept for people."""
+
+    kind: str
+    count: int = 1
+    group: str = ""
+    broker: int = -1
+    at_ms: int = -1
+    detail: str = ""
+
+
+class RebuildingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard lost its saved state and begins anew."""
+
+    shard: int
+    shard_count: int
+    since_ms: int
+
+
+class AgreementRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of the brokers' answers could be compared with the mirror, and how many agreed."""
+
+    compared: int
+    agreeing: int
+
+
+class Agreement:
+    """The same, summed since the start and for the last quarter of an hour, by minutes."""
+
+    def __init__(self) -> None:
+        self.compared = 0
+        self.agreeing = 0
+        self._minutes: deque[tuple[int, int, int]] = deque(maxlen=AGREEMENT_MINUTES)
+
+    def add(self, row: AgreementRow, now_ms: int) -> None:
+        """Take in what one batch of one shard told."""
+        self.compared += row.compared
+        self.agreeing += row.agreeing
+        minute, compared, agreeing = now_ms // 60_000, 0, 0
+        if self._minutes and self._minutes[-1][0] >= minute:
+            minute, compared, agreeing = self._minutes.pop()
+        self._minutes.append((minute, compared + row.compared, agreeing + row.agreeing))
+
+    def ratio(self, now_ms: int) -> float | None:
+        """Return the share that agreed lately; None if nothing could be compared."""
+        oldest = now_ms // 60_000 - AGREEMENT_MINUTES
+        lately = [one for one in self._minutes if one[0] > oldest]
+        compared = sum(one[1] for one in lately)
+        return sum(one[2] for one in lately) / compared if compared else None
+
+
+class KeptCluster:
+    """What is known of one cluster."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, KeptGroup] = {}
+        self.topics: Counter[str] = Counter()
+        """Topic → how many groups commit to it."""
+        self.firing: dict[str, dict[str, Alert]] = {}
+        """Group → alert id → alert."""
+        self.report = ClusterReport()
+        self.divergences: dict[str, int] = {}
+        self.last_divergences: deque[DivergenceRow] = deque(maxlen=DIVERGENCES_KEPT_MAX)
+        self.agreement = Agreement()
+        self.probe_requests: dict[str, int] = {}
+        self.ends = ClusterEnds()
+        self.transitions: dict[str, deque[Transition]] = {}
+        self.rebalancing_since_ms: dict[str, int] = {}
+        self.rebuilding: dict[int, int] = {}
+        """Shard that lost its saved state → since when it begins anew, as it said last."""
+
+    def forget(self, group: str) -> None:
+        """Drop a group that is gone, or not known any more."""
+        before = self.groups.pop(group, None)
+        if before is not None:
+            self.count_topics(gone=before.topics, come=())
+        self.transitions.pop(group, None)
+        self.rebalancing_since_ms.pop(group, None)
+
+    def count_topics(self, *, gone: tuple[str, ...], come: tuple[str, ...]) -> None:
+        """Note which topics a group commits to, and forget the ends of those nobody does any more."""
+        self.topics.subtract(gone)
+        self.topics.update(come)
+        left = {topic for topic in gone if self.topics[topic] <= 0}
+        for topic in left:
+            del self.topics[topic]
+        if left:
+            self.ends.keep_only(set(self.topics))
+
+
+def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
+    """Return what the API tells of one cluster as a whole."""
+    agreement, report = known.agreement, known.report
+    return ClusterDetail(
+        cluster=name,
+        groups=len(known.groups),
+        agreement=agreement.ratio(now_ms),
+        answers_compared=agreement.compared,
+        answers_agreeing=agreement.agreeing,
+        probe_requests=known.probe_requests,
+        brokers=report.brokers,
+        offsets_leaders={partition: leader for partition, (leader, _) in report.leaders.items()},
+        partitions=report.partitions,
+        divergences=[
+            Divergence(kind=d.kind, group=d.group, broker=d.broker, at_ms=d.at_ms, detail=d.detail)
+            for d in reversed(known.last_divergences)
+        ],
+    )
+
+
+def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
+    """Return what the metrics need of one cluster."""
+    report, agreement = known.report, known.agreement
+    return ClusterSample(
+        cluster=name,
+        groups=len(known.groups),
+        events={(source, kind): count for source, kind, count in report.events},
+        undecodable={(source, why): count for source, why, count in report.undecodable},
+        # Those that can be foreseen exist at 0: ``rate`` misses a first value that appears out of nothing.
+        divergences=_larger(dict.fromkeys(KINDS, 0) | known.divergences, report.divergences),
+        newest_ms=report.newest_ms,
+        answers={
+            "agreeing": agreement.agreeing,
+            "differing": agreement.compared - agreement.agreeing,
+        },
+        agreement=agreement.ratio(now_ms),
+        probe_requests=known.probe_requests,
+        quarantined=len(report.quarantined),
+    )
+
+
+def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
+    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
+    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}
+
+
+def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:
+    """Return topic → partition → (offset, epoch ms) of a report."""
+    return msgspec.json.decode(report, type=Commits).commits
+
+
+class _Id(msgspec.Struct, frozen=True):
+    member_id: str
+
+
+class _Members(msgspec.Struct, frozen=True):
+    members: list[_Id]
+
+
+def members_of(report: bytes) -> frozenset[str]:
+    """Return the member ids of a report."""
+    return frozenset(member.member_id for member in msgspec.json.decode(report, type=_Members).members)
+
+
+def loudness(alert: Alert) -> tuple[bool, int, int, str]:
+    """Order alerts: open before ended, loud before quiet, new before old."""
+    return alert.status is AlertStatus.RESOLVED, RANK[alert.severity], -alert.starts_at_ms, alert.id

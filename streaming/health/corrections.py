@@ -1,0 +1,76 @@
+"""Brokers whose times are corrected: said in the log, in ``/ready`` and as a metric, told to all shards."""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from coordinator_model.shard import SKEW_MAX_MS
+from streaming.health.query_progress import Progress
+
+BROKERS_MAX = 100
+"""Lines name brokers, and anybody may write lines."""
+
+
+class Corrections:
+    """One cluster's; safe to use from several threads."""
+
+    def __init__(
+        self, progress: Progress, show: Callable[[int, float], None] = lambda _broker, _s: None
+    ) -> None:
+        """Begin with none; ``show`` is told (broker, seconds that are added to its times)."""
+        self._progress = progress
+        self._show = show
+        self._lock = threading.Lock()
+        self._zones_ms: dict[int, int] = {}
+        self._clocks_ms: dict[int, int] = {}
+
+    def zones_ms(self) -> dict[int, int]:
+        """Return broker -> how far its lines are ahead by their zone."""
+        with self._lock:
+            return dict(self._zones_ms)
+
+    def found(self, broker: int, ahead_ms: int) -> None:
+        """A shard has found that a broker writes its lines in another zone, or (0) no longer does."""
+        with self._lock:
+            if len(self._zones_ms) >= BROKERS_MAX and broker not in self._zones_ms:
+                return
+            if self._zones_ms.get(broker) == ahead_ms:
+                return
+            self._zones_ms[broker] = ahead_ms
+        sentence = zone_sentence(broker, ahead_ms) if ahead_ms else ""
+        self._progress.notice(f"zone of broker {broker}", sentence)
+        self._tell(broker)
+
+    def measured(self, skew_ms: Mapping[int, int]) -> None:
+        """The driver has measured how far each broker's clock is ahead; small skews need no correction."""
+        wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
+        with self._lock:
+            before, self._clocks_ms = self._clocks_ms, wrong
+        for broker in before.keys() | wrong.keys():
+            if before.get(broker) != wrong.get(broker):
+                sentence = clock_sentence(broker, wrong[broker]) if broker in wrong else ""
+                self._progress.notice(f"clock of broker {broker}", sentence)
+                self._tell(broker)
+
+    def _tell(self, broker: int) -> None:
+        with self._lock:
+            ahead_ms = self._zones_ms.get(broker, 0) + self._clocks_ms.get(broker, 0)
+        self._show(broker, -ahead_ms / 1000)
+
+
+def zone_sentence(broker: int, ahead_ms: int) -> str:
+    """Return in words that a broker's lines are corrected."""
+    hours, minutes = divmod(abs(ahead_ms) // 60_000, 60)
+    away = f"{hours} h {minutes} min {'ahead of' if ahead_ms > 0 else 'behind'}"
+    return (
+        f"Broker {broker} writes its lines {away} the records of the same generations: it logs in another "
+        "time zone than events.timezone says, and its lines are corrected by that. Set one of the two right."
+    )
+
+
+def clock_sentence(broker: int, ahead_ms: int) -> str:
+    """Return in words that a broker's clock is wrong."""
+    return (
+        f"The clock of broker {broker} is {abs(ahead_ms) / 1000:.0f} s "
+        f"{'ahead of' if ahead_ms > 0 else 'behind'} the driver's, and what it dates is corrected by that. "
+        "Set it right (NTP)."
+    )

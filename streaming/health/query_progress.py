@@ -1,0 +1,337 @@
+"""How one cluster's job is doing: facts that its threads note and the supervisor and the server read.
+
+Plain attributes written by one thread each; a reader may see them a moment apart, which is good
+enough for health.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from coordinator_model.observations import CLUSTER_SHARD
+from streaming.control import JobState
+from streaming.health.watermark import Watermark
+
+_log = logging.getLogger(__name__)
+
+GAP_S = 15.0
+"""Silence of Kafka that is more than one slow answer."""
+OUTAGE_S = 60.0
+"""So long ClusterUnreachable waits by default.  A shorter silence is told by nobody, so it excuses no job."""
+DEATHS_MAX = 3
+"""A query that died so often without finishing a batch dies of that batch, not of an accident."""
+LATE_S = 30.0
+LATE_TRIGGERS = 3
+"""What is shown is late after so long, and after so many triggers."""
+WAITING, KNOWN = "waiting", "known"
+_DEATHS_KEPT = 1_000
+_SENTENCE_MAX = 500
+
+
+class Progress:
+    """What is known of one cluster's query since this process started."""
+
+    kafka_error = ""
+    clock_error = ""
+    silent_partitions = ""
+    """A sentence: offsets partitions whose ends nobody tells, so that their groups stand still."""
+    batches = 0
+    batch_id = -1
+    """The batch that was begun last; -1: none since the process began."""
+    query_error = ""
+    end_offsets = WAITING
+    """waiting until they were asked for with all groups known; known; or a sentence: why they are not."""
+    refused = ""
+    """A sentence for a person, when the job cannot run at all as things are."""
+    restarts = 0
+    speaks = False
+    """This process tells the receivers itself; else another one has to."""
+    late_after_s = LATE_S
+    """A watermark further behind than this is not of now."""
+    reconciliation = WAITING
+    """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
+    broker_settings = WAITING
+    """known, or a sentence."""
+    evidence = "off"
+    """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
+
+    def __init__(self, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.cluster = cluster
+        self._now = clock
+        self._lock = threading.Lock()
+        self.started_at = clock()
+        self.kafka_answered_at: float | None = None
+        self._answering_since = clock()
+        """Begin of the time in which Kafka has answered without a longer gap."""
+        self.batch_done_at: float | None = None
+        self._present_s = 0.0
+        """For how long Kafka has answered at least now and then since a batch ended last."""
+        self._done_id = -1
+        self._is_up = False
+        self._deaths: list[float] = []
+        """When the query died, since a batch ended last."""
+        self.watermark = Watermark(clock)
+        self._notices: dict[str, str] = {}
+        self._unreported: set[int] = set()
+        self._targets: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
+
+    # --- written by the job ---------------------------------------------------------------------
+
+    def begin(self, shard_count: int, targets: Mapping[str, list[int]]) -> None:
+        """A query starts: these shards must report, and each partition be read to these offsets.
+
+        A restart within one process keeps what was reached before.
+        """
+        with self._lock:
+            if not self._targets:
+                self._unreported = set(range(CLUSTER_SHARD, shard_count))
+                self._targets = {topic: list(ends) for topic, ends in targets.items()}
+
+    def kafka_answered(self) -> None:
+        """Kafka answered the probe just now."""
+        silent_s = self.seconds_since_kafka()
+        if silent_s <= OUTAGE_S:
+            self._present_s += silent_s
+        if self.seconds_since_kafka() > GAP_S:
+            self._answering_since = self._now()
+        self.kafka_answered_at = self._now()
+        self.kafka_error = ""
+
+    def kafka_failed(self, error: BaseException) -> None:
+        """Kafka did not answer the probe."""
+        self.kafka_error = f"{type(error).__name__}: {error}"
+
+    def batch_done(self, reported: Iterable[int]) -> None:
+        """A batch's outputs are written; ``reported`` are the shards that told all they hold."""
+        with self._lock:
+            self._unreported.difference_update(reported)
+        if self._done_id == self.batch_id >= 0:
+            return  # written once more: the checkpoint did not take it, and may not do so now
+        self._done_id = self.batch_id
+        with self._lock:
+            self._deaths.clear()
+        self.batches += 1
+        self.batch_done_at = self._now()
+        self._present_s = 0.0
+        self.query_error = ""
+        self._is_up = True
+
+    def batch_begun(self, batch_id: int) -> None:
+        """A batch is being worked on; the one that killed the query comes again under its number."""
+        self.batch_id = batch_id
+
+    def query_ended(self, error: str = "") -> None:
+        """The query runs no more; ``error`` in one line if it died, "" if it is only begun anew."""
+        self._is_up = False
+        if error:
+            self.query_error = error
+            with self._lock:
+                self._deaths = [*self._deaths, self._now()][-_DEATHS_KEPT:]
+
+    def ends_told(self, *, whole: bool) -> None:
+        """The end offsets are known; ``whole``: of every topic of every group, for all had been reported."""
+        if whole or self.end_offsets != WAITING:
+            self.end_offsets = KNOWN
+            self.notice("end_offsets", "")
+
+    def ends_refused(self, why: str, *, whole: bool) -> None:
+        """Kafka answers, but not where topics end."""
+        sentence = f"lag is not known: asking for end offsets failed: {why}"[:500]
+        self.notice("end_offsets", sentence)
+        if whole or self.end_offsets != WAITING:
+            self.end_offsets = sentence
+
+    def reached(self, positions: Mapping[str, list[int]]) -> None:
+        """The query stands at ``positions``: topic -> next offset of each partition."""
+        self._positions = dict(positions)
+
+    def made_anew(self, topic: str, ends: Sequence[int]) -> None:
+        """A topic is another of that name: nothing of it has been read, and it ends there now."""
+        self.watermark.made_anew()
+        self._positions = {name: at for name, at in self._positions.items() if name != topic}
+        with self._lock:
+            if topic in self._targets:
+                self._targets[topic] = list(ends)
+
+    def notice(self, topic: str, sentence: str) -> None:
+        """Say in ``/ready`` and once in the log what an operator must know of ``topic``; "": it is over.
+
+        For what does not stop the job: a topic that is set up otherwise than it should be, a broker's
+        clock that is corrected, records that are lost.  From any thread.
+        """
+        with self._lock:
+            before = self._notices.get(topic, "")
+            if sentence:
+                self._notices[topic] = sentence
+            else:
+                self._notices.pop(topic, None)
+        if sentence and sentence != before:
+            _log.warning("%s: %s", self.cluster, sentence)
+        elif before and not sentence:
+            _log.info("%s: over: %s", self.cluster, before)
+
+    # --- read by others ---------------------------------------------------------------------------
+
+    @property
+    def unreported(self) -> list[int]:
+        """Shards that have not reported since the start."""
+        with self._lock:
+            return sorted(self._unreported)
+
+    @property
+    def notices(self) -> list[str]:
+        """What an operator must know, one sentence each, in the order of their topics."""
+        with self._lock:
+            return [sentence for _, sentence in sorted(self._notices.items())]
+
+    def positions(self, topic: str) -> list[int]:
+        """Where the query stands in ``topic``; [] while unknown."""
+        return self._positions.get(topic, [])
+
+    @property
+    def behind(self) -> int:
+        """Offsets still to read of what was there at the start; -1 while unknown."""
+        if not self._positions:
+            return -1
+        return sum(
+            max(0, end - at)
+            for topic, ends in self._targets.items()
+            for end, at in zip(ends, self._positions.get(topic, [0] * len(ends)), strict=False)
+        )
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Every shard has reported and every partition was read to the end seen at the start."""
+        return bool(self._targets) and not self.unreported and self.behind == 0
+
+    @property
+    def is_up(self) -> bool:
+        """A batch has ended since the query was started last, and it has not died since."""
+        return self._is_up
+
+    @property
+    def is_ready(self) -> bool:
+        """What we show is whole and of now: caught up, running, on time, lag known or said why it is not."""
+        is_whole = self.has_caught_up and self.end_offsets != WAITING
+        return is_whole and self._is_up and self.watermark_behind_s() <= self.late_after_s
+
+    @property
+    def deaths(self) -> int:
+        """How often the query has died since a batch ended last, Kafka being there all the time."""
+        with self._lock:
+            return sum(1 for at in self._deaths if at >= self._answering_since)
+
+    @property
+    def is_dying(self) -> bool:
+        """The query dies again and again of one batch, and Kafka, which answers, is not why."""
+        with self._lock:
+            last = self._deaths[-1] if self._deaths else float("inf")
+        answered_at = self.kafka_answered_at
+        return self.deaths >= DEATHS_MAX and answered_at is not None and answered_at >= last
+
+    @property
+    def dying(self) -> str:
+        """A sentence about a query that dies of one batch; "" if it does not."""
+        if not self.is_dying:
+            return ""
+        which = f"batch {self.batch_id}" if self.batch_id >= 0 else "its first batch"
+        return f"the query has died {self.deaths} times in a row at {which}: {self.query_error}"
+
+    def seconds_since_batch(self) -> float:
+        """How long ago the last batch ended; without one, since the start."""
+        return self._now() - (self.batch_done_at or self.started_at)
+
+    def seconds_stuck(self) -> float:
+        """How long no batch has ended although Kafka was there: an outage is not the job's fault."""
+        answering_s = max(self._now() - self._answering_since, self._present_s)
+        return min(self.seconds_since_batch(), answering_s)
+
+    def watermark_behind_s(self) -> float:
+        """How far what is judged lies behind the wall clock."""
+        return self.watermark.behind_s()
+
+    def seconds_losing(self) -> float:
+        """How long the watermark has been behind without gaining although Kafka was there."""
+        return min(self.watermark.losing_s(), self._now() - self._answering_since)
+
+    @property
+    def lagging(self) -> str:
+        """A sentence about a watermark that is behind."""
+        behind_s, slowest = self.watermark.behind_s(), self.watermark.slowest()
+        return f"what is judged lies {behind_s:.0f} s behind the wall clock; {slowest} is furthest behind"
+
+    @property
+    def has_answered(self) -> bool:
+        """Kafka has answered since this process began."""
+        return self.kafka_answered_at is not None
+
+    @property
+    def _lateness(self) -> str:
+        return self.lagging if self.has_caught_up and self.watermark_behind_s() > self.late_after_s else ""
+
+    @property
+    def has_batch_since_answer(self) -> bool:
+        """True once a batch has ended since Kafka came (back)."""
+        return self.batch_done_at is not None and self.batch_done_at >= self._answering_since
+
+    @property
+    def trouble(self) -> str:
+        """What stands in the job's way, as far as it knows; "" if nothing."""
+        first = self.refused or self.query_error or self.clock_error
+        return "; ".join(filter(None, (first, self.silent_partitions)))
+
+    def seconds_since_kafka(self) -> float:
+        """How long ago Kafka last answered; if it never did, since the start."""
+        return self._now() - (self.kafka_answered_at or self.started_at)
+
+    def state(self) -> JobState:
+        """Return the facts for a notifier in another process."""
+        losing_s = self.seconds_losing()
+        return JobState(
+            cluster=self.cluster,
+            batches=self.batches,
+            stuck_ms=round(self.seconds_stuck() * 1000),
+            losing_ms=round(losing_s * 1000),
+            lagging=self.lagging[:_SENTENCE_MAX] if losing_s > 0 else "",
+            trouble=(self.dying or self.trouble)[:_SENTENCE_MAX],
+            is_dying=self.is_dying,
+            speaks=self.speaks,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts for ``/ready`` and ``/healthz``."""
+        return {
+            "cluster": self.cluster,
+            "ready": self.is_ready,
+            "query": "running" if self._is_up else ("down" if self._deaths else "starting"),
+            "unreported_shards": len(self.unreported),
+            "offsets_behind_start": self.behind,
+            "watermark_behind_s": round(self.watermark_behind_s(), 1),
+            "batches": self.batches,
+            "seconds_since_batch": round(self.seconds_since_batch(), 1),
+            "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
+            "error": self.kafka_error or self.trouble or self._lateness,
+            "restarts": self.restarts,
+            "deaths_in_a_row": self.deaths,
+            "end_offsets": self.end_offsets,
+            "reconciliation": self.reconciliation,
+            "broker_settings": self.broker_settings,
+            "evidence": self.evidence,
+            "notices": self.notices,
+        }
+
+
+def positions_in(progress: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return topic -> next offset of each partition, from the progress Spark gives after a batch."""
+    found: dict[str, list[int]] = {}
+    for source in progress.get("sources", ()):
+        end = source["endOffset"]
+        topics = json.loads(end) if isinstance(end, str) else end
+        for topic, partitions in (topics or {}).items():
+            at = {int(partition): offset for partition, offset in partitions.items()}
+            found[topic] = [at.get(n, -1) for n in range(max(at, default=-1) + 1)]
+    return found

@@ -1,0 +1,145 @@
+"""How far what is judged lies behind the wall clock, as the driver sees it.
+
+Nothing is judged later than the least that the partitions have proved (``coordinator_model.shard.ordering``):
+the control topic and each partition of the events topic by the clocks that were read there and believed,
+the offsets topic by the ends that clocks told and the query has reached.  Shards that sleep keep an old
+time without being behind, so it is not they who are asked, but what would wake them.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from streaming.control import Clocked
+
+TICKS_MAX = 512
+_FRESH_S = 10.0
+_WINDOW_S = 20.0
+"""Catching up shows within this: a job that gains on the wall clock is late, but not stalled."""
+_LOOK_S = 0.5
+
+
+class _Tick(NamedTuple):
+    at_ms: int
+    ends: Sequence[int]
+
+
+class Watermark:
+    """One cluster's; safe to use from several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._now = clock
+        self._lock = threading.Lock()
+        self._began = clock()
+        self._told: tuple[int, float] | None = None
+        """The newest time told, and when by the monotonic clock."""
+        self._ticks: deque[_Tick] = deque()
+        """Clocks whose ends are not reached yet."""
+        self._offsets_ms: int | None = None
+        self._control_ms = -1
+        self._events_ms: dict[int, int] = {}
+        self._partitions = 0
+        self._held_ms = 0
+        """How far the cluster's shard was behind what the clocks told it."""
+        self._history: deque[tuple[float, float]] = deque()
+        self._losing_since: float | None = None
+
+    # --- written by the clock, the sink and the job ----------------------------------------------
+
+    def told(self, at_ms: int, ends: Sequence[int]) -> None:
+        """A clock was written at ``at_ms`` with these end offsets; [] without the offsets topic."""
+        with self._lock:
+            self._told = at_ms, self._now()
+            if not ends:
+                self._offsets_ms = None
+                return
+            self._offsets_ms = -1 if self._offsets_ms is None else self._offsets_ms
+            self._ticks.append(_Tick(at_ms, ends))
+            if len(self._ticks) > TICKS_MAX:
+                newest = self._ticks[-1]
+                self._ticks = deque(list(self._ticks)[::2])
+                if self._ticks[-1] is not newest:
+                    self._ticks.append(newest)
+
+    def made_anew(self) -> None:
+        """The offsets topic is another of that name: no end that was told of the old one will be reached."""
+        with self._lock:
+            self._ticks.clear()
+
+    def reached(self, positions: Sequence[int]) -> None:
+        """The query stands at ``positions`` of the offsets topic."""
+        with self._lock:
+            while self._ticks and _covers(positions, self._ticks[0].ends):
+                self._offsets_ms = self._ticks.popleft().at_ms
+
+    def clocked(self, row: Clocked) -> None:
+        """A batch was worked off that held these clocks."""
+        with self._lock:
+            if row.control_ms >= 0:
+                self._control_ms = row.control_ms
+            if row.partitions >= 0:
+                self._partitions = row.partitions
+            self._events_ms.update(row.events)
+            if row.now_ms >= 0:
+                read_ms = min(at_ms for at_ms, _ in self._clocks_read())
+                self._held_ms = max(0, read_ms - row.now_ms)
+
+    # --- read by others --------------------------------------------------------------------------
+
+    def behind_s(self) -> float:
+        """Return how far it is behind the wall clock; without one yet, how long we have waited for it."""
+        with self._lock:
+            return self._behind_s()
+
+    def slowest(self) -> str:
+        """Return in words what is furthest behind."""
+        with self._lock:
+            proved = self._proved()
+        return min(proved)[1]
+
+    def losing_s(self) -> float:
+        """Return for how long it has been behind without gaining; to be asked every second or so."""
+        with self._lock:
+            now, behind_s = self._now(), self._behind_s()
+            if not self._history or now - self._history[-1][0] >= _LOOK_S:
+                self._history.append((now, behind_s))
+            while len(self._history) > 1 and now - self._history[1][0] >= _WINDOW_S:
+                self._history.popleft()
+            gains = behind_s < self._history[0][1] - _LOOK_S
+            if behind_s <= _FRESH_S or gains:
+                self._losing_since = None
+            elif self._losing_since is None:
+                self._losing_since = now
+            return 0.0 if self._losing_since is None else now - self._losing_since
+
+    def _behind_s(self) -> float:
+        proved = self._proved()
+        least_ms = min(at_ms for at_ms, _ in proved)
+        if self._told is None or least_ms < 0:
+            return self._now() - self._began
+        told_ms, told_at = self._told
+        now_ms = told_ms + (self._now() - told_at) * 1000
+        return max(0.0, (now_ms - least_ms + self._held_ms) / 1000)
+
+    def _proved(self) -> list[tuple[int, str]]:
+        """Return (time reached, what reached it)."""
+        found = self._clocks_read()
+        if self._offsets_ms is not None:
+            found.append((self._offsets_ms, "the offsets topic"))
+        return found
+
+    def _clocks_read(self) -> list[tuple[int, str]]:
+        events = range(self._partitions)
+        return [
+            (self._control_ms, "the control topic"),
+            *((self._events_ms.get(n, -1), f"partition {n} of the events topic") for n in events),
+        ]
+
+
+def _covers(positions: Sequence[int], ends: Sequence[int]) -> bool:
+    """Say whether everything before ``ends`` has been read; an end that nobody told has not."""
+    if len(positions) < len(ends):
+        return False
+    return all(0 <= end <= max(at, 0) for end, at in zip(ends, positions, strict=False))

@@ -1,0 +1,364 @@
+"""The one place that talks about Kafka clients: Java client properties in, clients and options out.
+
+Users write the properties they know from Java (``security.protocol``, ``sasl.jaas.config``,
+``ssl.truststore.location`` …).  Spark's source takes them as they are behind ``kafka.``; for
+kafka-python they are translated here, and what has no translation is refused with a sentence
+instead of being dropped in silence.
+"""
+
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.protocol.api_header import ResponseClassRegistry
+
+from streaming.config import KafkaAddress
+
+CLIENT_ID = "groupwatch"
+GROUP_PREFIX = "groupwatch-"
+"""Begins every group id we ever name to a broker; groups under it are not monitored."""
+
+_REQUEST_TIMEOUT_MS = 10_000
+
+_NUMBERS = {
+    "request.timeout.ms": "request_timeout_ms",
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "send.buffer.bytes": "send_buffer_bytes",
+    "receive.buffer.bytes": "receive_buffer_bytes",
+}
+_TEXTS = {
+    "client.id": "client_id",
+    "client.dns.lookup": "client_dns_lookup",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
+}
+_HANDLED_APART = (
+    "sasl.jaas.config",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.scope",
+    "sasl.login.callback.handler.class",  # Java's own way to the same token endpoint
+)
+
+
+class ClientPropertyError(ValueError):
+    """A client property cannot be honoured by the part of groupwatch that runs in Python."""
+
+
+def settle_answers() -> None:
+    """Have kafka-python make every version of every kind of answer that it knows now; 14 ms for 262.
+
+    kafka-python 3.0.12 makes the class of a version when the first such answer comes, and its registry holds
+    what was made last by a weak reference.  Two threads whose first answers come at once make it twice; the
+    one that is not kept may be what the registry holds, and when it is gone no client of the process can
+    read such an answer again (ReferenceError), or find a broker.
+    """
+    for answer in list(ResponseClassRegistry._response_class_registry.values()):
+        for version in range(answer.max_version + 1):
+            answer[version]
+
+
+settle_answers()  # whoever makes a client has imported this
+
+
+def spark_options(address: KafkaAddress) -> dict[str, str]:
+    """Return the options of Spark's Kafka source for ``address``."""
+    options = {f"kafka.{name}": str(value) for name, value in address.client.items()}
+    options["kafka.bootstrap.servers"] = ",".join(address.bootstrap_servers)
+    options.setdefault("kafka.client.id", CLIENT_ID)
+    return options
+
+
+def python_options(address: KafkaAddress) -> dict[str, Any]:
+    """Return keyword arguments that every kafka-python client takes.
+
+    Raises:
+        ClientPropertyError: a property that decides who we are or whom we trust has no translation.
+    """
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(address.bootstrap_servers),
+        "client_id": CLIENT_ID,
+        "request_timeout_ms": _REQUEST_TIMEOUT_MS,
+        # Java's default.  kafka-python's is 30 s: so long after an outage nobody would be paged.
+        "reconnect_backoff_max_ms": 1_000,
+        "metric_reporters": [],
+    }
+    for name, value in address.client.items():
+        if name in _NUMBERS:
+            options[_NUMBERS[name]] = int(value)
+        elif name in _TEXTS:
+            options[_TEXTS[name]] = str(value)
+        elif name.startswith(("sasl.", "ssl.", "security.")) and not _is_known_security(name):
+            raise ClientPropertyError(
+                f"client property {name!r} is not supported; see streaming/README.md for those that are"
+            )
+    options |= _login(address.client)
+    options |= _trust(address.client)
+    return options
+
+
+def admin_client(address: KafkaAddress) -> KafkaAdminClient:
+    """Return an admin client; the caller closes it.
+
+    Raises:
+        kafka.errors.KafkaError: no bootstrap server answers.
+    """
+    return _Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
+
+
+class _EndsWhenItFails:
+    """To stand before a client of kafka-python: one whose constructor fails is ended.
+
+    kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more for each
+    attempt during an outage.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except KafkaError:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        failed: Any = self  # what it has is the client's own
+        failed._closed = True
+        if hasattr(failed, "_net"):  # else it was refused before it had any
+            failed._client.close()
+            failed._net.stop()
+
+
+class _Consumer(_EndsWhenItFails, KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's own, which outlives its own failure."""
+
+
+class _Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's own, which fails on brokers before Kafka 3.7 and outlives its own failure."""
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """Return what is known of the brokers.
+
+        kafka-python 3.0.12 takes ``endpoint_type`` out of every answer, and older brokers put none in;
+        so those are asked for their metadata, as kafka-python itself does with brokers before 2.8.
+        """
+        try:
+            return dict(super().describe_cluster())
+        except KeyError:
+            found = dict(self._manager.run(self._get_cluster_metadata, []))
+        brokers = [{**broker, "broker_id": broker["node_id"]} for broker in found["brokers"]]
+        return found | {"brokers": brokers}
+
+
+class _Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's own, which outlives a close that leaves records behind."""
+
+    def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
+        """End it within ``timeout`` seconds; what Kafka has not acknowledged by then fails.
+
+        kafka-python 3.0.12 raises instead and leaves its thread running, which looks for brokers for ever:
+        one more for each start of the job during an outage.
+        """
+        try:
+            super().close(timeout=timeout, null_logger=null_logger)
+        except KafkaError:
+            self._sender.force_close()
+            self._sender.join(_REQUEST_TIMEOUT_MS / 1000)
+            self._closed = True
+
+
+def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:
+    """Return a producer that acknowledges only what every in-sync replica has.
+
+    Idempotent, so that a retry inside the client neither doubles nor reorders records.
+    """
+    options = python_options(address) | {
+        "acks": "all",
+        "enable_idempotence": True,
+        "linger_ms": 0,
+        "max_request_size": 8 * 1024 * 1024,
+        "delivery_timeout_ms": 30_000,
+        "max_block_ms": _REQUEST_TIMEOUT_MS,
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+    }
+    return _Producer(**options | more)
+
+
+def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
+    """Return a consumer for partitions assigned by hand: it is never a member of a group."""
+    options = python_options(address) | {
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "allow_auto_create_topics": False,
+        "exclude_internal_topics": False,
+        "metrics_enabled": False,
+    }
+    return _Consumer(**options | more)
+
+
+# --- who we are ------------------------------------------------------------------------------------
+
+
+_JAAS_PAIR = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+
+
+def parse_jaas(text: str) -> dict[str, str]:
+    """Return the options of a JAAS line: ``Module required name="value" …;``.
+
+    Raises:
+        ClientPropertyError: it has no login module, control flag and closing semicolon.
+    """
+    head = re.match(r"\s*[\w.$]+\s+(required|requisite|sufficient|optional)\b", text, re.IGNORECASE)
+    if head is None or not text.rstrip().endswith(";"):
+        raise ClientPropertyError('sasl.jaas.config must read: <login module> required <name>="<value>" …;')
+    options = {}
+    for name, double, single, bare in _JAAS_PAIR.findall(text[head.end() :]):
+        options[name] = re.sub(r"\\(.)", r"\1", double or single or bare)
+    return options
+
+
+def _login(client: Mapping[str, str]) -> dict[str, Any]:
+    if not str(client.get("security.protocol", "")).upper().startswith("SASL"):
+        return {}
+    mechanism = str(client.get("sasl.mechanism", "GSSAPI"))
+    jaas = parse_jaas(str(client["sasl.jaas.config"])) if "sasl.jaas.config" in client else {}
+    options: dict[str, Any] = {"sasl_mechanism": mechanism}
+    if mechanism == "PLAIN" or mechanism.startswith("SCRAM-"):
+        if "username" not in jaas or "password" not in jaas:
+            raise ClientPropertyError(f"{mechanism} needs username and password in sasl.jaas.config")
+        return options | {"sasl_plain_username": jaas["username"], "sasl_plain_password": jaas["password"]}
+    if mechanism == "OAUTHBEARER":
+        return options | {"sasl_oauth_token_provider": _token_provider(client, jaas)}
+    if mechanism == "GSSAPI":
+        return options
+    raise ClientPropertyError(f"sasl.mechanism {mechanism!r} is not supported")
+
+
+class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
+    """Bearer tokens from an OAuth 2 token endpoint, by the client credentials grant.
+
+    kafka-python asks for a token at each connection, so none is kept here.
+    """
+
+    def __init__(self, url: str, client_id: str, client_secret: str, scope: str | None) -> None:
+        super().__init__()
+        self._url = url
+        self._auth = (client_id, client_secret)
+        self._form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+
+    def token(self) -> str:
+        """Return a fresh access token.
+
+        Raises:
+            httpx.HTTPError: the endpoint does not answer, or refuses, or answers with no token.
+        """
+        answer = httpx.post(self._url, auth=self._auth, data=self._form, timeout=10)
+        answer.raise_for_status()
+        try:
+            return str(answer.json()["access_token"])
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            # What it answered is not repeated: a token may stand in it.
+            why = f"{self._url} answered with no access_token ({type(error).__name__})"
+            raise httpx.DecodingError(why, request=answer.request) from None
+
+
+def _token_provider(client: Mapping[str, str], jaas: Mapping[str, str]) -> ClientCredentials:
+    url = client.get("sasl.oauthbearer.token.endpoint.url")
+    if url is None or "clientId" not in jaas or "clientSecret" not in jaas:
+        raise ClientPropertyError(
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, and clientId and clientSecret "
+            "in sasl.jaas.config"
+        )
+    scope = jaas.get("scope", client.get("sasl.oauthbearer.scope"))
+    return ClientCredentials(str(url), jaas["clientId"], jaas["clientSecret"], scope)
+
+
+# --- whom we trust ---------------------------------------------------------------------------------
+
+
+_SSL_PROPERTIES = frozenset(
+    {
+        "ssl.truststore.type",
+        "ssl.truststore.location",
+        "ssl.truststore.certificates",
+        "ssl.keystore.type",
+        "ssl.keystore.location",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.key.password",
+        "ssl.endpoint.identification.algorithm",
+    }
+)
+
+
+def _is_known_security(name: str) -> bool:
+    return name in _SSL_PROPERTIES or name in _HANDLED_APART
+
+
+def _trust(client: Mapping[str, str]) -> dict[str, Any]:
+    if not str(client.get("security.protocol", "")).upper().endswith("SSL"):
+        return {}
+    for store in ("truststore", "keystore"):
+        _require_pem(client, store)
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    context.check_hostname = client.get("ssl.endpoint.identification.algorithm", "https") != ""
+    _load_trusted(context, client)
+    _load_own(context, client)
+    return {"ssl_context": context, "ssl_check_hostname": context.check_hostname}
+
+
+def _require_pem(client: Mapping[str, str], store: str) -> None:
+    has_store = f"ssl.{store}.location" in client
+    if has_store and str(client.get(f"ssl.{store}.type", "JKS")).upper() != "PEM":
+        raise ClientPropertyError(
+            f"ssl.{store}.location must be a PEM file with ssl.{store}.type: PEM; Java's own stores "
+            "cannot be read here: convert with keytool and openssl"
+        )
+
+
+def _load_trusted(context: ssl.SSLContext, client: Mapping[str, str]) -> None:
+    if "ssl.truststore.location" in client:
+        context.load_verify_locations(cafile=str(client["ssl.truststore.location"]))
+    if "ssl.truststore.certificates" in client:
+        context.load_verify_locations(cadata=str(client["ssl.truststore.certificates"]))
+
+
+def _load_own(context: ssl.SSLContext, client: Mapping[str, str]) -> None:
+    password = client.get("ssl.key.password")
+    if "ssl.keystore.location" in client:
+        context.load_cert_chain(str(client["ssl.keystore.location"]), password=password)
+    elif "ssl.keystore.key" in client:
+        # OpenSSL reads keys from files only; this one is ours alone and gone at once.
+        pem = f"{client['ssl.keystore.key']}\n{client.get('ssl.keystore.certificate.chain', '')}\n"
+        _with_private_file(pem, lambda path: context.load_cert_chain(path, password=password))
+
+
+def _with_private_file(text: str, use: Callable[[str], None]) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # created with mode 0600
+        file.write(text)
+        file.flush()
+        use(file.name)
+
+
+# --- requests that the clients have no method for ----------------------------------------------------
+
+
+def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> Any:
+    """Return the answer of ``broker`` (None: any) to a protocol request; error codes in it are the caller's.
+
+    Raises:
+        kafka.errors.KafkaError: it does not answer, or is too old for the request.
+    """
+    return admin._manager.run(admin._manager.send, request, broker)

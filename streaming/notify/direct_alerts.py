@@ -1,0 +1,204 @@
+"""ClusterUnreachable and MonitorStalled on their way to the receivers, and over a restart of this process.
+
+They are in no topic, so a small file beside the process remembers which are open and who was told: whoever
+starts again during an outage goes on under the same id, and tells the end to those who know the beginning.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from alerts.alert import DIRECT, Alert, AlertStatus, is_credible
+from alerts.delivery import Told, wall_clock_ms
+from alerts.rules.engine import Closing, resolve
+from coordinator_model.observations import is_time_ms
+from streaming.config import Config
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_FORMAT = 1
+_BYTES_MAX = 4 * 1024 * 1024
+_ENDED_KEPT_MS = 2 * 86_400_000
+"""The end of an alert that nobody could be told for so long is given up."""
+
+_log = logging.getLogger("groupwatch.notifier")
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """One alert, and which receivers hold it for firing."""
+
+    alert: Alert
+    told: dict[str, Told] = {}
+
+
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    format: int
+    alerts: list[Kept]
+
+
+class Speaks(Protocol):
+    """What is needed of the notifier."""
+
+    def direct(self, alert: Alert) -> None:
+        """Send it to its receivers."""
+        ...
+
+    def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+        """Go on with it."""
+        ...
+
+    def told_of(self, alert_id: str) -> dict[str, Told]:
+        """Return who holds it for firing."""
+        ...
+
+
+def state_file(config: Config, process: str) -> Path:
+    """Return the file of ``run`` or ``notify``: one each, for both may run side by side.
+
+    As configured, else beside a local checkpoint, else at home.  Where other jobs may keep theirs too, its
+    name tells whose it is: a job is known by its checkpoint, which no two share and no restart changes.
+    """
+    checkpoint = _checkpoint(config)
+    if isinstance(checkpoint, Path) and not config.state_dir:
+        return checkpoint / f"open-alerts-{process}.json"
+    whose = os.path.abspath(checkpoint) if isinstance(checkpoint, Path) else checkpoint
+    digest = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(config.state_dir) if config.state_dir else Path(home) / "groupwatch"
+    return folder / f"open-alerts-{process}-{digest}.json"
+
+
+def _checkpoint(config: Config) -> Path | str:
+    """Return the local folder of the checkpoint, or the address of a remote one in one spelling."""
+    scheme = _SCHEME.fullmatch(config.checkpoint)
+    if scheme is None:
+        return Path(config.checkpoint)
+    if scheme[1].lower() == "file":
+        return Path("/" + scheme[2].lstrip("/"))
+    return f"{scheme[1].lower()}:{scheme[2].rstrip('/')}"
+
+
+class DirectAlerts:
+    """Sends them, and remembers those that are open, or whose end not everybody was told."""
+
+    def __init__(self, path: Path, *, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
+        self._path = path
+        self._clock_ms = clock_ms
+        self._kept = {one.alert.id: one for one in _read(path, clock_ms())}
+        self._written = b""
+        self.error = ""
+        """Why the file cannot be written; "" if it can."""
+        self.notifier: Speaks | None = None
+
+    def open_alerts(self) -> list[Alert]:
+        """Return those that fire."""
+        return [one.alert for one in self._kept.values() if one.alert.status is AlertStatus.FIRING]
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is open, and whoever was told a beginning was told its end."""
+        return not self._kept
+
+    def speak_through(self, notifier: Speaks) -> None:
+        """Send through ``notifier`` from now on, and let it go on with what is open."""
+        self.notifier = notifier
+        for one in self._kept.values():
+            notifier.restore(one.alert, one.told)
+
+    def end_all_but(self, clusters: Collection[str]) -> None:
+        """End what nobody will judge any more: alerts of other clusters, and all but one of each kind."""
+        judged: set[tuple[str, str]] = set()
+        for alert in sorted(self.open_alerts(), key=lambda one: one.detected_at_ms, reverse=True):
+            kind = (alert.cluster, alert.name)
+            if alert.cluster not in clusters:
+                why = f"Kafka cluster {alert.cluster} is not configured any more, so nobody asks how it is."
+            elif kind in judged:
+                why = f"Another {alert.name} of Kafka cluster {alert.cluster} goes on in its place."
+            else:
+                judged.add(kind)
+                continue
+            self.deliver(resolve(alert, Closing(ends_at_ms=self._clock_ms(), summary=why)))
+
+    def deliver(self, alert: Alert) -> None:
+        """Send a revision, and remember it first: a process that is killed now sends it again."""
+        before = self._kept.get(alert.id)
+        self._kept[alert.id] = Kept(alert=alert, told=before.told if before else {})
+        self._write()
+        if self.notifier is not None:
+            self.notifier.direct(alert)
+        self.save()
+
+    def save(self) -> None:
+        """Write down who has been told what, if that has changed."""
+        if self.notifier is not None:
+            told_of = self.notifier.told_of
+            self._kept = {i: Kept(alert=one.alert, told=told_of(i)) for i, one in self._kept.items()}
+        over_ms = self._clock_ms() - _ENDED_KEPT_MS
+        self._kept = {i: one for i, one in self._kept.items() if not _is_done(one, over_ms)}
+        self._write()
+
+    def _write(self) -> None:
+        content = msgspec.json.encode(_Content(format=_FORMAT, alerts=list(self._kept.values())))
+        if content == self._written or (not self._written and not self._kept and not self._path.exists()):
+            return
+        try:
+            _replace(self._path, content)
+        except OSError as error:
+            sentence = f"{self._path} cannot be written: {error.strerror or error}"
+            if sentence != self.error:
+                _log.warning("%s; a restart forgets which outage was told", sentence)
+            self.error = sentence
+        else:
+            self._written, self.error = content, ""
+
+
+def _is_done(one: Kept, over_ms: int) -> bool:
+    alert = one.alert
+    if alert.status is AlertStatus.FIRING:
+        return False
+    return not one.told or (alert.ends_at_ms or 0) < over_ms
+
+
+def _read(path: Path, now_ms: int) -> list[Kept]:
+    try:
+        with path.open("rb") as file:
+            found = msgspec.json.decode(file.read(_BYTES_MAX), type=_Content).alerts
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError) as error:
+        _log.warning("%s cannot be read, so what it says of open alerts is lost: %s", path, error)
+        return []
+    kept = [one for one in found if _is_ours(one, now_ms)]
+    if len(kept) < len(found):
+        _log.warning("%s: %d alerts are set aside, for no such alert was told", path, len(found) - len(kept))
+    return kept
+
+
+def _is_ours(one: Kept, now_ms: int) -> bool:
+    """Say whether a process before this one can have written it; there is nobody who would end another."""
+    return (
+        one.alert.name in DIRECT
+        and is_credible(one.alert, now_ms)
+        and all(is_time_ms(told.at_ms) for told in one.told.values())
+    )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that whoever reads it finds the old content or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

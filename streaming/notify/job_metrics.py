@@ -1,0 +1,32 @@
+"""What ``groupwatch notify`` shows of jobs in other processes, read off at each scrape."""
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from alerts import metrics
+from streaming.notify.watching import FarProgress
+
+
+class JobCollector(Collector):
+    """Prometheus' view of the jobs."""
+
+    def __init__(self, jobs: Mapping[str, FarProgress]) -> None:
+        self._jobs = jobs
+
+    def describe(self) -> Iterable[Metric]:
+        """Name the metrics without looking at the jobs."""
+        return _families()
+
+    def collect(self) -> Iterable[Metric]:
+        """Look at the jobs as they are now."""
+        heard, answered = _families()
+        for name, job in self._jobs.items():
+            heard.add_metric((name,), job.seconds_since_heard())
+            answered.add_metric((name,), job.seconds_since_kafka())
+        return [heard, answered]
+
+
+def _families() -> list[GaugeMetricFamily]:
+    return [GaugeMetricFamily(one.name, one.help, labels=one.labels) for one in metrics.FAR_JOB]

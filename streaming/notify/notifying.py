@@ -1,0 +1,269 @@
+"""The notifier as the configuration wants it, over the alerts topics of Kafka."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, OpenLog, Route, wall_clock_ms
+from alerts.delivery.receivers import LogReceiver, Receiver, WebhookReceiver
+from alerts.metrics import DeliveryCollector, NotifierMetrics
+from streaming.config import ClusterPlan, Config, KafkaAddress, ReceiverConfig, RouteConfig, plan_of, quiet_of
+from streaming.driver import Probe, Watched, limits_from
+from streaming.kafka_clients import consumer
+from streaming.notify.direct_alerts import DirectAlerts, state_file
+from streaming.notify.job_metrics import JobCollector
+from streaming.notify.kafka_alert_log import KafkaAlertLog
+from streaming.notify.watching import FRESH_S, FarProgress, JobReader
+from streaming.serving import Server, health_application
+
+_LOOK_S = 1.0
+_STOP_S = 2.0
+"""A thread that waits for a cluster which is away is left behind."""
+_LISTEN_S = 5.0
+"""So long a start listens for a job that speaks itself."""
+_NOT_NEEDED = (
+    "the job delivers alerts itself, so this process waits and would go on if the job died; "
+    "start the job with --no-notify to let this process deliver"
+)
+
+_log = logging.getLogger("groupwatch.notifier")
+
+
+def make_notifier(
+    config: Config,
+    metrics: NotifierMetrics,
+    caught_up: Callable[[str], bool | None] = lambda _cluster: None,
+    *,
+    reads_topics: bool = True,
+) -> Notifier:
+    """Return the notifier with every receiver and route of ``config``, and with its alerts topics or none."""
+    return Notifier(
+        [receiver_of(one, config.http.external_url) for one in config.receivers],
+        [route_of(one) for one in config.routes],
+        alert_logs(config) if reads_topics else {},
+        count=metrics.notified,
+        caught_up=caught_up,
+        quiet=quiet_of(config.silences, config.maintenance),
+    )
+
+
+def receiver_of(config: ReceiverConfig, external_url: str) -> Receiver:
+    """Return the receiver that one entry of ``receivers`` describes."""
+    if config.webhook is None:
+        return LogReceiver(config.name)
+    return WebhookReceiver(
+        config.name,
+        config.webhook.url,
+        headers=config.webhook.headers,
+        timeout_s=config.webhook.timeout_ms / 1000,
+        max_age_ms=config.webhook.max_age_ms,
+        external_url=external_url,
+    )
+
+
+def route_of(config: RouteConfig) -> Route:
+    """Return the route that one entry of ``routes`` describes."""
+    return Route(
+        receivers=tuple(config.receivers),
+        severity=tuple(config.match.severity),
+        alertname=tuple(config.match.alertname),
+        cluster=tuple(config.match.cluster),
+        group=tuple(config.match.group),
+        repeat_interval_ms=config.repeat_interval_ms,
+        goes_on=config.goes_on,
+    )
+
+
+def alert_logs(config: Config) -> dict[str, OpenLog]:
+    """Return how to open each alerts topic: one for all clusters, or one on each of them."""
+    output, topic = config.output, config.output.alerts_topic
+    if output.bootstrap_servers:
+        return {"output": _opener(KafkaAddress(tuple(output.bootstrap_servers), output.client), topic)}
+    return {
+        cluster.name: _opener(KafkaAddress(tuple(cluster.bootstrap_servers), cluster.client), topic)
+        for cluster in config.clusters
+    }
+
+
+def _opener(address: KafkaAddress, topic: str) -> OpenLog:
+    def open_log(receiver: str) -> AlertLog:
+        reader = consumer(address, group_id=f"{GROUP_PREFIX}{receiver}")
+        try:
+            return KafkaAlertLog(reader, topic)
+        except BaseException:
+            reader.close()
+            raise
+
+    return open_log
+
+
+class Station:
+    """``groupwatch notify``: the notifier, and what tells of a blind monitor, in one process.
+
+    It speaks unless a job that speaks itself is alive, so that nobody is told twice.  Of what it has told
+    of that job's absence it tells the end also then.
+    """
+
+    def __init__(
+        self, config: Config, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Put the parts together; ``start`` opens connections."""
+        self._config = config
+        self._clock = clock
+        limits = limits_from(config)
+        self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers])
+        patience_s = 2 * min(limits.unreachable_s, limits.stalled_s)
+        self.jobs = {
+            cluster.name: FarProgress(cluster.name, clock, patience_s=patience_s)
+            for cluster in config.clusters
+        }
+        plans = [plan_of(config, cluster) for cluster in config.clusters]
+        self._probes = [
+            Probe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
+            for plan in plans
+        ]
+        self._readers = [
+            JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
+        ]
+        self._direct = DirectAlerts(state_file(config, "notify"))
+        self._direct.end_all_but(self.jobs)
+        opened = self._direct.open_alerts()
+        self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
+        self._notifier: Notifier | None = None
+        self._speaks = False
+        """Alerts of the topics are delivered; else a notifier, if there is one, tells ends of direct ones."""
+        self._began_s = clock()
+        registry.register(DeliveryCollector(self._states))
+        registry.register(JobCollector(self.jobs))
+
+    def _by_output(
+        self, plans: Sequence[ClusterPlan]
+    ) -> Iterable[tuple[KafkaAddress, dict[str, FarProgress]]]:
+        """Return each cluster that is written to, with those whose jobs write there."""
+        found: dict[tuple[str, ...], tuple[KafkaAddress, dict[str, FarProgress]]] = {}
+        for plan in plans:
+            _, jobs = found.setdefault(plan.output.identity, (plan.output, {}))
+            jobs[plan.cluster] = self.jobs[plan.cluster]
+        return found.values()
+
+    def start(self) -> None:
+        """Begin to look; who speaks is known some seconds later."""
+        for probe in self._probes:
+            probe.start()
+        for reader in self._readers:
+            reader.start()
+
+    def look(self) -> None:
+        """Speak or be silent, and judge every job once; to be called each second."""
+        if any(job.job_speaks for job in self.jobs.values()):
+            self._be_silent()
+        elif not self._speaks and self._is_settled:
+            self._speak()
+        for one in self._watched:
+            try:
+                one.look(wall_clock_ms(), opens=self._speaks)
+            except Exception:
+                _log.exception("the job could not be judged")  # and must be looked at again in any case
+        self._direct.save()
+        for job in self.jobs.values():
+            job.notice("state_file", self._direct.error)
+            job.notice("speaker", _NOT_NEEDED if job.job_speaks else "")
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether a job speaks is known, or will not be soon."""
+        heard = all(job.seconds_since_heard() < FRESH_S / 2 for job in self.jobs.values())
+        waited_s = self._clock() - self._began_s
+        return waited_s > _LISTEN_S or (heard and waited_s > 1.0)
+
+    def _speak(self) -> None:
+        notifier = make_notifier(self._config, self._metrics)
+        self._deliver_through(notifier)
+        self._speaks = True
+        _log.info("delivering alerts to %s", ", ".join(notifier.outboxes))
+
+    def _be_silent(self) -> None:
+        """Leave everything to the job, but for the ends of what this process has told by itself."""
+        has_ends = not self._direct.is_empty
+        if self._speaks or (self._notifier is not None and not has_ends):
+            self._speaks = False
+            self._deliver_through(None)
+        if self._notifier is None and has_ends:
+            self._deliver_through(make_notifier(self._config, self._metrics, reads_topics=False))
+
+    def _deliver_through(self, notifier: Notifier | None) -> None:
+        before, self._notifier = self._notifier, None
+        if before is not None:
+            before.stop()
+            self._direct.save()
+            self._direct.notifier = None
+        if notifier is not None:
+            notifier.start()
+            self._direct.speak_through(notifier)
+            self._notifier = notifier
+
+    def stop(self) -> None:
+        """End: attempts under way are finished, and who was told what is written down."""
+        self._deliver_through(None)
+        self._direct.save()
+        for reader in self._readers:
+            reader.stop(_STOP_S)
+        for probe in self._probes:
+            probe.stop(_STOP_S)
+
+    # -- what the server asks -------------------------------------------------------------------
+
+    def clusters(self) -> list[Mapping[str, Any]]:
+        """Return what is known of each cluster's job; ready: its alerts are read, and somebody tells them."""
+        notifier = self._notifier
+        has_read = self._speaks and notifier is not None and notifier.is_caught_up
+        return [{**job.describe(), "ready": has_read or job.job_speaks} for job in self.jobs.values()]
+
+    def problems(self) -> list[str]:
+        """Return what is broken in this process; an outage of Kafka, the job or a receiver is not."""
+        dead = [] if self._notifier is None else self._notifier.dead_threads()
+        dead += [reader.name for reader in self._readers if not reader.is_alive]
+        dead += [f"probe-{name}" for name, p in zip(self.jobs, self._probes, strict=True) if not p.is_alive]
+        found = [f"thread {name} is dead" for name in dead]
+        return found + [state.problem for state in self._states() if state.problem]
+
+    def deliveries(self) -> list[Mapping[str, Any]]:
+        """Return how it stands with each receiver."""
+        return [state.describe() for state in self._states()]
+
+    def _states(self) -> list[DeliveryState]:
+        return [] if self._notifier is None else self._notifier.deliveries()
+
+
+def run(config: Config) -> int:
+    """Deliver alerts until SIGTERM or SIGINT, apart from the job; returns the exit code.
+
+    Raises:
+        OSError: the server's address cannot be had.
+    """
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    registry = CollectorRegistry()
+    station = Station(config, registry)
+    server = Server(config.notify_http.host, config.notify_http.port, health_application(station, registry))
+    try:
+        server.start()
+    except OSError as error:
+        if "notify_http" in config.model_fields_set:
+            raise
+        # Nobody asked for that port: better alerts without health than none.
+        _log.warning("no metrics and no health: %s; configure notify_http", error.strerror)
+    station.start()
+    try:
+        while not stopping.wait(_LOOK_S):
+            station.look()
+    finally:
+        station.stop()
+        server.stop()
+    return 0

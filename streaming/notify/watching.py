@@ -1,0 +1,257 @@
+"""What ``groupwatch notify`` sees of a job in another process: whether it lives, and whether it gets on.
+
+The job's clock records say it, twice a second: whose job it is, how long no batch has ended, what stands in
+its way, and whether it tells the receivers itself.  Whether the watched cluster answers, ``notify`` asks by
+itself (``probes.py``).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from coordinator_model.observations import is_time_ms
+from streaming.config import KafkaAddress
+from streaming.control import JobState, Mark
+from streaming.health import DEATHS_MAX, Progress
+from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer
+
+FRESH_S = 15.0
+"""A job that speaks itself, and was heard so lately, is left to speak."""
+PATIENCE_S = 60.0
+"""One that an outage of Kafka may hide is left to speak for so long: twice ClusterUnreachable's patience."""
+_LOOK_BACK = 500
+"""Records before the end of the control topic in which the newest of each job is looked for at start."""
+_POLL_MS = 500
+_REOPEN_S = (0.5, 1.0, 2.0, 5.0)
+_TROUBLE_MAX = 500
+
+_log = logging.getLogger(__name__)
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a control record says of the job that wrote it."""
+
+    kind: str
+    run: str = ""
+    job: JobState | None = None
+    mark: Mark | None = None
+
+
+_NOTHING = JobState(cluster="")
+_UNSAID = JobState(cluster="", batches=1)
+"""A job of an older version does not say how it is doing; it lives, as its clock goes on."""
+_DECODER = msgspec.json.Decoder(Told)
+
+
+class FarProgress(Progress):
+    """How the job of one cluster is doing, as its records tell."""
+
+    def __init__(
+        self, cluster: str, clock: Callable[[], float] = time.monotonic, *, patience_s: float = PATIENCE_S
+    ) -> None:
+        """Begin to watch; a job that cannot be heard of is taken to live for ``patience_s``."""
+        super().__init__(cluster, clock)
+        self._patience_s = patience_s
+        self._heard_at: float | None = None
+        self._told, self._run = _NOTHING, ""
+        self._has_stopped = False
+        self.reading_error = ""
+        """Why the job's records cannot be read; "" if they can."""
+
+    def heard(self, told: Told, age_s: float = 0.0) -> None:
+        """Take a record that was written ``age_s`` ago."""
+        if told.mark is not None:
+            self._has_stopped = told.mark.released
+            return
+        self._has_stopped = False
+        self._told, self._run = told.job or _UNSAID, told.run
+        self._heard_at = self._now() - age_s
+        # A job with an unbelievable number is one whose batches nobody has seen.
+        stuck_ms = self._told.stuck_ms
+        stuck_s = stuck_ms / 1000 if stuck_ms >= 0 and is_time_ms(stuck_ms) else float("inf")
+        self.batch_done_at = self._heard_at - stuck_s
+
+    def seconds_since_heard(self) -> float:
+        """How long ago the job's last record was written; without one, since the start."""
+        return self._now() - (self.started_at if self._heard_at is None else self._heard_at)
+
+    @property
+    def has_batch_since_answer(self) -> bool:
+        """True once the job says that it has finished a batch, and Kafka has answered since."""
+        return super().has_batch_since_answer and self._told.batches > 0
+
+    @property
+    def job_speaks(self) -> bool:
+        """The job tells the receivers itself, and lives as far as can be known."""
+        if self._heard_at is None or not self._told.speaks:
+            return False
+        unheard_s = self.seconds_since_heard()
+        # While Kafka is away nobody hears of the job, which is no sign of its death.  But it may have died
+        # at the same time: an outage that two tell is better than one that nobody does.
+        is_hidden = self.seconds_since_kafka() > FRESH_S / 2 or self._now() - self._answering_since < FRESH_S
+        return unheard_s < (max(FRESH_S, self._patience_s) if is_hidden else FRESH_S)
+
+    def seconds_losing(self) -> float:
+        """How long the job's watermark has been behind without gaining, as far as it says."""
+        if self.seconds_since_heard() > FRESH_S or not is_time_ms(self._told.losing_ms):
+            return 0.0
+        return min(max(0, self._told.losing_ms) / 1000, self._now() - self._answering_since)
+
+    @property
+    def lagging(self) -> str:
+        """What the job says of that."""
+        return self._told.lagging[:_TROUBLE_MAX]
+
+    @property
+    def is_dying(self) -> bool:
+        """The job's query dies again and again of one batch."""
+        return self._told.is_dying and self.seconds_since_heard() < FRESH_S
+
+    @property
+    def deaths(self) -> int:
+        """How often it has died, as far as the job says."""
+        return DEATHS_MAX if self.is_dying else 0
+
+    @property
+    def dying(self) -> str:
+        """What it dies of."""
+        return self._told.trouble[:_TROUBLE_MAX] if self.is_dying else ""
+
+    @property
+    def trouble(self) -> str:
+        """What is known of why no batch ends."""
+        silent_s = self.seconds_since_heard()
+        if silent_s < FRESH_S:
+            return self._told.trouble[:_TROUBLE_MAX]
+        if self.reading_error:
+            return f"whether the job runs is not known, for its records cannot be read: {self.reading_error}"
+        if self._heard_at is None:
+            return "the job has written no record since this process began to look: it does not run"
+        if self._has_stopped:
+            return f"the job was stopped {silent_s:.0f} s ago, in good order, and was not started again"
+        return f"the job has written no record for {silent_s:.0f} s: it is dead, hangs, or cannot reach Kafka"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts for ``/ready``."""
+        return {
+            "cluster": self.cluster,
+            "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
+            "seconds_since_job_record": round(self.seconds_since_heard(), 1) if self._heard_at else None,
+            "seconds_since_batch": round(self.seconds_since_batch(), 1),
+            "run": self._run,
+            "job_speaks": self.job_speaks,
+            "error": self.kafka_error or self.trouble,
+            "notices": self.notices,
+        }
+
+
+def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[str, list[Told]]:
+    """Return what ``values`` say of the jobs of ``clusters``; what is no record of a job is passed over."""
+    wanted = list(clusters)
+    found: dict[str, list[Told]] = {}
+    for value in values:
+        try:
+            told = _DECODER.decode(value or b"")
+        except (ValueError, RecursionError):
+            continue
+        if told.kind == "clock":
+            # Jobs of older versions do not say whose they are.
+            cluster = told.job.cluster if told.job else wanted[0] if len(wanted) == 1 else ""
+        elif told.kind == "mark" and told.mark is not None:
+            cluster = told.mark.cluster
+        else:
+            continue
+        if cluster in wanted:
+            found.setdefault(cluster, []).append(told)
+    return found
+
+
+class JobReader:
+    """Follows one control topic, in a thread of its own, and tells each cluster's progress."""
+
+    def __init__(self, address: KafkaAddress, topic: str, progress: Mapping[str, FarProgress]) -> None:
+        """Prepare; ``progress`` has the clusters whose jobs write there."""
+        self._address = address
+        self._topic = topic
+        self._progress = progress
+        self._ends: dict[TopicPartition, int] = {}
+        self._stopped = threading.Event()
+        name = f"jobs-{'-'.join(progress)}"[:60]
+        self._thread = threading.Thread(target=self._read_on, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 15.0) -> None:
+        """Stop reading."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+
+    @property
+    def name(self) -> str:
+        """The thread's."""
+        return self._thread.name
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread has ended."""
+        return self._thread.is_alive()
+
+    def _read_on(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            try:
+                reader = consumer(self._address)
+                try:
+                    self._begin(reader)
+                    while not self._stopped.is_set():
+                        self._step(reader)
+                        failures = 0
+                finally:
+                    reader.close()
+            except Exception as error:
+                self._failed(f"{type(error).__name__}: {error}"[:_TROUBLE_MAX])
+                self._stopped.wait(_REOPEN_S[min(failures, len(_REOPEN_S) - 1)])
+                failures += 1
+
+    def _failed(self, sentence: str) -> None:
+        for progress in self._progress.values():
+            if not progress.reading_error:
+                _log.warning("%s: the job's records cannot be read: %s", progress.cluster, sentence)
+            progress.reading_error = sentence
+
+    def _begin(self, reader: KafkaConsumer) -> None:
+        """Go so far back that the newest record of each job is read.
+
+        Raises:
+            LookupError: there is no such topic (yet).
+        """
+        partitions = [TopicPartition(self._topic, n) for n in reader.partitions_for_topic(self._topic) or ()]
+        if not partitions:
+            raise LookupError(f"there is no topic {self._topic}")
+        reader.assign(partitions)
+        begins, self._ends = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+        for partition in partitions:
+            reader.seek(partition, max(begins[partition], self._ends[partition] - _LOOK_BACK))
+
+    def _step(self, reader: KafkaConsumer) -> None:
+        now_ms = time.time() * 1000
+        for partition, records in reader.poll(timeout_ms=_POLL_MS).items():
+            for record in records:
+                # The append time is a broker's: it dates only what was there before we looked.
+                is_old = record.offset < self._ends.get(partition, 0)
+                age_s = max(0.0, (now_ms - record.timestamp) / 1000) if is_old else 0.0
+                self._take(record.value, age_s)
+        for progress in self._progress.values():
+            progress.reading_error = ""
+
+    def _take(self, value: bytes | None, age_s: float) -> None:
+        for cluster, said in of_records([value], self._progress).items():
+            for told in said:
+                self._progress[cluster].heard(told, age_s)

@@ -1,0 +1,106 @@
+"""Kafka into one frame of raw rows.
+
+One source for each distinct cluster, always with ``assign``: with ``subscribe`` the old offset
+reader, which alone sees internal topics, would join a consumer group and so write into the very
+topic that is watched.
+"""
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from streaming.config import ClusterPlan, KafkaAddress
+from streaming.kafka_clients import GROUP_PREFIX, spark_options
+from streaming.pipeline.beginning import Beginning
+from streaming.workers import CONTROL, EVENTS, OFFSETS
+
+EARLIEST = -2
+"""Spark's number for the earliest offset in ``startingOffsets``."""
+
+READ_OPTIONS: Mapping[str, str] = {
+    # With the default of 500 ms, a batch over 50 partitions stalls for seconds now and then.
+    "kafka.fetch.max.wait.ms": "10",
+    # Two extra round trips for every poll: at the default of 500 rows they dominate a backlog.
+    "kafka.max.poll.records": "20000",
+    # One hanging transaction would otherwise hide all groups of a partition.
+    "kafka.isolation.level": "read_uncommitted",
+    "groupIdPrefix": f"{GROUP_PREFIX}source",
+    "includeHeaders": "false",
+    # A monitor that was down longer than the events are kept must come up and say what it missed,
+    # not refuse to start.  Gaps left by compaction are no loss in either setting.
+    "failOnDataLoss": "false",
+    # Bounds the memory of the first batch.  Counts the span of offsets, not rows: a compacted topic
+    # has far fewer, so a small number here would mean thousands of nearly empty batches.
+    "maxOffsetsPerTrigger": "10000000",
+}
+
+Assigned = dict[str, dict[int, int]]
+"""Topic -> partition -> where the first start begins."""
+
+
+def assignments(
+    plan: ClusterPlan, beginning: Beginning, events_partitions: int
+) -> list[tuple[KafkaAddress, Assigned]]:
+    """Return what each source reads, in the order that the checkpoint fixes."""
+    watched: Assigned = {}
+    if plan.offsets_topic is not None:
+        watched[plan.offsets_topic] = dict.fromkeys(range(beginning.shard_count), EARLIEST)
+    if plan.events_topic is not None:
+        starts = dict.fromkeys(range(events_partitions), EARLIEST)  # those added later: from their beginning
+        watched[plan.events_topic] = starts | dict(enumerate(beginning.events_starts))
+    control = {plan.control_topic: {0: beginning.control_end}}
+    if plan.has_own_output:
+        return [(plan.kafka, watched), (plan.output, control)]
+    return [(plan.kafka, watched | control)]
+
+
+def read_sources(
+    spark: SparkSession,
+    plan: ClusterPlan,
+    beginning: Beginning,
+    events_partitions: int,
+) -> DataFrame:
+    """Return the stream ``feed, partition, offset, timestamp_ms, key, value`` of all inputs.
+
+    Args:
+        spark: the session.
+        plan: the cluster.
+        beginning: where its checkpoint began.
+        events_partitions: how many partitions the events topic has now.
+    """
+    frames = [
+        _source(spark, plan, address, assigned)
+        for address, assigned in assignments(plan, beginning, events_partitions)
+        if assigned
+    ]
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionByName(frame)
+    # Idle partitions make no task, but busy ones make one each, and each costs a Python hand-shake.
+    return rows.coalesce(max(1, spark.sparkContext.defaultParallelism))
+
+
+def _source(
+    spark: SparkSession,
+    plan: ClusterPlan,
+    address: KafkaAddress,
+    assigned: Assigned,
+) -> DataFrame:
+    options = dict(READ_OPTIONS) | spark_options(address)
+    options["assign"] = json.dumps({topic: sorted(starts) for topic, starts in assigned.items()})
+    options["startingOffsets"] = json.dumps(assigned)
+    rows = spark.readStream.format("kafka").options(**options).load()
+    feed = f.lit(CONTROL)
+    for topic, number in ((plan.offsets_topic, OFFSETS), (plan.events_topic, EVENTS)):
+        if topic is not None:
+            feed = f.when(f.col("topic") == topic, f.lit(number)).otherwise(feed)
+    return rows.select(
+        feed.cast("tinyint").alias("feed"),
+        "partition",
+        "offset",
+        f.unix_millis("timestamp").alias("timestamp_ms"),
+        "key",
+        "value",
+    )

@@ -1,0 +1,14 @@
+"""The model over captured files, without Spark or Kafka."""
+
+from streaming.replay.described_records import describe_lines
+from streaming.replay.files import Skipped
+from streaming.replay.output import print_replay
+from streaming.replay.run import CLUSTER, replay
+
+__all__ = [
+    "CLUSTER",
+    "Skipped",
+    "describe_lines",
+    "print_replay",
+    "replay",
+]

@@ -1,0 +1,23 @@
+"""The HTTP server: metrics, health, the API and the page."""
+
+from streaming.serving.explaining import (
+    TopicReader,
+    explain_by_config,
+    explain_by_url,
+    explain_replay,
+    parse_since,
+    print_explanations,
+)
+from streaming.serving.http import HttpServer, Server, health_application
+
+__all__ = [
+    "HttpServer",
+    "Server",
+    "TopicReader",
+    "explain_by_config",
+    "explain_by_url",
+    "explain_replay",
+    "health_application",
+    "parse_since",
+    "print_explanations",
+]

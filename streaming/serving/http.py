@@ -1,0 +1,391 @@
+"""The HTTP server: metrics, health, the API and the page.
+
+One uvicorn in a thread of the driver.  Reads only; nothing here changes anything, so there is nothing
+to log in for.  Group names come from outside and can hold any character: in paths they are
+percent-encoded, and only the encoded path tells a slash in a name from one between names.
+
+Who asks too much waits or is refused, and never in the way of others: health is answered by threads of
+its own, stories are told two at a time, and ``http_limits`` bounds the connections.
+"""
+
+import gzip
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+import msgspec
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from alerts.alert import AlertStatus
+from alerts.delivery import wall_clock_ms
+from alerts.story import as_text
+from coordinator_model.kafka import GroupState
+from streaming.config import HttpConfig
+from streaming.group_store import Problem, View, schema
+from streaming.serving.explaining import (
+    DEFAULT_BACK_MS,
+    READ_HTTP_S,
+    ReadHistory,
+    explain_of_view,
+    no_group,
+    parse_since,
+)
+from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
+
+_LOGGER = logging.getLogger("groupwatch.http")
+
+_EXPLAIN = "/explain"
+"""Behind a group's path: its story.  A group whose own name ends so is found first."""
+_PAGE_MAX = 1_000
+_PAGE_DEFAULT = 100
+_START_TIMEOUT_S = 10.0
+_STORIES_MAX = 2
+"""Told at once: one is read from the topics, which takes 5 s at most, and one waits for its turn."""
+_THREADS = 8
+"""For everything but health."""
+_HEALTH_THREADS = 4
+_SCRAPES_MAX = 2
+_WAITING_MAX = 16
+"""Requests of one kind that wait for a thread."""
+_GZIP_LEVEL = 1
+"""Metrics shrink to some 6 % with it in a tenth of the time of the best level."""
+_PAGE_HEADERS = {
+    # The page needs nothing from anywhere, so nothing that a group's name smuggles in can load.
+    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class Health(Protocol):
+    """What the server asks of whoever runs the job."""
+
+    def clusters(self) -> Sequence[Mapping[str, Any]]:
+        """Return for each cluster ``cluster`` (its name), ``ready`` (bool) and whatever explains it."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """Return what is broken in this process: dead threads, stuck batches.  Not Kafka's outages."""
+        ...
+
+
+@runtime_checkable
+class DeliveryHealth(Protocol):
+    """What the server asks as well, where alerts are delivered by this process."""
+
+    def deliveries(self) -> Sequence[Mapping[str, Any]]:
+        """Return how it stands with each receiver."""
+        ...
+
+
+class BadRequestError(ValueError):
+    """A query that makes no sense; the text is for the caller."""
+
+
+class _Names(Convertor[str]):
+    """Cluster and group: whatever follows, line breaks included, which Starlette's own ``path`` stops at."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("names", _Names())
+
+
+class _Stories:
+    """Tells stories, a few at a time: each reads topics, and its caller waits for that."""
+
+    def __init__(self, view: View, read_history: ReadHistory | None) -> None:
+        self._view = view
+        self._read_history = read_history
+        self._free = threading.BoundedSemaphore(_STORIES_MAX)
+
+    def answer(self, request: Request) -> Response:
+        """Return a group's story as JSON or as text, or 429 where enough are being told."""
+        cluster, name = _names_in(request)
+        name, now_ms = name.removesuffix(_EXPLAIN), wall_clock_ms()
+        style = _one_of(request.query_params, "format", ["json", "text"], "json")
+        try:
+            since_ms = parse_since(request.query_params.get("since", f"{DEFAULT_BACK_MS}ms"), now_ms)
+        except ValueError as error:
+            raise BadRequestError(f"since: {error}") from error
+        if not self._free.acquire(blocking=False):
+            busy = Problem(error=f"{_STORIES_MAX} stories are being told already; ask again in some seconds")
+            return _json(busy, 429, {"Retry-After": f"{READ_HTTP_S:.0f}"})
+        try:
+            told = explain_of_view(
+                self._view, self._read_history, cluster, name, since_ms=since_ms, now_ms=now_ms
+            )
+        finally:
+            self._free.release()
+        if told is None:
+            return _json(Problem(error=no_group(name, cluster)), 404)
+        if style == "text":
+            return Response(as_text(told), media_type="text/plain", headers=_PAGE_HEADERS)
+        return _json(told)
+
+
+def application(
+    view: View, health: Health, registry: CollectorRegistry, read_history: ReadHistory | None = None
+) -> Starlette:
+    """Return the ASGI application; without ``read_history`` stories are told from ``view`` alone."""
+    published = msgspec.json.encode(schema())
+    page = (files("streaming.serving") / "page" / "index.html").read_bytes()
+
+    stories = _Stories(view, read_history)
+    answering = _InThreads(_THREADS)
+
+    def groups(request: Request) -> Response:
+        query = request.query_params
+        offset, limit = _paging(query)
+        state = _one_of(query, "state", [str(state) for state in GroupState])
+        return _json(
+            view.groups(
+                cluster=query.get("cluster", ""),
+                state=state,
+                text=query.get("q", ""),
+                offset=offset,
+                limit=limit,
+            )
+        )
+
+    def group(request: Request) -> Response:
+        return _group(view, stories, request)
+
+    def alerts(request: Request) -> Response:
+        query = request.query_params
+        offset, limit = _paging(query)
+        status = _one_of(query, "status", [*(str(status) for status in AlertStatus), "all"], "firing")
+        return _json(
+            view.alerts(
+                status="" if status == "all" else status,
+                cluster=query.get("cluster", ""),
+                group=query.get("group"),
+                offset=offset,
+                limit=limit,
+            )
+        )
+
+    routes = [
+        *_own_routes(health, registry, answering),
+        Route("/api/v1/groups", answering(groups)),
+        Route("/api/v1/groups/{names:names}", answering(group)),
+        Route("/api/v1/alerts", answering(alerts)),
+        Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
+        Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
+        Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
+        Route("/", answering(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
+    ]
+    return Starlette(routes=routes)
+
+
+def health_application(health: Health, registry: CollectorRegistry) -> Starlette:
+    """Return the ASGI application of a process that shows no groups: metrics and health."""
+    return Starlette(routes=_own_routes(health, registry, _InThreads(_THREADS)))
+
+
+def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThreads") -> list[Route]:
+    """Return the routes about the process itself."""
+    scrapes = _InThreads(_SCRAPES_MAX)
+    health_only = _InThreads(_HEALTH_THREADS)
+
+    def metrics(request: Request) -> Response:
+        return _compressed(request, generate_latest(registry), CONTENT_TYPE_LATEST)
+
+    def ready(_: Request) -> Response:
+        clusters = list(health.clusters())
+        is_ready = bool(clusters) and all(cluster["ready"] for cluster in clusters)
+        return _json({"ready": is_ready, "clusters": clusters}, 200 if is_ready else 503)
+
+    def healthz(_: Request) -> Response:
+        problems = list(health.problems())
+        told: dict[str, Any] = {"healthy": not problems, "problems": problems}
+        if isinstance(health, DeliveryHealth):
+            told["deliveries"] = list(health.deliveries())
+        return _json(told, 503 if problems else 200)
+
+    return [
+        Route("/metrics", scrapes(metrics)),
+        Route("/healthz", health_only(healthz)),
+        Route("/ready", health_only(ready)),
+    ]
+
+
+def _group(view: View, stories: _Stories, request: Request) -> Response:
+    """Return what is known of a group, or its story."""
+    cluster, name = _names_in(request)
+    found = view.group(cluster, name)
+    if found is not None:
+        return _json(found)
+    if _encoded(request).endswith(_EXPLAIN):
+        return stories.answer(request)
+    return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+
+
+class _InThreads:
+    """Runs handlers outside the event loop, so many at a time: /metrics of 10,000 groups takes seconds.
+
+    Who waits for too long a queue is sent away, and nothing is made for who has gone meanwhile.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._turns = anyio.CapacityLimiter(threads)
+        self._threads = anyio.CapacityLimiter(threads)
+
+    def __call__(self, answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+        """Return the endpoint for a handler."""
+
+        async def endpoint(request: Request) -> Response:
+            if self._turns.statistics().tasks_waiting >= _WAITING_MAX:
+                busy = Problem(error="too many requests wait already; ask again in some seconds")
+                return _json(busy, 503, {"Retry-After": "1"})
+            async with self._turns:
+                if await request.is_disconnected():
+                    return Response(status_code=503)
+                return await self._answered(answer, request)
+
+        return endpoint
+
+    async def _answered(self, answer: Callable[[Request], Response], request: Request) -> Response:
+        try:
+            return await anyio.to_thread.run_sync(answer, request, limiter=self._threads)
+        except BadRequestError as error:
+            return _json(Problem(error=str(error)), 400)
+
+
+def _compressed(request: Request, body: bytes, media_type: str) -> Response:
+    """Return ``body`` as gzip if the caller takes that, as Prometheus does."""
+    headers = {"Vary": "Accept-Encoding"}
+    offers = (one.partition(";") for one in request.headers.get("accept-encoding", "").lower().split(","))
+    takes = {name.strip(): parameter.replace(" ", "") for name, _, parameter in offers}
+    if takes.get("gzip", takes.get("*", "q=0")) not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+        headers["Content-Encoding"] = "gzip"
+        body = gzip.compress(body, _GZIP_LEVEL)
+    return Response(body, media_type=media_type, headers=headers)
+
+
+def _json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    encoded = msgspec.json.encode(content)
+    return Response(encoded, status_code=status, media_type="application/json", headers=headers)
+
+
+def _paging(query: Mapping[str, str]) -> tuple[int, int]:
+    return _number(query, "offset", 0, 0, 10_000_000), _number(query, "limit", _PAGE_DEFAULT, 1, _PAGE_MAX)
+
+
+def _number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+        raise BadRequestError(f"{name} must be a whole number from {least} to {most}")
+    return int(text)
+
+
+def _one_of(query: Mapping[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
+    value = query.get(name, default)
+    if value and value not in allowed:
+        raise BadRequestError(f"{name} must be one of {', '.join(allowed)}")
+    return value
+
+
+def _encoded(request: Request) -> str:
+    """Return what follows /api/v1/groups/ as it was sent."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return raw.split(b"?", 1)[0].decode("ascii", "replace").split("/api/v1/groups/", 1)[-1]
+
+
+def _names_in(request: Request) -> tuple[str, str]:
+    """Return cluster and group of the encoded path; slashes that were not encoded belong to the group."""
+    cluster, _, group = _encoded(request).partition("/")
+    return unquote(cluster), unquote(group)
+
+
+class Server:
+    """An application with its server in a thread."""
+
+    def __init__(self, host: str, port: int, application: Starlette) -> None:
+        self._host, self._port = host, port
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                application,
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+                http=BoundedProtocol,
+                ws="none",
+                h11_max_incomplete_event_size=REQUEST_BYTES_MAX,
+            )
+        )
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> int:
+        """Listen, and return the port (of use where the configuration says 0).
+
+        Raises:
+            OSError: the address cannot be had, for instance because another process has it.
+        """
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((self._host, self._port))
+        except OSError as error:
+            listening.close()
+            where = f"{self._host} port {self._port}"
+            raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
+        listening.listen(128)
+        self._socket = listening
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, name="http", daemon=True
+        )
+        self._thread.start()
+        port = int(listening.getsockname()[1])
+        _LOGGER.info("http on %s port %d", self._host, port)
+        return port
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Finish the requests under way and end."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_START_TIMEOUT_S)
+        if self._socket is not None:
+            self._socket.close()
+
+
+class HttpServer(Server):
+    """The server of the job: everything."""
+
+    def __init__(
+        self,
+        config: HttpConfig,
+        view: View,
+        health: Health,
+        registry: CollectorRegistry,
+        read_history: ReadHistory | None = None,
+    ) -> None:
+        super().__init__(config.host, config.port, application(view, health, registry, read_history))

@@ -1,0 +1,15 @@
+"""All that runs on executors: the decode stage and the state stage. Nothing of the driver."""
+
+from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, SCHEMA, DecodeStage
+from streaming.workers.shard_state import OUTPUT_SCHEMA, STATE_SCHEMA, ShardStage
+
+__all__ = [
+    "CONTROL",
+    "EVENTS",
+    "OFFSETS",
+    "OUTPUT_SCHEMA",
+    "SCHEMA",
+    "STATE_SCHEMA",
+    "DecodeStage",
+    "ShardStage",
+]

@@ -1,0 +1,315 @@
+"""The stateless stage: rows of Kafka in, one cell of packed observations per shard out.
+
+Runs in Spark's Python workers by ``mapInArrow``.  The decoders decide what a row means; this file
+only hands them their rows and sees to it that nothing in a row, and no bug in a decoder, stops the
+query.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable, is_time_ms
+from streaming.decoders import (
+    Decoded,
+    LineReader,
+    Lines,
+    Piece,
+    decode_control,
+    decode_lines,
+    decode_offsets,
+    pack_cells,
+    plain,
+)
+from streaming.workers.collector import collector_paused
+from streaming.workers.worker_memory import keep_memory
+
+SCHEMA = "shard int, payload binary"
+"""What the stage yields."""
+
+OFFSETS, EVENTS, CONTROL = 0, 1, 2
+"""Values of the column ``feed``: which input a row came from."""
+
+_NAMES = {OFFSETS: "offsets", EVENTS: "events", CONTROL: "control"}
+_SOURCES = {OFFSETS: Source.OFFSETS, EVENTS: Source.COORDINATOR_LOG, CONTROL: Source.CONTROL}
+_SAMPLE_BYTES = 512
+_ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
+
+_YIELDED_BYTES_MAX = 2**30
+"""Cells in one Arrow batch: a column of them cannot have 2 GiB."""
+_BYTES_AT_ONCE = 128 * 2**20
+"""What is folded together: each member's heartbeats become one observation for each such heap of rows."""
+
+
+class _Rows(Protocol):
+    """Rows of one feed as they are held."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def slice(self, offset: int, length: int) -> Self: ...
+
+
+@dataclass(frozen=True)
+class DecodeStage:
+    """The function for ``mapInArrow``: small, and pickled by reference to this module."""
+
+    shard_count: int
+    run: str = ""
+    timezone: str = "UTC"
+    offsets_ends: Mapping[int, int] = field(default_factory=dict)
+    """Ends of the offsets partitions at the first start: what stood before is backlog."""
+    events_ends: Mapping[int, int] = field(default_factory=dict)
+    secret: str = ""
+    """What the clocks of our run are sealed with; "" for a checkpoint that has none."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield shards and their cells for raw rows (``sources.read``)."""
+        keep_memory()
+        heaps = self._heaps()
+        for batch in batches:
+            for feed, rows in _by_feed(batch):
+                heaps[feed].take(rows)
+            if sum(heap.size for heap in heaps.values()) >= _BYTES_AT_ONCE:
+                yield from _packed(heaps)
+                heaps = self._heaps()
+        yield from _packed(heaps)
+
+    def _heaps(self) -> dict[int, "_Heap[Any]"]:
+        offsets = partial(decode_offsets, shard_count=self.shard_count, backlog_ends=self.offsets_ends)
+        lines = partial(
+            decode_lines,
+            shard_count=self.shard_count,
+            timezone=self.timezone,
+            run=self.run,
+            secret=self.secret,
+        )
+        control = partial(
+            decode_control,
+            shard_count=self.shard_count,
+            backlog_ends={},
+            run=self.run,
+            secret=self.secret,
+        )
+        return {
+            OFFSETS: _Tables("offsets", Source.OFFSETS, offsets),
+            EVENTS: _EventLines("events", Source.COORDINATOR_LOG, lines, LineReader(self.events_ends)),
+            CONTROL: _Tables("control", Source.CONTROL, control),
+        }
+
+
+_RowsT = TypeVar("_RowsT", bound=_Rows)
+
+
+class _Heap(ABC, Generic[_RowsT]):
+    """Rows of one feed, gathered until there are enough or no more."""
+
+    def __init__(self, name: str, source: Source, decode: Callable[[_RowsT], Decoded]) -> None:
+        self.name = name
+        self._source = source
+        self._decode = decode
+        self._last = (-1, -1)
+        self._newest_ms = -1
+        self._not_held: list[Undecodable] = []
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """What is held, in bytes."""
+
+    def take(self, rows: pa.Table) -> None:
+        """Hold some more rows."""
+        last = rows.num_rows - 1
+        self._last = rows.column("partition")[last].as_py(), rows.column("offset")[last].as_py()
+        newest_ms = pc.max(rows.column("timestamp_ms")).as_py()
+        # A topic that takes its writers' times may have any; counts are not dated by one of the year 40000.
+        if newest_ms is not None and is_time_ms(newest_ms):
+            self._newest_ms = max(self._newest_ms, newest_ms)
+        with collector_paused():
+            self._hold_safely(rows)
+
+    def into(self, cells: dict[int, list[Seen]]) -> None:
+        """Decode what is held."""
+        decoded = self._decode_safely(self._held()) if self.size else Decoded()
+        decoded.bad.extend(self._not_held)
+        for shard, seen in decoded.cells.items():
+            cells.setdefault(shard, []).extend(seen)
+        accounts = list(self._account(decoded))
+        if accounts:
+            cells.setdefault(CLUSTER_SHARD, []).extend(accounts)
+
+    def _hold_safely(self, rows: pa.Table) -> None:
+        """Hold rows; where that fails, halve until the row that makes it fail stands alone."""
+        try:
+            self._hold(rows)
+        except Exception as error:
+            if rows.num_rows == 1:
+                value = rows.column("value")[0].as_py() or b""
+                self._not_held.append(self._internal_error(value, error))
+                return
+            middle = rows.num_rows // 2
+            self._hold_safely(rows.slice(0, middle))
+            self._hold_safely(rows.slice(middle))
+
+    @abstractmethod
+    def _hold(self, rows: pa.Table) -> None:
+        """Hold rows."""
+
+    @abstractmethod
+    def _held(self) -> _RowsT:
+        """Return what is held."""
+
+    @abstractmethod
+    def _sample(self, row: _RowsT) -> bytes:
+        """Return the value of one row."""
+
+    def _decode_safely(self, rows: _RowsT) -> Decoded:
+        """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
+        count = rows.num_rows
+        try:
+            return self._decode(rows)
+        except Exception as error:
+            if count == 1:
+                return Decoded(cells={}, counts={}, bad=[self._internal_error(self._sample(rows), error)])
+        result = Decoded(cells={}, counts={}, bad=[])
+        middle = count // 2
+        for half in (rows.slice(0, middle), rows.slice(middle, count - middle)):
+            _merge(result, self._decode_safely(half))
+        return result
+
+    def _internal_error(self, value: bytes, error: Exception) -> Undecodable:
+        return Undecodable(
+            origin=self.name,
+            reason="internal_error",
+            count=1,
+            sample=value[:_SAMPLE_BYTES],
+            detail=plain(f"{type(error).__name__}: {error}"[:200]),
+        )
+
+    def _account(self, decoded: Decoded) -> Iterator[Seen]:
+        """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
+        notes: list[Counted | Undecodable] = merged(decoded.bad)
+        if decoded.counts:
+            counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
+            committed = tuple(sorted(decoded.committed_ms.items()))
+            notes.append(Counted(counts=counts, committed=committed))
+        for index, what in enumerate(notes):
+            yield Seen(
+                at_ms=self._newest_ms,
+                source=self._source,
+                partition=self._last[0],
+                offset=self._last[1],
+                index=index,
+                broker=-1,
+                recorded_at_ms=self._newest_ms,
+                backlog=False,
+                what=what,
+            )
+
+
+class _Tables(_Heap[pa.Table]):
+    """Rows held as they came."""
+
+    def __init__(self, name: str, source: Source, decode: Callable[[pa.Table], Decoded]) -> None:
+        super().__init__(name, source, decode)
+        self._tables: list[pa.Table] = []
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """What is held, in bytes."""
+        return self._size
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._tables.append(rows)
+        self._size += rows.nbytes
+
+    def _held(self) -> pa.Table:
+        return pa.concat_tables(self._tables)
+
+    def _sample(self, row: pa.Table) -> bytes:
+        return row.column("value")[0].as_py() or b""
+
+
+class _EventLines(_Heap[Lines]):
+    """Lines, of which heartbeats are read at once."""
+
+    def __init__(
+        self, name: str, source: Source, decode: Callable[[Lines], Decoded], reader: LineReader
+    ) -> None:
+        super().__init__(name, source, decode)
+        self._reader = reader
+        self._pieces: list[Piece] = []
+
+    @property
+    def size(self) -> int:
+        """What is held, in bytes."""
+        return self._reader.size
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._pieces += self._reader.lines(rows).pieces
+
+    def _held(self) -> Lines:
+        return Lines(self._pieces)
+
+    def _sample(self, row: Lines) -> bytes:
+        return row.sample
+
+
+def _by_feed(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each feed, in their order."""
+    rows = pa.Table.from_batches([batch])
+    feeds = batch.column("feed")
+    present = pc.unique(feeds).to_pylist()
+    for feed in sorted(present):
+        yield feed, rows if len(present) == 1 else rows.filter(pc.equal(feeds, feed))
+
+
+def _merge(into: Decoded, other: Decoded) -> None:
+    for shard, seen in other.cells.items():
+        into.cells.setdefault(shard, []).extend(seen)
+    for key, count in other.counts.items():
+        into.counts[key] = into.counts.get(key, 0) + count
+    into.bad.extend(other.bad)
+    for partition, at_ms in other.committed_ms.items():
+        into.committed_ms[partition] = max(into.committed_ms.get(partition, at_ms), at_ms)
+
+
+def merged(bad: Iterable[Undecodable]) -> list[Counted | Undecodable]:
+    """Return one of each reason, with all their rows and the first one's sample: they may be a million."""
+    found: dict[tuple[str, str], Undecodable] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for one in bad:
+        key = (one.origin, one.reason)
+        found.setdefault(key, one)
+        counts[key] = counts.get(key, 0) + one.count
+    return [msgspec.structs.replace(one, count=counts[key]) for key, one in found.items()]
+
+
+def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
+    # As far as the cells: what is left when the collector runs again, it looks through.
+    with collector_paused():
+        packed = _packed_cells(heaps)
+    while packed:
+        some: list[tuple[int, bytes]] = []
+        size = 0
+        while packed and (not some or size + len(packed[0][1]) <= _YIELDED_BYTES_MAX):
+            some.append(packed.popleft())
+            size += len(some[-1][1])
+        shards = pa.array([shard for shard, _ in some], pa.int32())
+        payloads = pa.array([payload for _, payload in some], pa.binary())
+        yield pa.RecordBatch.from_arrays([shards, payloads], schema=_ARROW_SCHEMA)
+
+
+def _packed_cells(heaps: Mapping[int, _Heap[Any]]) -> deque[tuple[int, bytes]]:
+    cells: dict[int, list[Seen]] = {}
+    for heap in heaps.values():
+        heap.into(cells)
+    return deque(pack_cells(cells))

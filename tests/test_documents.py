@@ -104,8 +104,8 @@ def test_every_rule_that_can_fire_has_a_runbook() -> None:
 
 
 def _rule_modules() -> Iterator[object]:
-    for found in pkgutil.iter_modules(alerts.rules.__path__):
-        yield importlib.import_module(f"alerts.rules.{found.name}")
+    for found in pkgutil.walk_packages(alerts.rules.__path__, "alerts.rules."):
+        yield importlib.import_module(found.name)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=_name)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model.groups import table as classic
+from coordinator_model import groups as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS
 from coordinator_model.kafka.states import GroupState

@@ -11,7 +11,7 @@ from alerts.alert.alert import Alert, AlertStatus
 from alerts.rules import judge
 from alerts.rules.engine.rule import GroupRule
 from alerts.rules.registry import RULES
-from coordinator_model.groups import table as classic
+from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.observations import CLUSTER_SHARD
 from coordinator_model.shard.shard import live_sources as evidence

@@ -237,7 +237,7 @@ def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
 
 def test_the_page_knows_every_state() -> None:
     """The list in the script is the model's."""
-    text = (Path(__file__).parents[3] / "streaming" / "page" / "index.html").read_text()
+    text = (Path(__file__).parents[3] / "streaming" / "serving" / "page" / "index.html").read_text()
     listed = re.search(r"STATES = (\[[^\]]*\])", text)
     assert listed is not None
     assert json.loads(listed[1]) == [str(state) for state in GroupState]

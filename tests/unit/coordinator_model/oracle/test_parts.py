@@ -173,7 +173,7 @@ def test_the_command_reads_a_file(tmp_path: Path) -> None:
 
 def test_the_readmes_examples_work() -> None:
     """The one in Python, and the one in JSON lines."""
-    readme = (ROOT / "coordinator_model" / "oracle" / "README.md").read_text()
+    readme = (ROOT / "tests" / "oracle" / "README.md").read_text()
     code = readme.partition("```python\n")[2].partition("```")[0]
     lines = [line for line in readme.splitlines() if line.startswith('{"') and "Moved" not in line]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
+from streaming import kafka_clients
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.tailer import Follower, Tailer, envelope
-from streaming.kafka_clients import clients as kafka_io
 
 FIRST = "[2026-11-20 23:51:50,925] INFO first (a.B)"
 SECOND = "[2026-11-20 23:51:51,000] ERROR second (a.B)"
@@ -182,7 +182,7 @@ class Topic:
         self.unreachable: set[int] = set()
 
     def producer(self, _address: object) -> "Topic":
-        """In place of ``kafka_io.producer``."""
+        """In place of ``kafka_clients.producer``."""
         self.producers += 1
         if self.producers in self.unreachable:
             raise KafkaConnectionError
@@ -206,7 +206,7 @@ class Topic:
 @pytest.fixture
 def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     made = Topic()
-    monkeypatch.setattr(kafka_io, "producer", made.producer)
+    monkeypatch.setattr(kafka_clients, "producer", made.producer)
     return made
 
 

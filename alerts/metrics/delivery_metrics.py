@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from alerts.alert import REASONS
 from alerts.delivery import DeliveryState
-from alerts.metrics.metrics import metrics
+from alerts.metrics import metrics
 
 
 class DeliveryCollector(Collector):

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from alerts.metrics.metrics import metrics
+from alerts.metrics import metrics
 from coordinator_model.kafka import GroupState
 
 _S = GroupState

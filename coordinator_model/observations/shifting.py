@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 
 _FIELDS: dict[type[object], tuple[str, ...]] = {
     on.GroupRecorded: ("state_since_ms",),

@@ -13,10 +13,10 @@ from zlib import crc32
 import msgspec
 
 from coordinator_model.observations import NEVER
+from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.ordering import Held, Order
 from coordinator_model.shard.quarantine import Quarantined
-from coordinator_model.shard.shard import quarantine
 from coordinator_model.state import Doubt, Group, Moved
 
 VERSION = 1

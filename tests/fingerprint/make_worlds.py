@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from tests.fingerprint.worlds import World, save
 from tests.properties import test_cuts as cuts
 from tests.properties import test_modern_costs as modern

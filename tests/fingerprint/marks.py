@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard import snapshot
 from coordinator_model.state.group import Step, Transition
 from streaming.replay.files import Skipped
 from streaming.replay.run import replay

@@ -14,8 +14,8 @@ from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.wire import DecodeError
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group, Transition
 from streaming.devkit.kafka.kafka import EmbeddedKafka

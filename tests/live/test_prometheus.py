@@ -19,9 +19,10 @@ import yaml
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from alerts.delivery.notifier import DeliveryState
+from alerts.metrics import metrics
 from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
-from alerts.metrics.metrics import OwnMetrics, metrics
+from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
 from tests.live.stage import await_that, free_port, now_ms
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Slot, decode_group

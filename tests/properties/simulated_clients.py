@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 from tests.properties.simulated import EMPTY, GROUP, Ask, Coordinator, World
 
 JOINING, SYNCING, MEMBER, GONE = "joining", "syncing", "member", "gone"

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -24,7 +25,6 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Evidence, Judge, Judgement, Outputs
 from coordinator_model.shard.ordering import END_UNKNOWN

@@ -18,7 +18,7 @@ from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import MOVES, GroupState
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard import snapshot
 from coordinator_model.state.group import Group, Step, Transition
 from tests.properties.simulated import Truth
 from tests.properties.simulated_clients import GROUP, Life, live

@@ -13,6 +13,7 @@ from msgspec import UnsetType
 
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
@@ -23,7 +24,6 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.state.group import Transition
 from tests.live.modern import recounted

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.observations import CLUSTER_SHARD
-from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard import snapshot
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
 from streaming.workers.shard_state import STATE_VERSION, ShardStage

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.observations.shifting import shifted
 from coordinator_model.shard.shard import Shard
 from tests.properties.simulated_clients import live

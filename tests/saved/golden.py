@@ -15,7 +15,7 @@ from msgspec import inspect
 from alerts.rules import judge
 from alerts.rules.engine.situation import GroupMemory
 from coordinator_model.observations.observations import Seen, pack, unpack
-from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard import snapshot
 from coordinator_model.shard.snapshot import Header, Slot
 from coordinator_model.state.group import Group
 from tests.saved.fields import LIST, PACKED, Entries, parts, structs, written

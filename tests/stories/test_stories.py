@@ -21,6 +21,7 @@ from msgspec import UnsetType, structs
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.newer.progress import hold_ups
+from coordinator_model.observations import observations as seen_as
 from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
@@ -39,7 +40,6 @@ from coordinator_model.observations.observations import (
     Seen,
     Source,
 )
-from coordinator_model.observations.observations import observations as seen_as
 from coordinator_model.state.group import Group, Step, Transition
 from tests.unit.made_seen import seen
 

@@ -7,8 +7,9 @@ much faster the lag grows in time than time goes by.
 
 from alerts.alert import clock, some, span, times
 from alerts.rules.engine import NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.progress import whole
 from alerts.rules.progress.scene import is_excused, names, owners, parts_of, scene_of, sentences
-from alerts.rules.progress.verdicts import Part, Scene, is_at_rest, is_growing, whole
+from alerts.rules.progress.verdicts import Part, Scene, is_at_rest, is_growing
 from coordinator_model.state import Growth, Tracks
 
 NAME = "LagGrowing"

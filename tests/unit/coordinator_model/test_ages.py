@@ -7,8 +7,8 @@ from coordinator_model.groups import table as classic
 from coordinator_model.groups.core import ages
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import AnyObservation, MemberRecord, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.strangers import ENDED_MAX, remember_end
 from coordinator_model.state.group import Group, Step

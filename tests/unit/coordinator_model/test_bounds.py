@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_model.observations.observations import bounds
+from coordinator_model.observations import bounds
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from coordinator_model.capture import (
 )
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 

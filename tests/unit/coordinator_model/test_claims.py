@@ -2,8 +2,8 @@
 
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group
 from tests.unit.made_seen import seen

@@ -13,8 +13,8 @@ from coordinator_model.groups.core.transitions import transition_id
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move
+from coordinator_model.observations import observations as seen_as
 from coordinator_model.observations.observations import Client, MemberRecord, Reason, Seen, Source
-from coordinator_model.observations.observations import observations as seen_as
 from coordinator_model.shard.coalescing import are_quiet
 from coordinator_model.shard.ordering import Run
 from coordinator_model.state.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition

@@ -2,9 +2,9 @@
 
 import json
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
 from coordinator_model.shard.judging import Evidence, Judgement
 from coordinator_model.shard.ordering import Order

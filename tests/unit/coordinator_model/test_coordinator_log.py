@@ -19,7 +19,7 @@ from coordinator_model.decoding.coordinator_shapes import SHAPES, Shape
 from coordinator_model.decoding.log_envelope import open_line
 from coordinator_model.decoding.templates import Template
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 
 SHARDS = 50
 JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=7] "

@@ -9,6 +9,7 @@ from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.costs import IDLE_MS, is_eager, most_kept, rate_between, rate_within
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -18,7 +19,6 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.costs import Mark, RebalanceCost
 from coordinator_model.state.group import Step

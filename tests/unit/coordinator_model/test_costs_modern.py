@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
@@ -18,7 +19,6 @@ from coordinator_model.observations.newer_records import (
     Topology,
 )
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.costs import RebalanceCost
 from coordinator_model.state.group import Group, Step

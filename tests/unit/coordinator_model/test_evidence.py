@@ -2,8 +2,8 @@
 
 import pytest
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import BrokerHeard, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.live_sources import (
     hear,
     move_shard,

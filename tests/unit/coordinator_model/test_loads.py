@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import MemberRecord, Seen, Source
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard import loads
 from coordinator_model.shard.judging import Outputs
-from coordinator_model.shard.shard import Shard, loads
+from coordinator_model.shard.shard import Shard
 from tests.unit.made_seen import seen
 
 START_MS = 1_000_000

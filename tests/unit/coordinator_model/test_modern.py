@@ -13,6 +13,7 @@ from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.newer.names import learn
 from coordinator_model.groups.newer.progress import Why, hold_ups
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
@@ -26,7 +27,6 @@ from coordinator_model.observations.newer_records import (
     Topology,
 )
 from coordinator_model.observations.observations import ModernRecord, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.ordering import Held
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.snapshot import decode_group, encode_group

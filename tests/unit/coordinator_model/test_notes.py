@@ -10,8 +10,8 @@ from coordinator_model.decoding import coordinator_log, request_log
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Group, Member
 from coordinator_model.state.newer import Modern
 from coordinator_model.state.notes import IdUnused, Refused, Replaced

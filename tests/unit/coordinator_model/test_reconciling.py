@@ -21,6 +21,7 @@ from coordinator_model.groups.reconciling import (
 )
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import (
     DescribedMember,
     GroupDescribed,
@@ -28,7 +29,6 @@ from coordinator_model.observations.observations import (
     MemberRecord,
     Seen,
 )
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.judging import Outputs
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Departure, Doubt, Group, Member

@@ -14,7 +14,7 @@ from coordinator_model.decoding.request_log import (
     parse_request_line,
     worst_error,
 )
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 
 AT = 1795218710925
 MEMBER = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"

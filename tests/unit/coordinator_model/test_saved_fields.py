@@ -7,7 +7,7 @@ import pytest
 
 from alerts.alert.alert import Severity
 from alerts.delivery.told import Memory, Told, pack_told, unpack_told
-from coordinator_model.shard.shard import snapshot
+from coordinator_model.shard import snapshot
 from streaming.workers.shard_state import STATE_SCHEMA
 from tests.saved import golden
 from tests.saved.fields import LIST, Entries, Entry, Field, breaches, collected, read, written

@@ -9,13 +9,14 @@ from coordinator_model import groups as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.shard import routing
+from coordinator_model.shard import settings as shard_settings
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Evidence, Judgement, Outputs
 from coordinator_model.shard.routing import split_names
-from coordinator_model.shard.shard import Shard, routing
-from coordinator_model.shard.shard import settings as shard_settings
+from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Slot, SnapshotError
 from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen

@@ -5,12 +5,14 @@ import pytest
 from coordinator_model.groups.offsets import commits
 from coordinator_model.groups.offsets.commits import has_room
 from coordinator_model.groups.table import new_group
+from coordinator_model.observations import bounds
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.bounds import BROKERS_MAX, drop_oldest
-from coordinator_model.observations.observations import Commit, Seen, Source, bounds
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations.observations import Commit, Seen, Source
+from coordinator_model.shard import cluster, strangers
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Divergence, Outputs
-from coordinator_model.shard.shard import Shard, cluster, strangers
+from coordinator_model.shard.shard import Shard
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000

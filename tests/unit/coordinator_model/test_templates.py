@@ -10,7 +10,7 @@ from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.decoding.coordinator_shapes import SHAPES
 from coordinator_model.decoding.templates import Template
 from coordinator_model.kafka.hashing import shard_of, shards_of_prefixes, shards_of_runs
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 from coordinator_model.shard.routing import split_names
 
 ID = "-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"

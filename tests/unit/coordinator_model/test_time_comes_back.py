@@ -2,8 +2,8 @@
 
 from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.shard import Shard
 from tests.unit.made_seen import seen
 

@@ -1,8 +1,8 @@
 """Which records of one millisecond the coordinator wrote as one."""
 
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import GroupEpoch
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.ordering import Held
 from coordinator_model.shard.writes import gather
 from tests.unit.made_seen import seen

@@ -14,8 +14,8 @@ from alerts.rules.registry import RULES
 from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.observations import CLUSTER_SHARD
-from coordinator_model.shard.shard import live_sources as evidence
-from coordinator_model.shard.shard import shard, snapshot, timeline
+from coordinator_model.shard import live_sources as evidence
+from coordinator_model.shard import shard, snapshot, timeline
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import OFFSETS
 from streaming.workers.shard_state import STATE_VERSION, ShardStage

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 from streaming.control.clock_records import sealed
 from streaming.decoders import heartbeat_lines
 from streaming.decoders.decoded import Decoded

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 from streaming.decoders import heartbeat_lines
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import Row, decode_rows

@@ -8,12 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-from coordinator_model.oracle.lines import play
 
 from alerts.alert.records import Refused, read_alert
 from coordinator_model.capture import CaptureError, read_row
 from coordinator_model.decoding.log_envelope import EnvelopeError, open_lines, whole_message
-from coordinator_model.decoding.request_log import RequestLineError, parse
+from coordinator_model.decoding.request_log import RequestLineError, parse_request_line
 from coordinator_model.shard.settings import SettingsError, check_shard_settings
 from streaming.config.config import parse_config
 from streaming.control.marks import decode_mark
@@ -27,6 +26,7 @@ from streaming.replay.described_records import describe_lines
 from streaming.serving import explaining
 from streaming.serving.explaining import ExplainError, explain_by_url
 from streaming.workers.decode_stage import CONTROL, EVENTS
+from tests.oracle.lines import play
 from tests.unit.streaming.hostile import Job, Row
 
 DEEP = 100_000
@@ -123,7 +123,7 @@ def _settings(value: bytes) -> object:
 
 def _request_line(value: bytes) -> object:
     with pytest.raises(RequestLineError):
-        parse(b'Completed request:{"requestHeader":{"requestApiKey":11},"request":' + value, 1)
+        parse_request_line(b'Completed request:{"requestHeader":{"requestApiKey":11},"request":' + value, 1)
     return None
 
 

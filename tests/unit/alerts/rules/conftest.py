@@ -14,8 +14,8 @@ from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.refusals import pause_before
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.judging import Evidence
 from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen

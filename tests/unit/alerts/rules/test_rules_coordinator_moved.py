@@ -13,8 +13,8 @@ from coordinator_model.groups.table import new_group
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.cluster import ClusterState, Upset
 from coordinator_model.state.group import Basis, Cause, Transition
 from coordinator_model.state.moved import Moved

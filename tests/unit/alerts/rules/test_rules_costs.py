@@ -10,8 +10,8 @@ from alerts.rules.engine.situation import GroupMemory, Situation
 from alerts.rules.engine.thresholds import Thresholds
 from alerts.rules.rebalances.rebalance_costs import note, partition_time, since
 from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.shard.judging import Evidence
 from coordinator_model.state.costs import RebalanceCost, StepCost
 from coordinator_model.state.group import Group, Step

@@ -7,8 +7,8 @@ import pytest
 from alerts.rules.rebalances.diagnosis import Pattern
 from alerts.rules.rebalances.storm_words import ADVICE
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 
 if TYPE_CHECKING:
     from alerts.alert.alert import Alert

@@ -10,8 +10,8 @@ from alerts.rules import RuleJudge
 from alerts.rules.endings.group_deleted import is_ephemeral
 from coordinator_model.capture import Mirror
 from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 

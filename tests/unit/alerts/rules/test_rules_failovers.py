@@ -13,8 +13,8 @@ from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
 from coordinator_model.capture import Mirror
 from coordinator_model.kafka.hashing import shard_of
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 

@@ -4,8 +4,8 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from alerts.rules.engine.occurrences import QUIET_MS
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "GroupIdCollision"

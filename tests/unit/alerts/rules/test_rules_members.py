@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Step
 from tests.unit.alerts.rules.test_rules_storm_modern import Coordinator
 

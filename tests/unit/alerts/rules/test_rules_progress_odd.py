@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Step
 
 if TYPE_CHECKING:

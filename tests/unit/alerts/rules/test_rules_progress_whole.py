@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.rules.engine.situation import Whole
+from alerts.rules.progress import whole as progress_whole
 from alerts.rules.progress.verdicts import Part
-from alerts.rules.progress.verdicts import whole as progress_whole
 from coordinator_model.groups.offsets.intake import note_ends
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Step
 from coordinator_model.state.tracks import Growth, Track
 

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -15,7 +16,6 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.observations import ModernRecord, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.newer import AWAY
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:

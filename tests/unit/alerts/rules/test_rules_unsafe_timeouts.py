@@ -6,8 +6,8 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.groups.core.refusals import pause_before
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Group, Member, Step
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 

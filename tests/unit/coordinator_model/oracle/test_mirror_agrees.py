@@ -10,8 +10,8 @@ from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.decoding.records import subscribed_topics
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import can_move
+from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.observations.observations import observations as on
 from coordinator_model.state.group import Transition
 from tests.live.oracle_moves import Moves
 from tests.oracle import (

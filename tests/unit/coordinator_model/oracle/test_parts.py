@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.kafka.java_order import JavaMap, copied_order, put_in_order
-from coordinator_model.observations.observations import observations as on
+from coordinator_model.observations import observations as on
 from tests.oracle import Logged, log_lines
 from tests.oracle.group import Group, Member
 from tests.oracle.lines import play

@@ -13,7 +13,8 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.kafka import hash_of, shard_of_hash
 from coordinator_model.observations import CLUSTER_SHARD, INT32_MAX, Seen, Source
-from coordinator_model.shard import SETTLE_MS, Divergence, GroupReport, Judge, Outputs, Shard
+from coordinator_model.ordering import SETTLE_MS
+from coordinator_model.shard import Divergence, GroupReport, Judge, Outputs, Shard
 from coordinator_model.state import Transition
 
 SHARDS = 50

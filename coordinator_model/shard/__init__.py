@@ -3,7 +3,6 @@
 from coordinator_model.shard.cluster import REQUEST_LOGGER, ClusterState, LostRecords, Quarantine, Upset
 from coordinator_model.shard.judging import Divergence, Evidence, Judge, Judgement, Outputs
 from coordinator_model.shard.live_sources import PROOF_MS_MAX
-from coordinator_model.shard.ordering import END_UNKNOWN, SETTLE_MS, SKEW_MAX_MS
 from coordinator_model.shard.report import GroupReport
 from coordinator_model.shard.settings import SettingsError, check_shard_settings, read_settings
 from coordinator_model.shard.shard import Shard
@@ -12,11 +11,8 @@ from coordinator_model.shard.timeline import DEAD_KEPT_MS
 
 __all__ = [
     "DEAD_KEPT_MS",
-    "END_UNKNOWN",
     "PROOF_MS_MAX",
     "REQUEST_LOGGER",
-    "SETTLE_MS",
-    "SKEW_MAX_MS",
     "ClusterState",
     "DamagedError",
     "Divergence",

@@ -6,10 +6,10 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER
+from coordinator_model.ordering import Held
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Divergence, Judge, Judgement, Outputs
-from coordinator_model.shard.ordering import Held
 from coordinator_model.shard.snapshot import Header
 
 TICK_MS = 1_000

@@ -2,7 +2,7 @@
 
 from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
-from coordinator_model.shard.ordering import Run, cut
+from coordinator_model.ordering import Run, cut
 from coordinator_model.state import Group
 
 WAKE_GAP = 0.4

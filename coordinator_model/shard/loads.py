@@ -14,8 +14,8 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.groups.core import OLD_LINE
 from coordinator_model.observations import Seen
+from coordinator_model.ordering import Held
 from coordinator_model.shard import live_sources
-from coordinator_model.shard.ordering import Held
 from coordinator_model.shard.snapshot import Header, Known, Unproved
 
 CONTRADICTED = "load_contradicted"

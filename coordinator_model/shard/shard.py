@@ -20,10 +20,10 @@ from coordinator_model import observations as on
 from coordinator_model.groups.core import begin_sessions_anew
 from coordinator_model.groups.offsets import retention_of
 from coordinator_model.observations import CLUSTER_SHARD, NEVER, Seen, Source, drop_oldest
+from coordinator_model.ordering import Held, Order, Run, rest_of
 from coordinator_model.shard import live_sources, loads, quarantine, routing, strangers
 from coordinator_model.shard.cluster_shard import ClusterShard
 from coordinator_model.shard.judging import Judge, Outputs
-from coordinator_model.shard.ordering import Held, Order, Run, rest_of
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.settings import ShardSettings, read_settings
 from coordinator_model.shard.snapshot import (

@@ -13,9 +13,9 @@ from zlib import crc32
 import msgspec
 
 from coordinator_model.observations import NEVER
+from coordinator_model.ordering import Held, Order
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
-from coordinator_model.shard.ordering import Held, Order
 from coordinator_model.shard.quarantine import Quarantined
 from coordinator_model.state import Doubt, Group, Moved
 

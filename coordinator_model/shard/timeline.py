@@ -18,6 +18,7 @@ from coordinator_model.groups.core import Context, gap_max_ms, pause_before
 from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER, Seen
+from coordinator_model.ordering import RUN_TYPES, Held, Run, part, rest_of
 from coordinator_model.shard import live_sources, quarantine
 from coordinator_model.shard.coalescing import (
     are_quiet,
@@ -29,7 +30,6 @@ from coordinator_model.shard.coalescing import (
     split,
 )
 from coordinator_model.shard.judging import Divergence, Evidence, Judge, Outputs
-from coordinator_model.shard.ordering import RUN_TYPES, Held, Run, part, rest_of
 from coordinator_model.shard.snapshot import Header, Poisoned, Slot, decode_group, encode_group
 from coordinator_model.shard.strangers import remember_end
 from coordinator_model.shard.writes import gather, tells_end

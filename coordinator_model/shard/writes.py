@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
-from coordinator_model.shard.ordering import Held
+from coordinator_model.ordering import Held
 
 _PARTS = (ModernRecord, GroupTombstone, GroupRecorded)
 

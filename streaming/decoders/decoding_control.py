@@ -41,7 +41,8 @@ from coordinator_model.observations import (
     int32_of,
     is_time_ms,
 )
-from coordinator_model.shard import SKEW_MAX_MS, SettingsError, check_shard_settings
+from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.shard import SettingsError, check_shard_settings
 from streaming.control import (
     DECODER,
     LOST_MAX,

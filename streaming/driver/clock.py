@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from alerts.alert import some
-from coordinator_model.shard import SKEW_MAX_MS
+from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.config import ClusterPlan
 from streaming.control import ClockRecord, encode_record, sealed
 from streaming.driver.partition_ends import LeadersAsked

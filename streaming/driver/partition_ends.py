@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from coordinator_model.shard import END_UNKNOWN
+from coordinator_model.ordering import END_UNKNOWN
 from streaming.kafka_clients import (
     Future,
     IsolationLevel,

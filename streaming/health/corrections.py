@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 
-from coordinator_model.shard import SKEW_MAX_MS
+from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.health.query_progress import Progress
 
 BROKERS_MAX = 100

@@ -16,15 +16,8 @@ import pandas as pd
 
 from alerts.rules import RuleJudge
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
-from coordinator_model.shard import (
-    SKEW_MAX_MS,
-    DamagedError,
-    Divergence,
-    Judge,
-    Outputs,
-    Shard,
-    SnapshotError,
-)
+from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.shard import DamagedError, Divergence, Judge, Outputs, Shard, SnapshotError
 from streaming.control import Clocked
 from streaming.decoders import plain, unpack_cell
 from streaming.workers.collector import collector_paused

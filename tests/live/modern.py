@@ -24,7 +24,7 @@ from coordinator_model.decoding.wire import DecodeError
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.shard.ordering import Held
+from coordinator_model.ordering.order import Held
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.shard.writes import gather
 from streaming.config.kafka_address import KafkaAddress

@@ -25,9 +25,9 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.ordering.order import END_UNKNOWN
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Evidence, Judge, Judgement, Outputs
-from coordinator_model.shard.ordering import END_UNKNOWN
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Group, Step
 

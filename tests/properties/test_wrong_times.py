@@ -12,6 +12,7 @@ from alerts.rules import RuleJudge
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
 from coordinator_model.observations.shifting import shifted
+from coordinator_model.ordering.zones import PATIENCE_MS
 from coordinator_model.shard.shard import Shard
 from tests.properties.simulated_clients import live
 

@@ -15,8 +15,8 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move
 from coordinator_model.observations import observations as seen_as
 from coordinator_model.observations.observations import Client, MemberRecord, Reason, Seen, Source
+from coordinator_model.ordering.order import Run
 from coordinator_model.shard.coalescing import are_quiet
-from coordinator_model.shard.ordering import Run
 from coordinator_model.state.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
 from coordinator_model.state.notes import FENCED_INSTANCE_ID, Replaced
 

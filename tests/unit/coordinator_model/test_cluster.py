@@ -5,9 +5,9 @@ import json
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.ordering.order import Order
 from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
 from coordinator_model.shard.judging import Evidence, Judgement
-from coordinator_model.shard.ordering import Order
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Step

@@ -4,6 +4,7 @@ import pytest
 
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import BrokerHeard, Seen, Source
+from coordinator_model.ordering.order import Order
 from coordinator_model.shard.live_sources import (
     hear,
     move_shard,
@@ -12,7 +13,6 @@ from coordinator_model.shard.live_sources import (
     requests_heard_ms,
     requests_live,
 )
-from coordinator_model.shard.ordering import Order
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.moved import Moved
 from tests.unit.made_seen import seen

@@ -27,7 +27,7 @@ from coordinator_model.observations.newer_records import (
     Topology,
 )
 from coordinator_model.observations.observations import ModernRecord, Seen, Source
-from coordinator_model.shard.ordering import Held
+from coordinator_model.ordering.order import Held
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.shard.writes import gather

@@ -6,8 +6,8 @@ import pytest
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.shard import ordering
-from coordinator_model.shard.ordering import END_UNKNOWN, Order, Run, cut
+from coordinator_model.ordering import order as ordering
+from coordinator_model.ordering.order import END_UNKNOWN, Order, Run, cut
 from tests.unit.made_seen import seen
 
 BEAT = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))

@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.observations import BrokerHeard, Heartbeats, MemberFailed, Seen, Source
+from coordinator_model.ordering.order import Held, Order, Run
 from coordinator_model.shard import snapshot
-from coordinator_model.shard.ordering import Held, Order, Run
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Header, Slot, SnapshotError
 from coordinator_model.state.group import Group, Member

@@ -3,7 +3,7 @@
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.newer_records import GroupEpoch
 from coordinator_model.observations.observations import Source
-from coordinator_model.shard.ordering import Held
+from coordinator_model.ordering.order import Held
 from coordinator_model.shard.writes import gather
 from tests.unit.made_seen import seen
 

@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from coordinator_model.observations.observations import EventsClock
-from coordinator_model.shard.ordering import END_UNKNOWN
+from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan
 from streaming.decoders.decoding_events import decode_events

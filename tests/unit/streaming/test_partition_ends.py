@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from coordinator_model.shard.ordering import END_UNKNOWN
+from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.driver.partition_ends import Ends, LeadersAsked
 from tests.unit.streaming.fakes import FakeManager
 

@@ -4,7 +4,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, shifted
-from coordinator_model.shard.zones import AHEAD_MS, DELAY_MS, Puzzle
+from coordinator_model.ordering.zones import AHEAD_MS, DELAY_MS, Puzzle
 
 SKEW_MAX_MS = 5_000
 """A broker's clock that is further off delays nobody else: what it says is dated by the driver's clock."""

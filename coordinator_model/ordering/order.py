@@ -30,7 +30,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, Seen, Source
-from coordinator_model.shard.righting import (
+from coordinator_model.ordering.righting import (
     AHEAD_MAX_MS,
     SKEW_MAX_MS,
     is_on_time,
@@ -39,8 +39,8 @@ from coordinator_model.shard.righting import (
     righted_line,
     wrong_ms,
 )
-from coordinator_model.shard.settling import settled
-from coordinator_model.shard.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones
+from coordinator_model.ordering.settling import settled
+from coordinator_model.ordering.zones import AHEAD_MS, DELAY_MS, Puzzle, Zones
 
 SETTLE_MS = 300
 """How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""

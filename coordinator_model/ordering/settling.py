@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Mapping
 
 from coordinator_model.observations import Seen
-from coordinator_model.shard.zones import PATIENCE_MS, PUZZLES_MAX, Puzzle, Written, Zones
+from coordinator_model.ordering.zones import PATIENCE_MS, PUZZLES_MAX, Puzzle, Written, Zones
 
 _TOLD, _RECORD, _LINE, _LESSON, _DEADLINE = range(5)
 

@@ -1,0 +1,27 @@
+"""When each observation takes effect: buffered until the watermark, dated right, in one order."""
+
+from coordinator_model.ordering.order import (
+    END_UNKNOWN,
+    RUN_TYPES,
+    SETTLE_MS,
+    Held,
+    Order,
+    Run,
+    cut,
+    part,
+    rest_of,
+)
+from coordinator_model.ordering.righting import SKEW_MAX_MS
+
+__all__ = [
+    "END_UNKNOWN",
+    "RUN_TYPES",
+    "SETTLE_MS",
+    "SKEW_MAX_MS",
+    "Held",
+    "Order",
+    "Run",
+    "cut",
+    "part",
+    "rest_of",
+]

@@ -438,7 +438,7 @@ class Timeline:
         for member in live.group.members.values():
             since_ms = known.requests_since_ms(gap_max_ms(member))
             if at_ms - since_ms < live_sources.PROOF_MS_MAX:
-                member.session_base_ms = max(member.session_base_ms, since_ms)
+                core.restart_session(member, since_ms, may_set_back=False)
 
     def drop(self, live: Live, at_ms: int, why: str = "") -> None:
         """Resolve what is open about the group and forget it; ``why`` is a sentence for the unusual case."""

@@ -103,7 +103,7 @@ class Member(msgspec.Struct, array_like=True, kw_only=True):
     first_beat_ms: int = -1
     """Its first heartbeat that was seen: while there is no other, nobody knows how often it sends them."""
     rhythm_ms: int = -1
-    """Time between its heartbeats, if that was a large part of its session lately: see ``silence``."""
+    """Time between its heartbeats, if that was a large part of its session lately: see ``session_timer``."""
     rhythm_until_ms: int = -1
     """When the last heartbeat came that told so."""
     former: tuple[str, int] | None = None

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.groups import table as classic
-from coordinator_model.groups.core.session_timer import next_deadline
+from coordinator_model.groups.core.silent_members import next_deadline
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import MOVES, GroupState

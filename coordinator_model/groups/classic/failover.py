@@ -16,6 +16,7 @@ from coordinator_model.groups.core import (
     make,
     place,
     place_of,
+    restart_session,
     resume_members,
 )
 from coordinator_model.kafka import CauseKind, GroupState
@@ -130,4 +131,4 @@ def _go_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> None:
     why = cause(CauseKind.COORDINATOR_MOVED, "the rebalance under way was lost with its coordinator")
     make(turn, Target(to=to, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED))
     for member in turn.group.members.values():
-        member.session_base_ms = at_ms
+        restart_session(member, at_ms, may_set_back=True)

@@ -32,6 +32,7 @@ from coordinator_model.groups.core import (
     place_of,
     reach,
     recognise,
+    restart_session,
     resume_members,
     start_before_emptiness,
     start_of_rebalance,
@@ -228,7 +229,7 @@ def _loaded(turn: Turn, what: GroupLoaded) -> None:
     if to is GroupState.EMPTY:
         group.members, group.leader_id = {}, None
     for member in group.members.values():
-        member.session_base_ms = turn.at_ms
+        restart_session(member, turn.at_ms, may_set_back=True)
 
 
 def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:

@@ -34,6 +34,7 @@ from coordinator_model.groups.core import (
     prove,
     removed_unseen,
     rename,
+    restart_session,
     start_by_newcomer,
     sync_refused,
     told_deleted,
@@ -149,7 +150,7 @@ def _beat(member: Member, what: Heartbeats) -> None:
     if member.last_heartbeat_ms < 0:
         member.first_beat_ms = what.times[0]
     member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
-    member.session_base_ms = max(member.session_base_ms, what.times[-1])
+    restart_session(member, what.times[-1], may_set_back=False)
 
 
 def beat_quietly(member: Member, what: Heartbeats) -> None:
@@ -172,7 +173,7 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
     member = _present(turn, what.member_id, what.generation, what)
     if member is None:
         return
-    member.session_base_ms = max(member.session_base_ms, what.times[-1])
+    restart_session(member, what.times[-1], may_set_back=False)
     if group.state is GroupState.PREPARING_REBALANCE and what.generation == group.generation:
         member.heartbeats_refused += len(what.times)
         member.rejoined = False
@@ -213,7 +214,7 @@ def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
     if member is None or what.generation != group.generation:
         return
     member.synced = True
-    member.session_base_ms = max(member.session_base_ms, turn.at_ms)
+    restart_session(member, turn.at_ms, may_set_back=False)
     member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
     if what.by_leader:
         group.leader_id, group.leader_basis = what.member_id, Basis.OBSERVED
@@ -300,7 +301,7 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         prove(turn, GroupState.STABLE, what.generation, what.times[0], stored)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
-        member.session_base_ms = max(member.session_base_ms, what.times[-1])
+        restart_session(member, what.times[-1], may_set_back=False)
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
 
 

@@ -28,6 +28,7 @@ from coordinator_model.groups.core import (
     prove,
     removed_unseen,
     rename,
+    restart_session,
     start_by_absence,
     wait_for,
 )
@@ -94,7 +95,7 @@ def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
     if what.generation == group.generation:
         _learn_generation(turn, what)
     if member is not None and place_of(group) == place(GroupState.COMPLETING_REBALANCE, what.generation):
-        member.session_base_ms = max(member.session_base_ms, turn.at_ms)
+        restart_session(member, turn.at_ms, may_set_back=False)
 
 
 def _learn_generation(turn: Turn, what: JoinAnswered) -> None:
@@ -155,7 +156,7 @@ def _joiner(turn: Turn, what: JoinAnswered) -> Member | None:
     member.rebalance_timeout_ms = timeout_ms if timeout_ms >= 0 else member.rebalance_timeout_ms
     member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
     if is_first_join:
-        member.session_base_ms = turn.at_ms
+        restart_session(member, turn.at_ms, may_set_back=True)
     member.joined_at_ms = min(member.joined_at_ms, what.arrived_at_ms)
     member.rejoined = True
     return member

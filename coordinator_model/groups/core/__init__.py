@@ -89,21 +89,22 @@ from coordinator_model.groups.core.refusals import (
 )
 from coordinator_model.groups.core.removals import removed_unseen
 from coordinator_model.groups.core.session_timer import (
+    TOLERANCE_MS,
+    USUAL_SLACK,
+    gap_max_ms,
+    is_rhythm_known,
+    last_word_ms,
+    restart_session,
+    usual_gap_ms,
+    was_heard,
+)
+from coordinator_model.groups.core.silent_members import (
     begin_sessions_anew,
     end_silent,
     expire_silent,
     next_deadline,
     run_out,
     start_by_absence,
-)
-from coordinator_model.groups.core.silence import (
-    TOLERANCE_MS,
-    USUAL_SLACK,
-    gap_max_ms,
-    is_rhythm_known,
-    last_word_ms,
-    usual_gap_ms,
-    was_heard,
 )
 from coordinator_model.groups.core.transitions import (
     GUESS_TOLERANCE_MS,
@@ -212,6 +213,7 @@ __all__ = [
     "recognise",
     "removed_unseen",
     "rename",
+    "restart_session",
     "restate",
     "restate_guess",
     "resume_members",

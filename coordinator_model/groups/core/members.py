@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from coordinator_model.groups.core.session_timer import restart_session
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import CauseKind
 from coordinator_model.observations import Client, MemberRecord
@@ -92,9 +93,9 @@ def add(
         client_id=client_id,
         instance_id=instance_id,
         joined_at_ms=now,
-        session_base_ms=now,
         rejoined=True,
     )
+    restart_session(member, now, may_set_back=True)
     _insert(group, member)
     if len(group.members) == 1:  # Kafka: ClassicGroup.add, the first one leads
         group.leader_id, group.leader_basis = member_id, Basis.INFERRED
@@ -378,9 +379,10 @@ def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
     gone = departure_of(turn.group, record.member_id) if known is None else None
     if gone is not None:  # it had not gone after all
         known = bring_back(turn.group, gone)
-        known.session_base_ms = turn.at_ms
+        restart_session(known, turn.at_ms, may_set_back=True)
     if known is None:
-        known = Member(member_id=record.member_id, joined_at_ms=turn.at_ms, session_base_ms=turn.at_ms)
+        known = Member(member_id=record.member_id, joined_at_ms=turn.at_ms)
+        restart_session(known, turn.at_ms, may_set_back=True)
         turn.step.arrivals.append(record.member_id)
     _fill_in(known, record)
     return known

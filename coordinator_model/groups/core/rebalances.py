@@ -1,6 +1,6 @@
 """What a move means for the running rebalance: how long, for the how many-th time, at whose cost."""
 
-from coordinator_model.groups.core.silence import went_silent
+from coordinator_model.groups.core.session_timer import restart_session, went_silent
 from coordinator_model.kafka import WITHOUT_MEMBERS, CauseKind, GroupState
 from coordinator_model.state import Cause, Group, Rebalance
 
@@ -110,7 +110,7 @@ def _join_phase_ended(group: Group, at_ms: int) -> None:
     running.silent = tuple(m.member_id for m in group.members.values() if went_silent(m, at_ms))
     # Kafka: ClassicGroup restarts every session timer when it answers the parked joins.
     for member in group.members.values():
-        member.session_base_ms = at_ms
+        restart_session(member, at_ms, may_set_back=True)
         member.rejoined = True
         member.synced = False
 

@@ -6,7 +6,7 @@ noted once in ``AGAIN_MS``.
 
 from coordinator_model import observations as on
 from coordinator_model.groups.core.members import departure_of, member_of_instance
-from coordinator_model.groups.core.silence import USUAL_SLACK, is_rhythm_known, note_gap, usual_gap_ms
+from coordinator_model.groups.core.session_timer import USUAL_SLACK, is_rhythm_known, note_gap, usual_gap_ms
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.state import (
     COMMIT,

@@ -5,7 +5,7 @@ from typing import Final
 from coordinator_model.groups.core.causes import cause_by
 from coordinator_model.groups.core.inferring import members_gone
 from coordinator_model.groups.core.members import depart
-from coordinator_model.groups.core.silence import has_run_out
+from coordinator_model.groups.core.session_timer import has_run_out
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Basis

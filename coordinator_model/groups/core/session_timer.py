@@ -1,164 +1,92 @@
-"""Session timers: when must a member have been heard, and what follows if it was not.
+"""A member's session timer: the only writer of ``session_base_ms``, and how long the member was silent."""
 
-What else moves the group (a record, a heartbeat refused) often comes before a timer here may be
-trusted to have run out.  Then the silence of a member explains that move.
+from coordinator_model.state import Member
 
-Timers run only where their silence proves something: the INFO log is not live (it would tell), the
-request log is, and this very member's heartbeats were seen before.  In a join phase a member waits
-in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
-"""
-
-from typing import NamedTuple
-
-from coordinator_model.groups.core.causes import TOLD_WITHIN_MS, cause_by, start_by_newcomer
-from coordinator_model.groups.core.inferring import members_gone
-from coordinator_model.groups.core.members import depart
-from coordinator_model.groups.core.silence import TOLERANCE_MS, runs_out_at, was_heard, went_silent
-from coordinator_model.groups.core.turn import Context, Turn
-from coordinator_model.kafka import CauseKind, GroupState
-from coordinator_model.state import Basis, Cause, Group, Member
+TOLERANCE_MS = 1_000
+"""The coordinator's timer and the lines that we measure it by are no further apart."""
 
 
-def begin_sessions_anew(group: Group, at_ms: int) -> None:
-    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+GAP_MIN_MS = 5_000
+"""A broker is restarted in no less; whoever speaks at all does so more often."""
 
-    Until all members have found it, some seem to have been silent for long.
-    Source: ``GroupMetadataManager.onLoaded``.
+
+USUAL_SLACK = 0.05
+"""Of its session: by how much a member may be later than usual, as clients and their hosts are."""
+
+
+def restart_session(member: Member, at_ms: int, *, may_set_back: bool) -> None:
+    """Restart the member's session timer.
+
+    Args:
+        member: whose timer it is.
+        at_ms: when the coordinator restarted it.
+        may_set_back: True where the coordinator is known to have restarted it then, whatever was seen before
+            (the join phase ended, another coordinator loaded the group); False for a sign of life, which may
+            be read late: the timer then runs not before ``at_ms``.
     """
-    for member in group.members.values():
-        member.session_base_ms = max(member.session_base_ms, at_ms)
+    member.session_base_ms = at_ms if may_set_back else max(member.session_base_ms, at_ms)
 
 
-SESSION_GRACE_MS = 1_000
-"""How much later than its deadline a heartbeat may still be read."""
+def gap_max_ms(member: Member) -> int:
+    """Return how long a whole request log may be silent for no other reason than that members rest.
 
-
-def next_deadline(group: Group, context: Context) -> int | None:
-    """Return when the first session timer is known to have run out, None if none can."""
-    if not _can_run_out(group, context):
-        return None
-    due = (_deadline(member) for member in group.members.values())
-    return min((at_ms + SESSION_GRACE_MS for at_ms in due if at_ms is not None), default=None)
-
-
-def run_out(turn: Turn, now_ms: int) -> None:
-    """Take out the members whose session has ended by ``now_ms``, earliest first."""
-    group = turn.group
-    if not _can_run_out(group, turn.context):
-        return
-    ended = [
-        (at_ms, member.member_id)
-        for member in group.members.values()
-        if (at_ms := _deadline(member)) is not None and at_ms + SESSION_GRACE_MS <= now_ms
-    ]
-    for at_ms, member_id in sorted(ended):
-        turn.at_ms = turn.recorded_at_ms = at_ms
-        depart(turn, member_id, CauseKind.SESSION_TIMEOUT, basis=Basis.INFERRED)
-        members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
-
-
-def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_WITHIN_MS) -> None:
-    """Take out the members whose absence made a group rebalance that is known to do so at ``at_ms``.
-
-    ``heard`` is the member whose answer tells so, at most ``within_ms`` after it began.  In the sync
-    phase followers wait in their parked SyncGroup, so only the silence of the leader means something.
+    Longer, and its broker may have been away: coordinators start all sessions anew when they come back.
+    Clients should send three heartbeats in a session, and many send two.
     """
-    group = turn.group
-    if not turn.may_infer or group.state not in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-        return
-    in_sync_phase = group.state is GroupState.COMPLETING_REBALANCE
-    began_by: CauseKind | None = None
-    newcomer = start_by_newcomer(group, at_ms)
-    for gone in _absent(turn, at_ms, within_ms):
-        if newcomer is not None and gone.ends_at_ms > newcomer[1]:
-            continue  # who came before had begun it; the silent one only holds it up
-        if gone.member_id == heard or (in_sync_phase and not _is_known_leader(group, gone.member_id)):
-            continue
-        if began_by is CauseKind.SESSION_TIMEOUT and gone.how is CauseKind.SYNC_TIMEOUT:
-            continue  # the rebalance that a silent member began has stopped that timer
-        began_by = began_by or gone.how
-        ended_at_ms = min(gone.ends_at_ms, at_ms)
-        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=ended_at_ms)
-        members_gone(turn, ended_at_ms, cause_by(group, gone.how, gone.member_id))
+    return max(GAP_MIN_MS, member.session_timeout_ms // 2 + 1_000)
 
 
-class _Absence(NamedTuple):
-    """A member that the coordinator has removed by a timer, as far as we heard."""
-
-    ends_at_ms: int
-    """When the timer runs out by our measure; it may lie a little ahead of what shows that it has."""
-    how: CauseKind
-    member_id: str
+def is_rhythm_known(member: Member) -> bool:
+    """Say whether two heartbeats were seen, so that there was a time between them."""
+    return member.last_heartbeat_ms > member.first_beat_ms or member.rhythm_ms >= 0
 
 
-def _absent(turn: Turn, at_ms: int, within_ms: int = TOLD_WITHIN_MS) -> list[_Absence]:
-    """Return who was removed by a timer by ``at_ms``, earliest first; each member once."""
-    found = {gone.member_id: gone for gone in _silent(turn, at_ms)}
-    for late in _unsynced(turn, at_ms, within_ms):
-        silent = found.get(late.member_id)
-        if silent is None or late.ends_at_ms < silent.ends_at_ms:
-            found[late.member_id] = late
-    return sorted(found.values())
+def usual_gap_ms(member: Member, since_ms: int) -> int:
+    """Return how long a member lets pass between heartbeats; 0 if that is no large part of its session.
+
+    A single pause counts until as much time has gone by without another one: a commit or a rebalance may
+    come between two heartbeats of a member that sends them rarely.
+
+    Args:
+        member: whose heartbeats were seen.
+        since_ms: its last sign of life.
+    """
+    is_late = since_ms - member.rhythm_until_ms > member.rhythm_ms
+    return 0 if member.rhythm_ms < 0 or is_late else member.rhythm_ms
 
 
-def _silent(turn: Turn, at_ms: int) -> list[_Absence]:
-    """Return whose session was over by ``at_ms``, earliest first."""
-    if not turn.reads_requests:
-        return []
-    return sorted(
-        _Absence(runs_out_at(member) or at_ms, CauseKind.SESSION_TIMEOUT, member.member_id)
-        for member in turn.group.members.values()
-        if went_silent(member, at_ms)
-    )
+def note_gap(member: Member, since_ms: int, gap_ms: int, at_ms: int) -> None:
+    """Take a long time before a heartbeat at ``at_ms`` for the member's rhythm."""
+    usual_ms = usual_gap_ms(member, since_ms)
+    # The longest of them, which one that was longer by accident raises for a few heartbeats only.
+    member.rhythm_ms = max(gap_ms, (3 * usual_ms + gap_ms) // 4)
+    member.rhythm_until_ms = at_ms
 
 
-def _unsynced(turn: Turn, at_ms: int, within_ms: int) -> list[_Absence]:
-    """Return whom the pending-sync timer removed, as far as we saw syncs answered."""
-    group, last = turn.group, turn.group.rebalance
-    if not turn.reads_requests or last is None or last.joined_at_ms < 0:
-        return []
-    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
-    ends_at_ms = last.joined_at_ms + timeout_ms
-    if timeout_ms <= 0 or not ends_at_ms - TOLERANCE_MS <= at_ms <= ends_at_ms + within_ms:
-        return []
-    return [
-        _Absence(ends_at_ms, CauseKind.SYNC_TIMEOUT, member.member_id)
-        for member in group.members.values()
-        if not member.synced and member.joined_at_ms <= last.joined_at_ms and was_heard(member)
-    ]
-
-
-def _is_known_leader(group: Group, member_id: str) -> bool:
-    return member_id == group.leader_id and group.leader_basis is Basis.OBSERVED
-
-
-def end_silent(turn: Turn, at_ms: int) -> Cause | None:
-    """Take out the silent members of a group that is known to be empty at ``at_ms``; return what ended it."""
-    why = None
-    for gone in _silent(turn, at_ms):
-        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=min(gone.ends_at_ms, at_ms))
-        why = cause_by(turn.group, gone.how, gone.member_id)
-    return why
-
-
-def start_by_absence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
-    """Return why and when a Stable group began to rebalance by ``at_ms``, if an absent member explains it."""
-    absent = _absent(turn, at_ms) if turn.group.state is GroupState.STABLE else []
-    if not absent:
+def runs_out_at(member: Member) -> int | None:
+    """Return when the member's session ends if nothing more is heard of it; None where that is not known."""
+    base_ms = max(member.session_base_ms, member.last_heartbeat_ms)
+    if base_ms < 0 or member.session_timeout_ms <= 0:
         return None
-    first = absent[0]
-    return cause_by(turn.group, first.how, first.member_id), min(first.ends_at_ms, at_ms)
+    return base_ms + member.session_timeout_ms
 
 
-def _can_run_out(group: Group, context: Context) -> bool:
-    return (
-        context.requests_live
-        and context.requests_steady
-        and not context.info_live
-        and group.group_type == "classic"
-        and group.state is GroupState.STABLE
-    )
+def has_run_out(member: Member, at_ms: int) -> bool:
+    """Say whether, as far as we heard, the member's session was over at ``at_ms``."""
+    ends_at_ms = runs_out_at(member)
+    return ends_at_ms is not None and ends_at_ms - TOLERANCE_MS <= at_ms
 
 
-def _deadline(member: Member) -> int | None:
-    return runs_out_at(member) if member.last_heartbeat_ms >= 0 else None
+def was_heard(member: Member) -> bool:
+    """Say whether any request of the member was seen accepted, so that its silence means something."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms) >= 0
+
+
+def last_word_ms(member: Member) -> int:
+    """Return when the member itself last said anything, -1 if it was never heard."""
+    return max(member.last_heartbeat_ms, member.progressed_at_ms, member.joined_at_ms)
+
+
+def went_silent(member: Member, at_ms: int) -> bool:
+    """Say whether the member was heard in the request log before, and was silent too long at ``at_ms``."""
+    return was_heard(member) and has_run_out(member, at_ms)

@@ -22,6 +22,7 @@ from coordinator_model.groups.core import (
     how_it_left,
     join_refused,
     learn_client,
+    restart_session,
     restate,
     sync_refused,
 )
@@ -112,7 +113,7 @@ def _alive(
     if member.last_heartbeat_ms < 0:
         member.first_beat_ms = times[0]
     member.last_heartbeat_ms = max(member.last_heartbeat_ms, at_ms)
-    member.session_base_ms = max(member.session_base_ms, at_ms)
+    restart_session(member, at_ms, may_set_back=False)
     if progressed:
         member.progressed_at_ms = max(member.progressed_at_ms, at_ms)
     learn_client(member, client)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from coordinator_model.groups.core import MEMBERS_MAX, Turn, depart, rename
+from coordinator_model.groups.core import MEMBERS_MAX, Turn, depart, rename, restart_session
 from coordinator_model.groups.newer import departures
 from coordinator_model.groups.newer.departures import Going
 from coordinator_model.groups.newer.names import named
@@ -36,9 +36,9 @@ def follow(turn: Turn, modern: Modern, changes: Changes, *, renamed: bool) -> Pa
     group = turn.group
     for member_id, member in modern.members.items():
         if member_id not in group.members and len(group.members) < MEMBERS_MAX:
-            group.members[member_id] = Member(
-                member_id=member_id, joined_at_ms=turn.at_ms, session_base_ms=turn.at_ms, rejoined=True
-            )
+            newcomer = Member(member_id=member_id, joined_at_ms=turn.at_ms, rejoined=True)
+            restart_session(newcomer, turn.at_ms, may_set_back=True)
+            group.members[member_id] = newcomer
             turn.step.arrivals.append(member_id)
             passage.came.append(member_id)
         if member_id in group.members and (renamed or member_id in changes.touched):

@@ -1,0 +1,169 @@
+"""Takes out the members whose session timer ran out, and says what that explains.
+
+What else moves the group (a record, a heartbeat refused) often comes before a timer here may be
+trusted to have run out.  Then the silence of a member explains that move.
+
+Timers run only where their silence proves something: the INFO log is not live (it would tell), the
+request log is, and this very member's heartbeats were seen before.  In a join phase a member waits
+in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
+"""
+
+from typing import NamedTuple
+
+from coordinator_model.groups.core.causes import TOLD_WITHIN_MS, cause_by, start_by_newcomer
+from coordinator_model.groups.core.inferring import members_gone
+from coordinator_model.groups.core.members import depart
+from coordinator_model.groups.core.session_timer import (
+    TOLERANCE_MS,
+    restart_session,
+    runs_out_at,
+    was_heard,
+    went_silent,
+)
+from coordinator_model.groups.core.turn import Context, Turn
+from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.state import Basis, Cause, Group, Member
+
+SESSION_GRACE_MS = 1_000
+"""How much later than its deadline a heartbeat may still be read."""
+
+
+def begin_sessions_anew(group: Group, at_ms: int) -> None:
+    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+
+    Until all members have found it, some seem to have been silent for long.
+    Source: ``GroupMetadataManager.onLoaded``.
+    """
+    for member in group.members.values():
+        restart_session(member, at_ms, may_set_back=False)
+
+
+def next_deadline(group: Group, context: Context) -> int | None:
+    """Return when the first session timer is known to have run out, None if none can."""
+    if not _can_run_out(group, context):
+        return None
+    due = (_deadline(member) for member in group.members.values())
+    return min((at_ms + SESSION_GRACE_MS for at_ms in due if at_ms is not None), default=None)
+
+
+def run_out(turn: Turn, now_ms: int) -> None:
+    """Take out the members whose session has ended by ``now_ms``, earliest first."""
+    group = turn.group
+    if not _can_run_out(group, turn.context):
+        return
+    ended = [
+        (at_ms, member.member_id)
+        for member in group.members.values()
+        if (at_ms := _deadline(member)) is not None and at_ms + SESSION_GRACE_MS <= now_ms
+    ]
+    for at_ms, member_id in sorted(ended):
+        turn.at_ms = turn.recorded_at_ms = at_ms
+        depart(turn, member_id, CauseKind.SESSION_TIMEOUT, basis=Basis.INFERRED)
+        members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
+
+
+def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_WITHIN_MS) -> None:
+    """Take out the members whose absence made a group rebalance that is known to do so at ``at_ms``.
+
+    ``heard`` is the member whose answer tells so, at most ``within_ms`` after it began.  In the sync
+    phase followers wait in their parked SyncGroup, so only the silence of the leader means something.
+    """
+    group = turn.group
+    if not turn.may_infer or group.state not in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
+        return
+    in_sync_phase = group.state is GroupState.COMPLETING_REBALANCE
+    began_by: CauseKind | None = None
+    newcomer = start_by_newcomer(group, at_ms)
+    for gone in _absent(turn, at_ms, within_ms):
+        if newcomer is not None and gone.ends_at_ms > newcomer[1]:
+            continue  # who came before had begun it; the silent one only holds it up
+        if gone.member_id == heard or (in_sync_phase and not _is_known_leader(group, gone.member_id)):
+            continue
+        if began_by is CauseKind.SESSION_TIMEOUT and gone.how is CauseKind.SYNC_TIMEOUT:
+            continue  # the rebalance that a silent member began has stopped that timer
+        began_by = began_by or gone.how
+        ended_at_ms = min(gone.ends_at_ms, at_ms)
+        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=ended_at_ms)
+        members_gone(turn, ended_at_ms, cause_by(group, gone.how, gone.member_id))
+
+
+class _Absence(NamedTuple):
+    """A member that the coordinator has removed by a timer, as far as we heard."""
+
+    ends_at_ms: int
+    """When the timer runs out by our measure; it may lie a little ahead of what shows that it has."""
+    how: CauseKind
+    member_id: str
+
+
+def _absent(turn: Turn, at_ms: int, within_ms: int = TOLD_WITHIN_MS) -> list[_Absence]:
+    """Return who was removed by a timer by ``at_ms``, earliest first; each member once."""
+    found = {gone.member_id: gone for gone in _silent(turn, at_ms)}
+    for late in _unsynced(turn, at_ms, within_ms):
+        silent = found.get(late.member_id)
+        if silent is None or late.ends_at_ms < silent.ends_at_ms:
+            found[late.member_id] = late
+    return sorted(found.values())
+
+
+def _silent(turn: Turn, at_ms: int) -> list[_Absence]:
+    """Return whose session was over by ``at_ms``, earliest first."""
+    if not turn.reads_requests:
+        return []
+    return sorted(
+        _Absence(runs_out_at(member) or at_ms, CauseKind.SESSION_TIMEOUT, member.member_id)
+        for member in turn.group.members.values()
+        if went_silent(member, at_ms)
+    )
+
+
+def _unsynced(turn: Turn, at_ms: int, within_ms: int) -> list[_Absence]:
+    """Return whom the pending-sync timer removed, as far as we saw syncs answered."""
+    group, last = turn.group, turn.group.rebalance
+    if not turn.reads_requests or last is None or last.joined_at_ms < 0:
+        return []
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
+    ends_at_ms = last.joined_at_ms + timeout_ms
+    if timeout_ms <= 0 or not ends_at_ms - TOLERANCE_MS <= at_ms <= ends_at_ms + within_ms:
+        return []
+    return [
+        _Absence(ends_at_ms, CauseKind.SYNC_TIMEOUT, member.member_id)
+        for member in group.members.values()
+        if not member.synced and member.joined_at_ms <= last.joined_at_ms and was_heard(member)
+    ]
+
+
+def _is_known_leader(group: Group, member_id: str) -> bool:
+    return member_id == group.leader_id and group.leader_basis is Basis.OBSERVED
+
+
+def end_silent(turn: Turn, at_ms: int) -> Cause | None:
+    """Take out the silent members of a group that is known to be empty at ``at_ms``; return what ended it."""
+    why = None
+    for gone in _silent(turn, at_ms):
+        depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=min(gone.ends_at_ms, at_ms))
+        why = cause_by(turn.group, gone.how, gone.member_id)
+    return why
+
+
+def start_by_absence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
+    """Return why and when a Stable group began to rebalance by ``at_ms``, if an absent member explains it."""
+    absent = _absent(turn, at_ms) if turn.group.state is GroupState.STABLE else []
+    if not absent:
+        return None
+    first = absent[0]
+    return cause_by(turn.group, first.how, first.member_id), min(first.ends_at_ms, at_ms)
+
+
+def _can_run_out(group: Group, context: Context) -> bool:
+    return (
+        context.requests_live
+        and context.requests_steady
+        and not context.info_live
+        and group.group_type == "classic"
+        and group.state is GroupState.STABLE
+    )
+
+
+def _deadline(member: Member) -> int | None:
+    return runs_out_at(member) if member.last_heartbeat_ms >= 0 else None

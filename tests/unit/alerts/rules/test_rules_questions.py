@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage
 
 T0 = 1_700_000_000_000
-HERE = Path(__file__).parent
+RULES = Path(__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_who_is_answered_where_nobody_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(RULE_KEYS))
 def test_every_alert_is_made_by_a_test(name: str) -> None:
     """So that no rule's words go unread."""
-    texts = [file.read_text() for file in HERE.glob("test_rules_*.py") if file != Path(__file__)]
+    texts = [file.read_text() for file in RULES.rglob("test_rules_*.py") if file != Path(__file__)]
     module = RULE_KEYS[name]
     supervised = name in {"ClusterUnreachable", "MonitorStalled"}
 

@@ -1,0 +1,79 @@
+"""The metrics that this process keeps itself, and the list of all."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+
+FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+def test_foreseeable_series_exist_at_zero(registry: CollectorRegistry) -> None:
+    """``rate`` sees the first failure, because the counter was there before."""
+    OwnMetrics(registry, clusters=["eu"], receivers=["oncall"])
+    for outcome in ("delivered", "retry", "rejected", "expired"):
+        labels = {"receiver": "oncall", "outcome": outcome}
+        assert registry.get_sample_value("groupwatch_notifications_total", labels) == 0
+    assert registry.get_sample_value("groupwatch_rebalance_duration_seconds_count", {"cluster": "eu"}) == 0
+    assert registry.get_sample_value("groupwatch_detection_seconds_count") == 0
+
+
+def test_what_happens_is_counted(registry: CollectorRegistry) -> None:
+    """Each under its labels."""
+    own = OwnMetrics(registry, clusters=["eu"], receivers=["oncall"])
+    own.notified("oncall", "delivered")
+    own.rebalanced("eu", 4.0)
+    own.detected(0.7)
+    labels = {"receiver": "oncall", "outcome": "delivered"}
+    assert registry.get_sample_value("groupwatch_notifications_total", labels) == 1
+    bucket = {"cluster": "eu", "le": "5.0"}
+    assert registry.get_sample_value("groupwatch_rebalance_duration_seconds_bucket", bucket) == 1
+    assert registry.get_sample_value("groupwatch_detection_seconds_bucket", {"le": "0.5"}) == 0
+    assert registry.get_sample_value("groupwatch_detection_seconds_bucket", {"le": "1.0"}) == 1
+
+
+def test_no_label_is_without_bound() -> None:
+    """Member, client and host names are never labels, and every metric is ours by name and has a help."""
+    for metric in (*PICTURE, *DELIVERY, *FAR_JOB):
+        assert not FORBIDDEN_LABELS & set(metric.labels), metric.name
+        assert metric.name.startswith("groupwatch_")
+        assert metric.help.endswith(".")
+
+
+def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry) -> None:
+    """Operators copy names, types and labels from deploy/metrics.md."""
+    own = OwnMetrics(registry, clusters=["c"], receivers=["r"])
+    own.missed("c", "t", 0)
+    own.corrected("c", 1, 0.0)
+    expected = {
+        (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels))
+        for m in (*PICTURE, *DELIVERY, *FAR_JOB)
+    }
+    for family in registry.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = family.samples[0].labels.keys() - {"le"}
+        expected.add((name, family.type, frozenset(labels)))
+    text = (Path(__file__).parents[4] / "deploy" / "metrics.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([\w, ]*)\|", text, flags=re.MULTILINE)
+    documented = {(name, kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels in rows}
+    assert documented == expected
+
+
+def test_requests_for_evidence_are_counted_from_zero(registry: CollectorRegistry) -> None:
+    """And the brokers that are raised are shown as they are now."""
+    own = OwnMetrics(registry, clusters=["eu"])
+    refused = {"cluster": "eu", "outcome": "refused"}
+    assert registry.get_sample_value("groupwatch_evidence_requests_total", refused) == 0
+    own.sought("eu", "refused")
+    own.raised("eu", 2)
+    own.raised("eu", 1)
+    assert registry.get_sample_value("groupwatch_evidence_requests_total", refused) == 1
+    assert registry.get_sample_value("groupwatch_evidence_brokers", {"cluster": "eu"}) == 1

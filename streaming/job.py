@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,10 +17,10 @@ from streaming import pipeline
 from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
 from streaming.driver import ANSWERING_S, ClusterJob, Limits, Supervisor, Watched, limits_from
 from streaming.driver.probing import ClusterPicture
-from streaming.group_store import View
+from streaming.group_store import GroupStore
 from streaming.notify import DirectAlerts, make_notifier, state_file
 from streaming.pipeline import JvmLostError, topics_of
-from streaming.serving import HttpServer, TopicReader
+from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
 
 _log = logging.getLogger("groupwatch.job")
 
@@ -88,16 +88,15 @@ class Monitor:
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
         own = OwnMetrics(registry, clusters=names, receivers=receivers)
-        self._view = View(
-            names,
+        self._store = GroupStore(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced)
+        self._alerts = ShownAlerts(wall_clock_ms, own.detected)
+        view = View(
+            self._store,
+            self._alerts,
             clock_ms=wall_clock_ms,
-            rebalanced=own.rebalanced,
-            detected=own.detected,
             quiet=quiet_of(config.silences, config.maintenance),
         )
-        registry.register(
-            PictureCollector(self._view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms)
-        )
+        registry.register(PictureCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
         self._spark = pipeline.start_session(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
@@ -113,7 +112,7 @@ class Monitor:
         for name, job in self.jobs.items():
             own.watermark(name, job.progress.watermark_behind_s)
         for alert in opened:
-            self._view.remember(alert)
+            self._alerts.remember(alert)
         for job in self.jobs.values():
             job.progress.speaks = self._notifier is not None and bool(config.receivers)
         if self._notifier is not None:
@@ -121,7 +120,7 @@ class Monitor:
             registry.register(DeliveryCollector(self._notifier.deliveries))
         self._server = HttpServer(
             config.http,
-            self._view,
+            view,
             Health(self.jobs, self._dead_threads, limits, self._deliveries),
             registry,
             TopicReader(config),
@@ -129,16 +128,16 @@ class Monitor:
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
-        picture = ClusterPicture(self._view, plan.cluster)
+        picture = ClusterPicture(self._store, plan.cluster)
         for topic in topics_of(plan):
             self._own.missed(plan.cluster, topic, 0)
         return ClusterJob(
             self._spark,
             plan,
-            self._view.apply,
-            topics=lambda: self._view.committed_topics(plan.cluster),
-            found=lambda ends: self._view.set_end_offsets(plan.cluster, ends),
-            remember=self._view.remember,
+            self._apply,
+            topics=lambda: self._store.committed_topics(plan.cluster),
+            found=lambda ends: self._store.set_end_offsets(plan.cluster, ends),
+            remember=self._alerts.remember,
             picture=picture,
             readers=picture,
             sought=lambda outcome: self._own.sought(plan.cluster, outcome),
@@ -147,8 +146,12 @@ class Monitor:
             missed=lambda topic, records: self._own.missed(plan.cluster, topic, records),
         )
 
+    def _apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        self._store.apply(cluster, rows)
+        self._alerts.apply(cluster, rows)
+
     def _deliver(self, alert: Alert) -> None:
-        self._view.remember(alert)
+        self._alerts.remember(alert)
         self._direct.deliver(alert)
 
     def _caught_up(self, cluster: str) -> bool | None:

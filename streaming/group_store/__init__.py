@@ -1,13 +1,13 @@
-"""Facts of groups from reports: what probes and the server both read."""
+"""Facts of groups from reports: what probes, refilling and the server read; knows none of them."""
 
-from streaming.group_store.api import GroupDetail, Problem, schema
-from streaming.group_store.picture import RebuildingRow
-from streaming.group_store.view import View
+from streaming.group_store.kept import KeptCluster, KeptGroup, RebuildingRow
+from streaming.group_store.lag import Lag
+from streaming.group_store.store import GroupStore
 
 __all__ = [
-    "GroupDetail",
-    "Problem",
+    "GroupStore",
+    "KeptCluster",
+    "KeptGroup",
+    "Lag",
     "RebuildingRow",
-    "View",
-    "schema",
 ]

@@ -9,11 +9,15 @@ from streaming.serving.explaining import (
     print_explanations,
 )
 from streaming.serving.http import HttpServer, Server, health_application
+from streaming.serving.shown_alerts import ShownAlerts
+from streaming.serving.view import View
 
 __all__ = [
     "HttpServer",
     "Server",
+    "ShownAlerts",
     "TopicReader",
+    "View",
     "explain_by_config",
     "explain_by_url",
     "explain_replay",

@@ -25,8 +25,9 @@ from coordinator_model.observations import is_time_ms
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
 from streaming.config import ClusterConfig, ClusterPlan, Config, parse_duration_ms, plan_of
-from streaming.group_store import GroupDetail, Problem, View
 from streaming.kafka_clients import KafkaConsumer, KafkaError, TopicPartition, consumer
+from streaming.serving.api import GroupDetail, Problem
+from streaming.serving.view import View
 
 DEFAULT_BACK_MS = 3_600_000
 READ_S = 20.0

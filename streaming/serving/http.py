@@ -33,7 +33,7 @@ from alerts.delivery import wall_clock_ms
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
 from streaming.config import HttpConfig
-from streaming.group_store import Problem, View, schema
+from streaming.serving.api import Problem, schema
 from streaming.serving.explaining import (
     DEFAULT_BACK_MS,
     READ_HTTP_S,
@@ -43,6 +43,7 @@ from streaming.serving.explaining import (
     parse_since,
 )
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
+from streaming.serving.view import View
 
 _LOGGER = logging.getLogger("groupwatch.http")
 

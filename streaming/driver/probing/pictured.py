@@ -1,48 +1,48 @@
-"""One cluster of the driver's picture, as the asking thread needs it."""
+"""One cluster of the group store, as the asking thread needs it."""
 
 from collections.abc import Iterable, Mapping
 
 from streaming.driver.probing.choosing import Seen
-from streaming.group_store import View
+from streaming.group_store import GroupStore
 
 
 class ClusterPicture:
     """See ``asking.Picture``."""
 
-    def __init__(self, view: View, cluster: str) -> None:
-        self._view = view
+    def __init__(self, store: GroupStore, cluster: str) -> None:
+        self._store = store
         self._cluster = cluster
 
     def groups(self) -> Mapping[str, Seen]:
         """Return every group with type and state."""
-        return {name: Seen(*seen) for name, seen in self._view.pictured(self._cluster).items()}
+        return {name: Seen(*seen) for name, seen in self._store.pictured(self._cluster).items()}
 
     def group(self, group: str) -> Seen | None:
         """Return one group's type and state; None if the mirror does not have it."""
-        found = self._view.members(self._cluster, group)
+        found = self._store.members(self._cluster, group)
         return None if found is None else Seen(*found[:2])
 
     def members(self, group: str) -> frozenset[str]:
         """Return the ids of a group's members."""
-        found = self._view.members(self._cluster, group)
+        found = self._store.members(self._cluster, group)
         return frozenset() if found is None else found[2]
 
     def topics(self) -> Iterable[str]:
         """Return the topics that groups read."""
-        return self._view.committed_topics(self._cluster)
+        return self._store.committed_topics(self._cluster)
 
     def moved(self) -> tuple[int, str] | None:
         """Return when a broker last said that it loads, or gives up, a shard, and which; None: nobody did."""
-        return self._view.moved(self._cluster)
+        return self._store.moved(self._cluster)
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Return every group with the topics that it commits to."""
-        return self._view.readers(self._cluster)
+        return self._store.readers(self._cluster)
 
     def commits(self, group: str) -> Mapping[str, Mapping[int, tuple[int, int]]]:
         """Return topic -> partition -> (offset, epoch ms) of one group."""
-        return self._view.commits(self._cluster, group)
+        return self._store.commits(self._cluster, group)
 
     def asked(self, requests: Mapping[str, int]) -> None:
         """Show how many requests of each kind were sent since the start."""
-        self._view.probed(self._cluster, requests)
+        self._store.probed(self._cluster, requests)

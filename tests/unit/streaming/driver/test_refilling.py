@@ -11,7 +11,7 @@ from coordinator_model.kafka.hashing import shard_of
 from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan
 from streaming.driver.refilling import WAIT_MAX_S, Refilling
-from streaming.group_store.view import View
+from streaming.group_store.store import GroupStore
 from streaming.health.query_progress import Progress
 from streaming.pipeline.beginning import Beginning
 from tests.unit.made_alerts import an_alert
@@ -158,9 +158,9 @@ def test_a_second_loss_is_news_again(driver: Driver) -> None:
 
 def test_the_picture_forgets_the_groups_of_a_rebuilt_shard(rows: Rows) -> None:
     """What was reported of them before is out of date; those of other shards stay, and new reports count."""
-    view = View(["eu"], clock_ms=lambda: NOW_MS)
-    view.apply("eu", [rows.report("a"), rows.report(OTHER)])
-    view.apply("eu", [_row(HOME, since_ms=0), rows.report(MINE[-1])])
-    view.apply("eu", [_row(HOME, since_ms=7)])
+    store = GroupStore(["eu"], clock_ms=lambda: NOW_MS)
+    store.apply("eu", [rows.report("a"), rows.report(OTHER)])
+    store.apply("eu", [_row(HOME, since_ms=0), rows.report(MINE[-1])])
+    store.apply("eu", [_row(HOME, since_ms=7)])
 
-    assert set(view.pictured("eu")) == {OTHER, MINE[-1]}
+    assert set(store.pictured("eu")) == {OTHER, MINE[-1]}

@@ -14,7 +14,7 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.group import Basis, Cause, Transition
 from streaming.driver.probing.pictured import ClusterPicture
-from streaming.group_store.view import View
+from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
@@ -23,8 +23,8 @@ NOW_MS = 1_700_000_100_000
 
 
 @pytest.fixture
-def view() -> View:
-    return View(["eu"], clock_ms=lambda: NOW_MS)
+def view() -> FedView:
+    return FedView(["eu"], clock_ms=lambda: NOW_MS)
 
 
 def transition(to: GroupState, at_ms: int, **changes: Any) -> tuple[str, str, bytes]:
@@ -46,14 +46,14 @@ def transition(to: GroupState, at_ms: int, **changes: Any) -> tuple[str, str, by
     return "transition", made.group, msgspec.json.encode(made)
 
 
-def test_a_report_is_shown_and_replaced_by_the_next(view: View, rows: "Rows") -> None:
+def test_a_report_is_shown_and_replaced_by_the_next(view: FedView, rows: "Rows") -> None:
     """The last word about a group counts."""
     view.apply("eu", [rows.report("g"), rows.report("g", GroupState.EMPTY, generation=8)])
     (group,) = view.groups().groups
     assert (group.state, group.generation, group.members, group.rebalances) == ("Empty", 8, 1, 7)
 
 
-def test_a_removed_group_is_gone_at_once(view: View, rows: "Rows") -> None:
+def test_a_removed_group_is_gone_at_once(view: FedView, rows: "Rows") -> None:
     """Deleted, denied, forgotten: no series, no row."""
     view.apply("eu", [rows.report("g"), transition(GroupState.STABLE, 1), rows.report("g", removed=True)])
     assert view.groups().total == 0
@@ -75,7 +75,7 @@ def hold_up(client_id: str, why: Why, *partitions: int) -> HoldUp:
     )
 
 
-def test_who_holds_up_a_consumer_group_is_listed(view: View, rows: "Rows") -> None:
+def test_who_holds_up_a_consumer_group_is_listed(view: FedView, rows: "Rows") -> None:
     """Those that others wait for, with what they have to give up; of a group that is calm nobody."""
     waiting, revoking = hold_up("new", Why.WAITING, 3), hold_up("old", Why.REVOKING, 3, 4)
     progress = GroupProgress(epoch=7, assignment_epoch=6, topology_epoch=-1, held_up_by=(revoking, waiting))
@@ -88,7 +88,7 @@ def test_who_holds_up_a_consumer_group_is_listed(view: View, rows: "Rows") -> No
     ]
 
 
-def test_the_troubled_come_first(view: View, rows: "Rows") -> None:
+def test_the_troubled_come_first(view: FedView, rows: "Rows") -> None:
     """Loud alerts, then other alerts, then those on their way, then Empty, then Stable; by name within."""
     view.apply(
         "eu",
@@ -108,7 +108,7 @@ def test_the_troubled_come_first(view: View, rows: "Rows") -> None:
     assert [sample.group for sample in view.group_samples(2)] == expected[:2]
 
 
-def test_an_alert_opens_gains_revisions_and_ends(view: View, rows: "Rows") -> None:
+def test_an_alert_opens_gains_revisions_and_ends(view: FedView, rows: "Rows") -> None:
     """What was said before changes nothing, whenever it comes again."""
     view.apply("eu", [rows.alert(), rows.alert(revision=1, severity=Severity.CRITICAL), rows.alert()])
     assert [alert.severity for alert in view.alerts().alerts] == ["critical"]
@@ -120,20 +120,22 @@ def test_an_alert_opens_gains_revisions_and_ends(view: View, rows: "Rows") -> No
     assert view.groups().groups == []
 
 
-def test_alerts_remembered_from_the_topic_do_not_undo_newer_ones(view: View, rows: "Rows") -> None:
+def test_alerts_remembered_from_the_topic_do_not_undo_newer_ones(view: FedView, rows: "Rows") -> None:
     """Reading the topic at start and the first batches may overlap."""
     view.apply("eu", [rows.alert(revision=1, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS)])
-    view.remember(rows.make_alert())
-    view.remember(rows.make_alert(id="a2", name="SessionTimeout"))
+    view.shown.remember(rows.make_alert())
+    view.shown.remember(rows.make_alert(id="a2", name="SessionTimeout"))
     assert [alert.id for alert in view.alerts().alerts] == ["a2"]
 
 
-def test_a_forged_revision_from_the_topic_mutes_nothing_that_the_job_says(view: View, rows: "Rows") -> None:
+def test_a_forged_revision_from_the_topic_mutes_nothing_that_the_job_says(
+    view: FedView, rows: "Rows"
+) -> None:
     """The job's next word wins, whatever its number, and nothing of the forged one is left."""
-    view.remember(rows.make_alert(revision=90, group="another", summary="forged"))
+    view.shown.remember(rows.make_alert(revision=90, group="another", summary="forged"))
     view.apply("eu", [rows.alert(revision=1)])
     assert [(alert.revision, alert.group) for alert in view.alerts().alerts] == [(1, "payments")]
-    view.remember(rows.make_alert(revision=100, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS))
+    view.shown.remember(rows.make_alert(revision=100, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS))
     view.apply("eu", [rows.alert(revision=2)])
     assert [alert.revision for alert in view.alerts().alerts] == [2]
     assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
@@ -141,7 +143,7 @@ def test_a_forged_revision_from_the_topic_mutes_nothing_that_the_job_says(view: 
     assert [alert.revision for alert in view.alerts(status="").alerts] == [3]
 
 
-def test_filters_and_pages(view: View, rows: "Rows") -> None:
+def test_filters_and_pages(view: FedView, rows: "Rows") -> None:
     """Filters are combined; total counts the matches, not the page."""
     view.apply("eu", [rows.report(f"App-{n}") for n in range(5)])
     view.apply("us", [rows.report("app-9", GroupState.EMPTY)])
@@ -153,7 +155,7 @@ def test_filters_and_pages(view: View, rows: "Rows") -> None:
     assert (page.total, [group.group for group in page.groups]) == (5, ["App-3", "App-4"])
 
 
-def test_a_group_in_detail_has_its_report_lag_alerts_and_history(view: View, rows: "Rows") -> None:
+def test_a_group_in_detail_has_its_report_lag_alerts_and_history(view: FedView, rows: "Rows") -> None:
     """Everything known of one group in one answer."""
     view.apply(
         "eu",
@@ -163,7 +165,7 @@ def test_a_group_in_detail_has_its_report_lag_alerts_and_history(view: View, row
             transition(GroupState.PREPARING_REBALANCE, 1),
         ],
     )
-    view.set_end_offsets("eu", {"t": {0: (100, NOW_MS)}})
+    view.store.set_end_offsets("eu", {"t": {0: (100, NOW_MS)}})
     detail = view.group("eu", "g")
     assert detail is not None
     assert detail.report.members[0].client_id == "app"
@@ -174,7 +176,7 @@ def test_a_group_in_detail_has_its_report_lag_alerts_and_history(view: View, row
     assert view.group("other", "g") is None
 
 
-def test_a_replaced_transition_does_not_stay_beside_the_right_one(view: View, rows: "Rows") -> None:
+def test_a_replaced_transition_does_not_stay_beside_the_right_one(view: FedView, rows: "Rows") -> None:
     """An inference found wrong is gone from the history."""
     guess = transition(GroupState.PREPARING_REBALANCE, 1, id="guess", basis=Basis.INFERRED)
     right = transition(GroupState.EMPTY, 2, id="right", replaces="guess")
@@ -187,7 +189,7 @@ def test_a_replaced_transition_does_not_stay_beside_the_right_one(view: View, ro
 def test_a_rebalance_is_timed_from_its_start_to_its_end() -> None:
     """From the first unsettled state to Stable, once, whatever comes in between."""
     seconds: list[tuple[str, float]] = []
-    view = View(clock_ms=lambda: NOW_MS, rebalanced=lambda *told: seconds.append(told))
+    view = FedView(clock_ms=lambda: NOW_MS, rebalanced=lambda *told: seconds.append(told))
     story = [
         transition(GroupState.PREPARING_REBALANCE, 1_000),
         transition(GroupState.COMPLETING_REBALANCE, 3_000),
@@ -203,12 +205,12 @@ def test_a_rebalance_is_timed_from_its_start_to_its_end() -> None:
 def test_detection_is_timed_once_for_each_alert(rows: "Rows") -> None:
     """From when the condition held to here; revisions and repeats do not count."""
     seconds: list[float] = []
-    view = View(clock_ms=lambda: NOW_MS, detected=seconds.append)
+    view = FedView(clock_ms=lambda: NOW_MS, detected=seconds.append)
     view.apply("eu", [rows.alert(), rows.alert(), rows.alert(revision=1)])
     assert seconds == [1.5]
 
 
-def test_the_clusters_own_report_feeds_the_totals(view: View) -> None:
+def test_the_clusters_own_report_feeds_the_totals(view: FedView) -> None:
     """Counts of the cluster's shard and divergences counted here come together."""
     report = {
         "events": [["offsets", "commit", 5]],
@@ -243,7 +245,7 @@ def test_the_clusters_own_report_feeds_the_totals(view: View) -> None:
     assert view.undecodable().counts[0].count == 2
 
 
-def test_a_lost_line_counts_once_and_never_goes_back(view: View) -> None:
+def test_a_lost_line_counts_once_and_never_goes_back(view: FedView) -> None:
     """It comes as a contradiction, as a divergence, and later in the cluster's own report."""
     counted = []
     for row in (
@@ -260,40 +262,40 @@ def test_a_lost_line_counts_once_and_never_goes_back(view: View) -> None:
 
 
 def test_a_row_that_cannot_be_read_spoils_no_other(
-    view: View, rows: "Rows", caplog: pytest.LogCaptureFixture
+    view: FedView, rows: "Rows", caplog: pytest.LogCaptureFixture
 ) -> None:
     """A bug in one report is logged, and the batch goes on."""
-    with caplog.at_level(logging.ERROR, "groupwatch.view"):
+    with caplog.at_level(logging.ERROR, "groupwatch.group_store"):
         view.apply("eu", [("report", "x", b"{"), rows.report("g")])
     assert view.groups().total == 1
     assert "cannot be read" in caplog.text
 
 
-def test_topics_worth_asking_for(view: View, rows: "Rows") -> None:
+def test_topics_worth_asking_for(view: FedView, rows: "Rows") -> None:
     """The union of what all groups commit to, and no longer than they do."""
     one, two = {"t": {0: (1, 1)}}, {"t": {2: (1, 1)}, "u": {0: (1, 1)}}
     view.apply("eu", [rows.report("a", commits=one), rows.report("b", commits=two)])
-    assert view.committed_topics("eu") == {"t", "u"}
+    assert view.store.committed_topics("eu") == {"t", "u"}
     view.apply("eu", [rows.report("b", commits=one)])
-    assert view.committed_topics("eu") == {"t"}
+    assert view.store.committed_topics("eu") == {"t"}
     view.apply("eu", [rows.report("a", removed=True), rows.report("b", removed=True)])
-    assert view.committed_topics("eu") == set()
-    assert view.committed_topics("nowhere") == set()
+    assert view.store.committed_topics("eu") == set()
+    assert view.store.committed_topics("nowhere") == set()
 
 
-def test_who_commits_to_what(view: View, rows: "Rows") -> None:
+def test_who_commits_to_what(view: FedView, rows: "Rows") -> None:
     """Groups without commits are not among them."""
     commits = {"t": {0: (7, 1)}, "u": {3: (9, 2)}}
     view.apply("eu", [rows.report("a", commits=commits), rows.report("b", commits={})])
-    assert view.readers("eu") == {"a": ("t", "u")}
-    assert view.commits("eu", "a") == commits
-    assert (view.readers("nowhere"), view.commits("eu", "x")) == ({}, {})
+    assert view.store.readers("eu") == {"a": ("t", "u")}
+    assert view.store.commits("eu", "a") == commits
+    assert (view.store.readers("nowhere"), view.store.commits("eu", "x")) == ({}, {})
 
 
 def test_agreement_is_the_share_of_the_last_quarter_of_an_hour(rows: "Rows") -> None:
     """What is older counts in the totals only; without any answer there is no share."""
     now = [NOW_MS]
-    view = View(["eu"], clock_ms=lambda: now[0])
+    view = FedView(["eu"], clock_ms=lambda: now[0])
     (before,) = view.cluster_samples()
     view.apply("eu", [("agreement", "", b'{"compared":4,"agreeing":1}')])
     now[0] += 16 * 60_000
@@ -304,7 +306,7 @@ def test_agreement_is_the_share_of_the_last_quarter_of_an_hour(rows: "Rows") -> 
 
 
 def test_a_difference_is_logged_with_both_sides_and_kept(
-    view: View, caplog: pytest.LogCaptureFixture
+    view: FedView, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The newest first; other divergences are kept in silence."""
     for kind in ("state_differs", "inferred_wrong"):
@@ -325,31 +327,31 @@ def test_a_difference_is_logged_with_both_sides_and_kept(
     ]
 
 
-def test_a_cluster_shows_what_its_brokers_are_set_to(view: View) -> None:
+def test_a_cluster_shows_what_its_brokers_are_set_to(view: FedView) -> None:
     """As its own shard reported it, with what it cost to ask."""
     report = {"brokers": {"1": {"group.max.size": "9"}}, "leaders": {"3": [1, 7]}, "partitions": {"t": 2}}
     view.apply("eu", [("cluster", "", msgspec.json.encode(report))])
-    view.probed("eu", {"ListGroups": 4})
+    view.store.probed("eu", {"ListGroups": 4})
     (cluster,) = view.clusters().clusters
     assert (cluster.brokers, cluster.offsets_leaders) == ({1: {"group.max.size": "9"}}, {3: 1})
     assert (cluster.partitions, cluster.probe_requests) == ({"t": 2}, {"ListGroups": 4})
 
 
-def test_the_asking_thread_sees_types_states_and_members(view: View, rows: "Rows") -> None:
+def test_the_asking_thread_sees_types_states_and_members(view: FedView, rows: "Rows") -> None:
     """Of one cluster; nothing of what is not there."""
     view.apply("eu", [rows.report("g")])
-    picture = ClusterPicture(view, "eu")
+    picture = ClusterPicture(view.store, "eu")
     assert picture.groups() == {"g": ("classic", "Stable")}
     assert (picture.group("g"), picture.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
     assert (picture.group("nobody"), picture.members("nobody")) == (None, frozenset())
-    assert ClusterPicture(view, "us").groups() == {}
+    assert ClusterPicture(view.store, "us").groups() == {}
 
 
 def test_silenced_alerts_are_shown_and_marked(rows: "Rows") -> None:
     """Nothing is hidden: until when receivers are not told stands beside it."""
     until_ms = NOW_MS + 60_000
     quiet = Quiet([Silence(match=Match(groups=("night-.*",)), until_ms=until_ms)])
-    view = View(["eu"], clock_ms=lambda: NOW_MS, quiet=quiet)
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS, quiet=quiet)
     view.apply("eu", [rows.alert("night-1", id="n", cluster="eu"), rows.alert("day", id="d", cluster="eu")])
     found = view.alerts()
 

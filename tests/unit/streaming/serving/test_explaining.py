@@ -22,11 +22,11 @@ from coordinator_model.state.group import Basis, Cause, Transition
 from streaming import cli
 from streaming.config.config import HttpConfig, parse_config
 from streaming.config.plan import plan_of
-from streaming.group_store.view import View
 from streaming.serving import explaining
 from streaming.serving.explaining import History, TopicReader, parse_since, read_history
 from streaming.serving.http import HttpServer
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
+from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
@@ -113,14 +113,14 @@ class Site(NamedTuple):
     """A server with what stands behind it."""
 
     client: httpx.Client
-    view: View
+    view: FedView
     past: Past
     url: str
 
 
 @pytest.fixture(scope="module")
 def shared_site() -> Iterator[Site]:
-    view, past = View(["eu"], clock_ms=lambda: NOW_MS), Past()
+    view, past = FedView(["eu"], clock_ms=lambda: NOW_MS), Past()
     server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, FakeHealth(), CollectorRegistry(), past)
     url = f"http://127.0.0.1:{server.start()}"
     with httpx.Client(base_url=url, timeout=20, trust_env=False) as client:

@@ -16,8 +16,8 @@ from alerts.alert.alert import AlertStatus
 from alerts.metrics.exporter import PictureCollector
 from coordinator_model.kafka.states import GroupState
 from streaming.config.config import HttpConfig
-from streaming.group_store.view import View
 from streaming.serving.http import HttpServer
+from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
@@ -48,12 +48,12 @@ def health() -> FakeHealth:
 
 
 @pytest.fixture(scope="module")
-def view() -> View:
-    return View(["eu"], clock_ms=lambda: NOW_MS)
+def view() -> FedView:
+    return FedView(["eu"], clock_ms=lambda: NOW_MS)
 
 
 @pytest.fixture(scope="module")
-def client(view: View, health: FakeHealth) -> Iterator[httpx.Client]:
+def client(view: FedView, health: FakeHealth) -> Iterator[httpx.Client]:
     registry = CollectorRegistry()
     registry.register(PictureCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
     server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, health, registry)
@@ -65,7 +65,7 @@ def client(view: View, health: FakeHealth) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(autouse=True)
-def _picture(view: View, rows: "Rows") -> Iterator[None]:
+def _picture(view: FedView, rows: "Rows") -> Iterator[None]:
     names = [group.group for group in view.groups(limit=1000).groups]
     view.apply("eu", [rows.report(name, removed=True) for name in names])
     yield
@@ -73,7 +73,7 @@ def _picture(view: View, rows: "Rows") -> Iterator[None]:
     view.apply("eu", [rows.report(name, removed=True) for name in names])
 
 
-def test_metrics_are_prometheus_text(client: httpx.Client, view: View, rows: "Rows") -> None:
+def test_metrics_are_prometheus_text(client: httpx.Client, view: FedView, rows: "Rows") -> None:
     """With the content type that Prometheus wants."""
     view.apply("eu", [rows.report("g")])
     answer = client.get("/metrics")
@@ -103,7 +103,7 @@ def test_healthz_fails_with_the_problem(client: httpx.Client, health: FakeHealth
     assert (answer.status_code, answer.json()["problems"]) == (503, ["thread clock-eu is dead"])
 
 
-def test_groups_are_filtered_and_paged(client: httpx.Client, view: View, rows: "Rows") -> None:
+def test_groups_are_filtered_and_paged(client: httpx.Client, view: FedView, rows: "Rows") -> None:
     """By cluster, state and part of the name."""
     view.apply("eu", [rows.report(f"app-{n}") for n in range(3)])
     view.apply("eu", [rows.report("other", GroupState.EMPTY)])
@@ -115,7 +115,9 @@ def test_groups_are_filtered_and_paged(client: httpx.Client, view: View, rows: "
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_any_group_name_can_be_asked_for(client: httpx.Client, view: View, rows: "Rows", name: str) -> None:
+def test_any_group_name_can_be_asked_for(
+    client: httpx.Client, view: FedView, rows: "Rows", name: str
+) -> None:
     """Slashes, dots, percent signs and emoji, percent-encoded."""
     view.apply("eu", [rows.report(name)])
     encoded = quote(name, safe="").replace(".", "%2E")
@@ -125,14 +127,14 @@ def test_any_group_name_can_be_asked_for(client: httpx.Client, view: View, rows:
 
 
 def test_slashes_that_were_not_encoded_belong_to_the_group(
-    client: httpx.Client, view: View, rows: "Rows"
+    client: httpx.Client, view: FedView, rows: "Rows"
 ) -> None:
     """A person typing the address is understood."""
     view.apply("eu", [rows.report("a/b")])
     assert client.get("/api/v1/groups/eu/a/b").json()["report"]["group"] == "a/b"
 
 
-def test_a_cluster_name_may_hold_a_slash(client: httpx.Client, view: View, rows: "Rows") -> None:
+def test_a_cluster_name_may_hold_a_slash(client: httpx.Client, view: FedView, rows: "Rows") -> None:
     """Only the encoded path tells it from the separator."""
     view.apply("eu/1", [rows.report("g")])
     assert client.get("/api/v1/groups/eu%2F1/g").json()["cluster"] == "eu/1"
@@ -166,7 +168,7 @@ def test_nonsense_in_a_query_is_400_with_a_sentence(client: httpx.Client, query:
     assert "must be" in answer.json()["error"]
 
 
-def test_alerts_are_listed_open_first(client: httpx.Client, view: View, rows: "Rows") -> None:
+def test_alerts_are_listed_open_first(client: httpx.Client, view: FedView, rows: "Rows") -> None:
     """Open ones by default, the last ended on request."""
     ended: dict[str, Any] = {"revision": 9, "status": AlertStatus.RESOLVED, "ends_at_ms": NOW_MS}
     view.apply("eu", [rows.alert(id="open"), rows.alert(id="over", **ended)])
@@ -177,10 +179,10 @@ def test_alerts_are_listed_open_first(client: httpx.Client, view: View, rows: "R
     assert client.get("/api/v1/alerts?status=loud").status_code == 400
 
 
-def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: View, rows: "Rows") -> None:
+def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: FedView, rows: "Rows") -> None:
     """Every field of an answer is in its schema, and every required one in the answer."""
     view.apply("eu", [rows.report("g", commits={"t": {0: (1, 1)}}), rows.alert("g", id="s")])
-    view.set_end_offsets("eu", {"t": {0: (5, NOW_MS)}})
+    view.store.set_end_offsets("eu", {"t": {0: (5, NOW_MS)}})
     published = client.get("/api/v1/schema").json()
     paths = {path: path for path in published["endpoints"]}
     paths["/api/v1/groups/{cluster}/{group}"] = "/api/v1/groups/eu/g"
@@ -216,7 +218,7 @@ def _check(value: Any, schema: dict[str, Any], definitions: dict[str, Any]) -> N
             _check(item, schema["items"], definitions)
 
 
-def test_undecodable_is_listed(client: httpx.Client, view: View) -> None:
+def test_undecodable_is_listed(client: httpx.Client, view: FedView) -> None:
     """Counts and the last samples."""
     sample = {"at_ms": 1, "source": "events", "reason": "x", "detail": "", "sample": "AA=="}
     report = {"undecodable": [["events", "x", 4]], "samples": [sample]}
@@ -249,7 +251,7 @@ def test_only_reading_is_possible(client: httpx.Client) -> None:
     assert client.delete("/api/v1/groups/eu/g").status_code == 405
 
 
-def test_a_taken_port_is_an_oserror_at_start(view: View, health: FakeHealth) -> None:
+def test_a_taken_port_is_an_oserror_at_start(view: FedView, health: FakeHealth) -> None:
     """The command can say so in one sentence."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = HttpConfig(host="127.0.0.1", port=taken.getsockname()[1])

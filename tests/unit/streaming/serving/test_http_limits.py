@@ -20,10 +20,10 @@ from prometheus_client.registry import Collector
 
 from alerts.metrics.exporter import PictureCollector
 from streaming.config.config import HttpConfig
-from streaming.group_store.view import View
 from streaming.serving import http_limits
 from streaming.serving.explaining import History
 from streaming.serving.http import HttpServer
+from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
@@ -59,8 +59,8 @@ class Topics:
 
 
 @pytest.fixture
-def view(rows: "Rows") -> View:
-    made = View(["eu"], clock_ms=lambda: NOW_MS)
+def view(rows: "Rows") -> FedView:
+    made = FedView(["eu"], clock_ms=lambda: NOW_MS)
     made.apply("eu", [rows.report("g")])
     return made
 
@@ -73,7 +73,7 @@ def topics() -> Iterator[Topics]:
 
 
 @pytest.fixture
-def port(view: View, topics: Topics) -> Iterator[int]:
+def port(view: FedView, topics: Topics) -> Iterator[int]:
     registry = CollectorRegistry()
     registry.register(PictureCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
     server = HttpServer(HttpConfig(port=0), view, Ready(), registry, topics)
@@ -168,7 +168,7 @@ def test_an_endless_head_ends(port: int) -> None:
 
 
 def test_an_answer_that_is_not_taken_ends(
-    port: int, view: View, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+    port: int, view: FedView, rows: "Rows", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that reads nothing does not keep its answer in our memory for ever."""
     view.apply("eu", [rows.report("x" * 20_000 + str(number)) for number in range(1_000)])
@@ -188,7 +188,10 @@ def test_an_answer_that_is_not_taken_ends(
 
 
 def test_health_is_answered_while_sixty_stories_are_asked_for(port: int, topics: Topics) -> None:
-    """Two are told, the others are told to come back, and /healthz waits for none of them."""
+    """Two are told, the others are told to come back, and /healthz waits for none of them.
+
+    Where they come faster than they are answered, the queue sends some away (503) before their turn.
+    """
     codes: list[int] = []
 
     def ask() -> None:
@@ -200,12 +203,12 @@ def test_health_is_answered_while_sixty_stories_are_asked_for(port: int, topics:
     for _ in range(2):
         assert topics.readers.acquire(timeout=_LONG_S)
     assert _get(port, "/healthz").status_code == 200
-    _eventually(lambda: codes.count(429) == 58)
+    _eventually(lambda: codes.count(429) + codes.count(503) == 58)
     topics.go_on.set()
     for asker in askers:
         asker.join(_LONG_S)
 
-    assert sorted(codes) == [200] * 2 + [429] * 58
+    assert codes.count(200) == 2
 
 
 def test_who_asks_for_too_many_stories_is_told_when_to_ask_again(port: int, topics: Topics) -> None:
@@ -224,7 +227,7 @@ def test_who_asks_for_too_many_stories_is_told_when_to_ask_again(port: int, topi
 
 @pytest.mark.parametrize("name", ["a\nb", "\n", "a\r\nb\n", "x" * 32_767, "\N{PILE OF POO}" * 8_000])
 def test_a_group_with_any_name_that_kafka_takes_has_a_page(
-    port: int, view: View, rows: "Rows", name: str
+    port: int, view: FedView, rows: "Rows", name: str
 ) -> None:
     """Line breaks, and the longest names that there can be."""
     view.apply("eu", [rows.report(name)])
@@ -272,7 +275,7 @@ class SlowCollector(Collector):
         yield from ()
 
 
-def test_nothing_is_made_for_scrapers_that_have_gone(view: View) -> None:
+def test_nothing_is_made_for_scrapers_that_have_gone(view: FedView) -> None:
     """A hundred that ask and close cost two scrapes, and the next one is answered."""
     slow, registry = SlowCollector(), CollectorRegistry(auto_describe=False)
     server = HttpServer(HttpConfig(port=0), view, Ready(), registry)
@@ -295,7 +298,7 @@ def test_nothing_is_made_for_scrapers_that_have_gone(view: View) -> None:
     assert slow.made - made <= 4
 
 
-def test_who_waits_in_a_long_queue_is_sent_away(view: View) -> None:
+def test_who_waits_in_a_long_queue_is_sent_away(view: FedView) -> None:
     """Sixteen may wait for a scrape; the others are told to come back."""
     slow, registry = SlowCollector(), CollectorRegistry(auto_describe=False)
     server = HttpServer(HttpConfig(port=0), view, Ready(), registry)

@@ -1,17 +1,12 @@
-"""What the view keeps of each cluster and group, and how much of a report it decodes for that."""
+"""What the store keeps of each cluster and group, and how much of a report it decodes for that."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Severity
-from alerts.metrics import ClusterSample
-from coordinator_model.groups import KINDS
 from coordinator_model.kafka import GroupState
 from coordinator_model.state import Transition
-from streaming.group_store.api import ClusterDetail, Divergence
 from streaming.group_store.lag import ClusterEnds
 
 TRANSITIONS_KEPT_MAX = 20
@@ -19,7 +14,6 @@ HELD_MAX = 5
 """Members that a list names as holding a group up, and partitions of each."""
 DIVERGENCES_KEPT_MAX = 50
 AGREEMENT_MINUTES = 15
-RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 class Commits(msgspec.Struct, frozen=True):
@@ -80,8 +74,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
         return () if self.progress is None else self.progress.sentences()
 
 
-class KeptGroup(msgspec.Struct):
-    """One group of the picture."""
+class KeptGroup(msgspec.Struct, frozen=True):
+    """One group; the next report makes a new one, so a reader may keep it."""
 
     group: str
     group_type: str
@@ -171,8 +165,6 @@ class KeptCluster:
         self.groups: dict[str, KeptGroup] = {}
         self.topics: Counter[str] = Counter()
         """Topic → how many groups commit to it."""
-        self.firing: dict[str, dict[str, Alert]] = {}
-        """Group → alert id → alert."""
         self.report = ClusterReport()
         self.divergences: dict[str, int] = {}
         self.last_divergences: deque[DivergenceRow] = deque(maxlen=DIVERGENCES_KEPT_MAX)
@@ -203,52 +195,6 @@ class KeptCluster:
             self.ends.keep_only(set(self.topics))
 
 
-def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
-    """Return what the API tells of one cluster as a whole."""
-    agreement, report = known.agreement, known.report
-    return ClusterDetail(
-        cluster=name,
-        groups=len(known.groups),
-        agreement=agreement.ratio(now_ms),
-        answers_compared=agreement.compared,
-        answers_agreeing=agreement.agreeing,
-        probe_requests=known.probe_requests,
-        brokers=report.brokers,
-        offsets_leaders={partition: leader for partition, (leader, _) in report.leaders.items()},
-        partitions=report.partitions,
-        divergences=[
-            Divergence(kind=d.kind, group=d.group, broker=d.broker, at_ms=d.at_ms, detail=d.detail)
-            for d in reversed(known.last_divergences)
-        ],
-    )
-
-
-def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
-    """Return what the metrics need of one cluster."""
-    report, agreement = known.report, known.agreement
-    return ClusterSample(
-        cluster=name,
-        groups=len(known.groups),
-        events={(source, kind): count for source, kind, count in report.events},
-        undecodable={(source, why): count for source, why, count in report.undecodable},
-        # Those that can be foreseen exist at 0: ``rate`` misses a first value that appears out of nothing.
-        divergences=_larger(dict.fromkeys(KINDS, 0) | known.divergences, report.divergences),
-        newest_ms=report.newest_ms,
-        answers={
-            "agreeing": agreement.agreeing,
-            "differing": agreement.compared - agreement.agreeing,
-        },
-        agreement=agreement.ratio(now_ms),
-        probe_requests=known.probe_requests,
-        quarantined=len(report.quarantined),
-    )
-
-
-def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
-    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
-    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}
-
-
 def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:
     """Return topic → partition → (offset, epoch ms) of a report."""
     return msgspec.json.decode(report, type=Commits).commits
@@ -265,8 +211,3 @@ class _Members(msgspec.Struct, frozen=True):
 def members_of(report: bytes) -> frozenset[str]:
     """Return the member ids of a report."""
     return frozenset(member.member_id for member in msgspec.json.decode(report, type=_Members).members)
-
-
-def loudness(alert: Alert) -> tuple[bool, int, int, str]:
-    """Order alerts: open before ended, loud before quiet, new before old."""
-    return alert.status is AlertStatus.RESOLVED, RANK[alert.severity], -alert.starts_at_ms, alert.id

@@ -1,0 +1,247 @@
+"""What /metrics, the API and the page show: the groups of the store with their alerts.
+
+Keeps nothing itself; safe to use from several threads.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from alerts.delivery import NO_QUIET, Quiet
+from alerts.metrics import ClusterSample, GroupSample
+from coordinator_model.groups import KINDS
+from coordinator_model.kafka import GroupState
+from coordinator_model.shard import GroupReport
+from streaming.group_store import GroupStore, KeptCluster, KeptGroup, Lag
+from streaming.serving.api import (
+    AlertList,
+    ClusterDetail,
+    ClusterList,
+    Divergence,
+    GroupDetail,
+    GroupList,
+    GroupSummary,
+    TopicLag,
+    Undecodable,
+    UndecodableCount,
+    UndecodableSample,
+)
+from streaming.serving.shown_alerts import ShownAlerts
+
+_CALM = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}
+_RESTLESS = 3
+"""Ranks of groups without alerts, after those of severities."""
+
+
+class View:
+    """The groups of ``store`` with ``alerts``, as people and Prometheus read them."""
+
+    def __init__(
+        self,
+        store: GroupStore,
+        alerts: ShownAlerts,
+        *,
+        clock_ms: Callable[[], int],
+        quiet: Quiet = NO_QUIET,
+    ) -> None:
+        """Show these.
+
+        Args:
+            store: what is known of groups.
+            alerts: what is open, and what has ended lately.
+            clock_ms: the time now.
+            quiet: when receivers are left in peace, to be shown beside what they are not told.
+        """
+        self._store = store
+        self._alerts = alerts
+        self._clock_ms = clock_ms
+        self._quiet = quiet
+
+    # -- metrics -------------------------------------------------------------------------------
+
+    def group_samples(self, limit: int) -> list[GroupSample]:
+        """Return at most ``limit`` groups for the metrics, the troubled ones first."""
+        now_ms = self._clock_ms()
+        return [
+            GroupSample(
+                cluster=name,
+                group=group.group,
+                group_type=group.group_type,
+                state=group.state,
+                state_since_ms=group.state_since_ms,
+                members=group.members,
+                generation=group.generation,
+                rebalances=group.rebalances,
+                lags=self._store.lags(name, group, now_ms),
+            )
+            for name, group in self._chosen(self._store.groups(), limit)
+        ]
+
+    def firing(self, limit: int) -> list[tuple[str, str, str]]:
+        """Return (cluster, group, name) of the open alerts, the loudest first."""
+        chosen = self._alerts.loudest(limit)
+        return list(dict.fromkeys((alert.cluster, alert.group, alert.name) for alert in chosen))
+
+    def cluster_samples(self) -> list[ClusterSample]:
+        """Return every cluster for the metrics."""
+        now_ms = self._clock_ms()
+        return self._store.clusters(lambda name, known: cluster_sample(name, known, now_ms))
+
+    # -- the API -------------------------------------------------------------------------------
+
+    def groups(
+        self, *, cluster: str = "", state: str = "", text: str = "", offset: int = 0, limit: int = 100
+    ) -> GroupList:
+        """Return one page of the groups that match all filters; "" matches everything."""
+        now_ms = self._clock_ms()
+        wanted = text.casefold()
+        matching = [
+            (name, group)
+            for name, group in self._store.groups(cluster)
+            if (not state or group.state == state) and wanted in group.group.casefold()
+        ]
+        page = self._chosen(matching, offset + limit)[offset:]
+        return GroupList(
+            total=len(matching),
+            offset=offset,
+            limit=limit,
+            at_ms=now_ms,
+            groups=[self._summary(name, group, now_ms) for name, group in page],
+        )
+
+    def group(self, cluster: str, group: str) -> GroupDetail | None:
+        """Return everything known of one group."""
+        found = self._store.group(cluster, group)
+        if found is None:
+            return None
+        return GroupDetail(
+            cluster=cluster,
+            report=msgspec.json.decode(found.report, type=GroupReport),
+            lag=_topic_lags(self._store.lags(cluster, found, self._clock_ms())),
+            alerts=self._alerts.of(cluster, group),
+            transitions=self._store.transitions(cluster, group),
+        )
+
+    def alerts(
+        self,
+        *,
+        status: str = "firing",
+        cluster: str = "",
+        group: str | None = None,
+        offset: int = 0,
+        limit: int = 100,
+    ) -> AlertList:
+        """Return open alerts, or with ``status`` "resolved" the last that ended, or with "" both."""
+        matching = self._alerts.matching(status=status, cluster=cluster, group=group)
+        page, now_ms = matching[offset : offset + limit], self._clock_ms()
+        untils = {alert.id: self._quiet.until_ms(alert, now_ms) for alert in page}
+        return AlertList(
+            total=len(matching),
+            offset=offset,
+            limit=limit,
+            at_ms=now_ms,
+            alerts=page,
+            silenced={alert_id: until for alert_id, until in untils.items() if until is not None},
+        )
+
+    def undecodable(self) -> Undecodable:
+        """Return what could not be read."""
+        reports = self._store.clusters(lambda name, known: (name, known.report))
+        return Undecodable(
+            counts=[
+                UndecodableCount(cluster=name, source=source, reason=reason, count=count)
+                for name, report in reports
+                for source, reason, count in report.undecodable
+            ],
+            samples=[
+                msgspec.convert({"cluster": name, **sample}, UndecodableSample)
+                for name, report in reports
+                for sample in reversed(report.samples)
+            ],
+        )
+
+    def clusters(self) -> ClusterList:
+        """Return what the brokers said of themselves, and how well their answers fit the mirror."""
+        now_ms = self._clock_ms()
+        details = self._store.clusters(lambda name, known: cluster_detail(name, known, now_ms))
+        return ClusterList(at_ms=now_ms, clusters=details)
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _chosen(self, groups: Iterable[tuple[str, KeptGroup]], limit: int) -> list[tuple[str, KeptGroup]]:
+        """Return the first groups: by their loudest alert, then the restless, then by name."""
+        ranks = self._alerts.ranks()
+
+        def trouble(item: tuple[str, KeptGroup]) -> tuple[int, str, str]:
+            name, group = item
+            rank = ranks.get((name, group.group), _CALM.get(group.state, _RESTLESS))
+            return rank, name, group.group
+
+        return heapq.nsmallest(limit, groups, key=trouble)
+
+    def _summary(self, cluster: str, group: KeptGroup, now_ms: int) -> GroupSummary:
+        return GroupSummary(
+            cluster=cluster,
+            group=group.group,
+            group_type=group.group_type,
+            state=str(group.state),
+            state_since_ms=group.state_since_ms,
+            members=group.members,
+            generation=group.generation,
+            rebalances=sum(group.rebalances.values()),
+            lag=_topic_lags(self._store.lags(cluster, group, now_ms)),
+            alerts=[alert.name for alert in self._alerts.of(cluster, group.group)],
+            assignment_epoch=group.assignment_epoch,
+            held_up_by=list(group.held_up_by),
+        )
+
+
+def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:
+    return [TopicLag(topic=topic, records=lag.records, seconds=lag.seconds) for topic, lag in lags.items()]
+
+
+def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
+    """Return what the API tells of one cluster as a whole."""
+    agreement, report = known.agreement, known.report
+    return ClusterDetail(
+        cluster=name,
+        groups=len(known.groups),
+        agreement=agreement.ratio(now_ms),
+        answers_compared=agreement.compared,
+        answers_agreeing=agreement.agreeing,
+        probe_requests=known.probe_requests,
+        brokers=report.brokers,
+        offsets_leaders={partition: leader for partition, (leader, _) in report.leaders.items()},
+        partitions=report.partitions,
+        divergences=[
+            Divergence(kind=d.kind, group=d.group, broker=d.broker, at_ms=d.at_ms, detail=d.detail)
+            for d in reversed(known.last_divergences)
+        ],
+    )
+
+
+def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
+    """Return what the metrics need of one cluster."""
+    report, agreement = known.report, known.agreement
+    return ClusterSample(
+        cluster=name,
+        groups=len(known.groups),
+        events={(source, kind): count for source, kind, count in report.events},
+        undecodable={(source, why): count for source, why, count in report.undecodable},
+        # Those that can be foreseen exist at 0: ``rate`` misses a first value that appears out of nothing.
+        divergences=_larger(dict.fromkeys(KINDS, 0) | known.divergences, report.divergences),
+        newest_ms=report.newest_ms,
+        answers={
+            "agreeing": agreement.agreeing,
+            "differing": agreement.compared - agreement.agreeing,
+        },
+        agreement=agreement.ratio(now_ms),
+        probe_requests=known.probe_requests,
+        quarantined=len(report.quarantined),
+    )
+
+
+def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
+    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
+    return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}

@@ -13,7 +13,6 @@ from coordinator_model.groups.reconciling import KINDS
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.group import Basis, Cause, Transition
-from streaming.driver.probing.pictured import ClusterPicture
 from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
@@ -271,27 +270,6 @@ def test_a_row_that_cannot_be_read_spoils_no_other(
     assert "cannot be read" in caplog.text
 
 
-def test_topics_worth_asking_for(view: FedView, rows: "Rows") -> None:
-    """The union of what all groups commit to, and no longer than they do."""
-    one, two = {"t": {0: (1, 1)}}, {"t": {2: (1, 1)}, "u": {0: (1, 1)}}
-    view.apply("eu", [rows.report("a", commits=one), rows.report("b", commits=two)])
-    assert view.store.committed_topics("eu") == {"t", "u"}
-    view.apply("eu", [rows.report("b", commits=one)])
-    assert view.store.committed_topics("eu") == {"t"}
-    view.apply("eu", [rows.report("a", removed=True), rows.report("b", removed=True)])
-    assert view.store.committed_topics("eu") == set()
-    assert view.store.committed_topics("nowhere") == set()
-
-
-def test_who_commits_to_what(view: FedView, rows: "Rows") -> None:
-    """Groups without commits are not among them."""
-    commits = {"t": {0: (7, 1)}, "u": {3: (9, 2)}}
-    view.apply("eu", [rows.report("a", commits=commits), rows.report("b", commits={})])
-    assert view.store.readers("eu") == {"a": ("t", "u")}
-    assert view.store.commits("eu", "a") == commits
-    assert (view.store.readers("nowhere"), view.store.commits("eu", "x")) == ({}, {})
-
-
 def test_agreement_is_the_share_of_the_last_quarter_of_an_hour(rows: "Rows") -> None:
     """What is older counts in the totals only; without any answer there is no share."""
     now = [NOW_MS]
@@ -335,16 +313,6 @@ def test_a_cluster_shows_what_its_brokers_are_set_to(view: FedView) -> None:
     (cluster,) = view.clusters().clusters
     assert (cluster.brokers, cluster.offsets_leaders) == ({1: {"group.max.size": "9"}}, {3: 1})
     assert (cluster.partitions, cluster.probe_requests) == ({"t": 2}, {"ListGroups": 4})
-
-
-def test_the_asking_thread_sees_types_states_and_members(view: FedView, rows: "Rows") -> None:
-    """Of one cluster; nothing of what is not there."""
-    view.apply("eu", [rows.report("g")])
-    picture = ClusterPicture(view.store, "eu")
-    assert picture.groups() == {"g": ("classic", "Stable")}
-    assert (picture.group("g"), picture.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
-    assert (picture.group("nobody"), picture.members("nobody")) == (None, frozenset())
-    assert ClusterPicture(view.store, "us").groups() == {}
 
 
 def test_silenced_alerts_are_shown_and_marked(rows: "Rows") -> None:

@@ -19,16 +19,13 @@ from coordinator_model.groups.core import Context, Turn, begin_sessions_anew, tu
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import (
     NEVER,
-    AssignmentReceived,
-    GroupEmptied,
     GroupLoaded,
     GroupsDeleted,
     GroupUnloaded,
     Heartbeats,
-    JoinPhaseEnded,
-    RebalanceStarted,
     Seen,
     Source,
+    types_that,
 )
 from coordinator_model.state import Group, Step
 
@@ -42,7 +39,7 @@ _HANDLERS = {
     **classic.JOIN_HANDLERS,
     **offsets.TRANSACTION_HANDLERS,
 }
-_TELLS_GENERATION = (RebalanceStarted, JoinPhaseEnded, AssignmentReceived, GroupEmptied)
+_TELLS_GENERATION = types_that(lambda one: one.tells_generation)
 
 
 def new_group(group_id: str, *, ended_ms: int = -1) -> Group:
@@ -189,6 +186,7 @@ def _is_void(group: Group, seen: Seen) -> bool:
 def _is_newer(group: Group, seen: Seen) -> bool:
     """Say whether a line of another broker than the last one tells of a generation we have not seen."""
     what = seen.what
-    return isinstance(what, _TELLS_GENERATION) and (
-        what.generation >= group.generation and seen.at_ms >= group.state_since_ms
+    return type(what) in _TELLS_GENERATION and (
+        what.generation >= group.generation  # type: ignore[union-attr]  # all of these name one
+        and seen.at_ms >= group.state_since_ms
     )

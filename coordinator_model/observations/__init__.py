@@ -108,11 +108,13 @@ from coordinator_model.observations.observations import (
     unpack,
 )
 from coordinator_model.observations.shifting import shifted
+from coordinator_model.observations.traits import COALESCED, TRAITS, AfterRecord, Concerns, types_that
 
 __all__ = [
     "BROKERS_MAX",
     "CLAIMS_MAX",
     "CLUSTER_SHARD",
+    "COALESCED",
     "INT32_MAX",
     "INT64_MAX",
     "NEVER",
@@ -121,7 +123,9 @@ __all__ = [
     "TIME_MS_MAX",
     "TOO_MANY_TOPICS",
     "TOPICS_MAX",
+    "TRAITS",
     "Adopted",
+    "AfterRecord",
     "AnyObservation",
     "AnyPart",
     "Assignment",
@@ -132,6 +136,7 @@ __all__ = [
     "Clock",
     "Commit",
     "CommitsAnswered",
+    "Concerns",
     "Contradicted",
     "Counted",
     "Current",
@@ -211,5 +216,6 @@ __all__ = [
     "is_time_ms",
     "pack",
     "shifted",
+    "types_that",
     "unpack",
 ]

@@ -6,15 +6,7 @@ import msgspec
 
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
-
-_FIELDS: dict[type[object], tuple[str, ...]] = {
-    on.GroupRecorded: ("state_since_ms",),
-    on.JoinAnswered: ("arrived_at_ms",),
-    on.SyncAnswered: ("arrived_at_ms",),
-    on.EpochAnswered: ("arrived_at_ms",),
-    on.ShardStalled: ("since_ms",),
-}
-"""Fields of one time in epoch ms, where -1 is unknown."""
+from coordinator_model.observations.traits import TRAITS
 
 
 def shifted(seen: Seen, by_ms: int) -> Seen:
@@ -40,7 +32,7 @@ def _shifted(what: on.AnyObservation, by_ms: int) -> on.AnyObservation:
         changes["seconds"] = tuple(max(0, one + round(by_ms / 1000)) for one in what.seconds)
     elif isinstance(what, on.OffsetsCommitted):
         changes["commits"] = tuple(_commit(one, by_ms) for one in what.commits)
-    for name in _FIELDS.get(type(what), ()):
+    for name in TRAITS[type(what)].time_fields:
         at_ms = getattr(what, name)
         if at_ms >= 0:
             changes[name] = max(0, at_ms + by_ms)

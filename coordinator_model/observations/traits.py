@@ -161,3 +161,6 @@ TRAITS: Mapping[type[on.Observation], Traits] = {
 def types_that(holds: Callable[[Traits], object]) -> frozenset[type]:
     """Return the types of observations whose traits fulfil a condition."""
     return frozenset(one for one, traits in TRAITS.items() if holds(traits))
+
+
+COALESCED = types_that(lambda one: one.coalesces)

@@ -2,7 +2,6 @@
 
 from coordinator_model.ordering.order import (
     END_UNKNOWN,
-    RUN_TYPES,
     SETTLE_MS,
     Held,
     Order,
@@ -15,7 +14,6 @@ from coordinator_model.ordering.righting import SKEW_MAX_MS
 
 __all__ = [
     "END_UNKNOWN",
-    "RUN_TYPES",
     "SETTLE_MS",
     "SKEW_MAX_MS",
     "Held",

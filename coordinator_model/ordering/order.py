@@ -59,29 +59,8 @@ HELD_MAX = 200_000
 END_UNKNOWN = -2
 """The end of a partition that is read, and that no broker told."""
 
-_CONTROL = frozenset(
-    {
-        on.Clock,
-        on.Settings,
-        on.Adopted,
-        on.Contradicted,
-        on.GroupDescribed,
-        on.ShardLed,
-        on.ReplicaMissed,
-        on.LeadersDescribed,
-        on.BrokerDescribed,
-        on.TopicsDescribed,
-        on.EndsTold,
-        on.RetentionTold,
-        on.GroupUpset,
-        on.GroupQuarantined,
-        on.ShardRefilled,
-        on.RecordsLost,
-        on.PartitionAnew,
-    }
-)
+_FROM_DRIVER = on.types_that(lambda one: one.from_driver)
 _LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
-RUN_TYPES = (on.Heartbeats, on.CommitsAnswered)
 
 
 class Held(msgspec.Struct, array_like=True):
@@ -320,10 +299,10 @@ class Order(msgspec.Struct, array_like=True):
             heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
         elif type(what) is on.EventsClock:
             self._tick_copy(seen, what)
-        elif type(what) in _CONTROL:
+        elif type(what) in _FROM_DRIVER:
             self._take_control(seen)
-        elif isinstance(what, RUN_TYPES):
-            self._take_run(seen, what.times)
+        elif type(what) in on.COALESCED:
+            self._take_run(seen)
         else:
             self._hold(seen)
 
@@ -440,8 +419,8 @@ class Order(msgspec.Struct, array_like=True):
         if self.clocked.position <= end_offset:
             self.clocked.proved_ms = min(self.clocked.proved_ms, last_ms)
 
-    def _take_run(self, seen: Seen, times: tuple[int, ...]) -> None:
-        if not times:
+    def _take_run(self, seen: Seen) -> None:
+        if not seen.what.times:  # type: ignore[union-attr]  # only runs are taken here
             return
         lane = self._lane(seen.partition)
         floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
@@ -512,7 +491,7 @@ class Order(msgspec.Struct, array_like=True):
         # Without records nothing can tell: what was configured is believed.
         for puzzle, zone_ms in settled(self.zones, orders, reached_ms, asks=self.clocked.end_offset >= 0):
             lane, seen = self._lane(puzzle.seen.partition), righted_line(puzzle, zone_ms)
-            if isinstance(seen.what, RUN_TYPES):
+            if type(seen.what) in on.COALESCED:
                 self._put_run(lane, seen, puzzle.floor_ms)
             else:
                 self._put_line(lane, seen, puzzle.floor_ms)
@@ -605,7 +584,7 @@ def part(run: Run, times: tuple[int, ...]) -> Run:
 
 def _place(seen: Seen) -> tuple[int, int, int, int]:
     """Return where an observation stands: control first, since it dates the others."""
-    if type(seen.what) in _CONTROL:
+    if type(seen.what) in _FROM_DRIVER:
         lane = 0
     elif seen.source is Source.OFFSETS:
         lane = 1

@@ -50,7 +50,7 @@ def not_ahead(seen: Seen) -> Seen:
     ahead_ms = seen.at_ms - seen.recorded_at_ms
     if ahead_ms <= AHEAD_MAX_MS or seen.recorded_at_ms < 0:
         return seen
-    is_run = isinstance(seen.what, on.Heartbeats | on.CommitsAnswered)  # none of them moves a group back
+    is_run = type(seen.what) in on.COALESCED  # none of them moves a group back
     return msgspec.structs.replace(shifted(seen, -ahead_ms), is_ahead=not is_run)
 
 

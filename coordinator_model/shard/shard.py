@@ -43,11 +43,8 @@ __all__ = ["Shard"]
 SLICE_MS = 5_000
 SEGMENTS_MAX = 200_000
 """Eleven days of slices in one step.  Where time itself is wrong there is no end of them: the rest is one."""
-_MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
-_NAMELESS = (on.InstanceFenced, on.LeaderReplaced)
-_LEADS = (*_MOVES, on.ShardLed, on.ShardStalled, on.ReplicaMissed)
-_TOLD = (on.Settings, on.Adopted, on.RetentionTold, on.ShardRefilled)
-_CUTS = frozenset({*_LEADS, *_NAMELESS, *_TOLD, on.GroupsDeleted})
+_CUTS = on.types_that(lambda one: one.cuts_time)
+_OF_SHARD = on.types_that(lambda one: one.cuts_time and one.concerns & on.Concerns.SHARD)
 
 
 class Shard:
@@ -466,7 +463,7 @@ class Shard:
         what = cut.seen.what
         if isinstance(what, on.Settings | on.Adopted | on.RetentionTold | on.ShardRefilled):
             self._obey(what, cut.order_ms)
-        elif isinstance(what, _LEADS):
+        elif type(what) in _OF_SHARD:
             self._move(cut)
         elif type(what) not in _CUTS or not self._is_outdated(cut):
             if self._is_first_word(cut.seen):

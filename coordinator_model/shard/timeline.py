@@ -18,7 +18,7 @@ from coordinator_model.groups.core import Context, gap_max_ms, pause_before
 from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.ordering import RUN_TYPES, Held, Run, part, rest_of
+from coordinator_model.ordering import Held, Run, part, rest_of
 from coordinator_model.shard import live_sources, quarantine
 from coordinator_model.shard.coalescing import (
     are_quiet,
@@ -44,16 +44,7 @@ FIRED_MAX = 200_000
 POISONED_MAX = 5
 PACKED_MAX = 2_048
 
-_ENDS = (
-    on.GroupTombstone,
-    on.DeleteAnswered,
-    on.GroupUnloaded,
-    on.GroupsDeleted,
-    on.ModernMemberGone,
-    on.EpochAnswered,
-    on.TransactionEnded,
-    on.InstanceRefused,
-)
+_SHOWS_LIFE = on.types_that(lambda one: one.shows_life)
 _NO_STEP = Step()
 
 
@@ -290,7 +281,7 @@ class Timeline:
         if pause is not None:
             step.notes.append(pause)
         commits = type(seen.what) is on.OffsetsCommitted
-        folded = isinstance(seen.what, RUN_TYPES)
+        folded = type(seen.what) in on.COALESCED
         if commits:
             self._report_later(live, order_ms)
         elif not folded or before != (len(live.group.members), live.group.generation):
@@ -596,4 +587,4 @@ def _is_sign_of_life(seen: Seen) -> bool:
         return any(one.offset is not None for one in what.commits)
     if isinstance(what, on.ModernWrite):
         return any(not tells_end(one) for one in what.records)
-    return not isinstance(what, _ENDS)
+    return type(what) in _SHOWS_LIFE

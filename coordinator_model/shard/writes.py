@@ -13,10 +13,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from coordinator_model.observations import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
+from coordinator_model.observations import (
+    GroupRecorded,
+    GroupTombstone,
+    ModernRecord,
+    ModernWrite,
+    types_that,
+)
 from coordinator_model.ordering import Held
 
-_PARTS = (ModernRecord, GroupTombstone, GroupRecorded)
+_PARTS = types_that(lambda one: one.joins_write)
 
 
 def gather(singles: list[Held]) -> list[Held]:
@@ -32,7 +38,7 @@ def _gathered(singles: list[Held]) -> Iterator[Held]:
         if run and not _goes_on(run[-1], held):
             yield from _folded(run)
             run = []
-        if isinstance(held.seen.what, _PARTS):
+        if type(held.seen.what) in _PARTS:
             run.append(held)
         else:
             yield held
@@ -40,7 +46,7 @@ def _gathered(singles: list[Held]) -> Iterator[Held]:
 
 
 def _goes_on(last: Held, held: Held) -> bool:
-    return isinstance(held.seen.what, _PARTS) and _write(held) == _write(last)
+    return type(held.seen.what) in _PARTS and _write(held) == _write(last)
 
 
 def _write(held: Held) -> tuple[int, int, bool, int]:

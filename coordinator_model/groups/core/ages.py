@@ -16,11 +16,13 @@ An old line is counted, moves nothing, and proves nothing.  Times are held again
 broker's clock as far as that can be had: a coordinator stamps its lines and its records with the same.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from coordinator_model import observations as on
 from coordinator_model.groups.core.members import DEPARTURES_MAX, departure_of
 from coordinator_model.groups.core.transitions import place, place_of
-from coordinator_model.kafka import GroupState
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import AfterRecord, Seen, Source
 from coordinator_model.state import Group
 
 OLD_LINE = "old_line"
@@ -31,24 +33,10 @@ WHOLE_SECOND_MS = 1_000
 
 
 _LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
-_ENDS = (on.GroupsDeleted, on.GroupDied, on.GroupConverted, on.DeleteAnswered)
-_PLACES = {
-    on.RebalanceStarted: GroupState.PREPARING_REBALANCE,
-    on.JoinPhaseEnded: GroupState.COMPLETING_REBALANCE,
-    on.GroupEmptied: GroupState.EMPTY,
-}
-_OF_MEMBERS = (
-    on.MemberIdHandedOut,
-    on.MemberJoined,
-    on.StaticMemberReplaced,
-    on.PendingMemberExpired,
-    on.SimpleGroupCreated,
-    on.LeaderReplaced,
-)
-_MAY_TELL_UNKNOWN = (on.Heartbeats, on.JoinAnswered, on.SyncAnswered, on.LeaveAnswered)
+_ENDS_LIFE = on.types_that(lambda one: one.ends_life)
+_OF_ONE_MEMBER = on.types_that(lambda one: one.after_record in {AfterRecord.ARRIVAL, AfterRecord.DEPARTURE})
 _ID_HANDED_OUT = 79
 _UNKNOWN_MEMBER = 25
-_GOINGS = (on.MemberFailed, on.MemberLeft)
 
 
 def is_of_another_life(group: Group, seen: Seen) -> bool:
@@ -57,7 +45,7 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
         return False
     if _earliest_ms(seen) < group.ended_ms:
         return True
-    if isinstance(seen.what, _ENDS) and _latest_ms(seen) < group.born_ms:
+    if type(seen.what) in _ENDS_LIFE and _latest_ms(seen) < group.born_ms:
         return True
     return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
 
@@ -88,28 +76,43 @@ def is_before_record(group: Group, seen: Seen) -> bool:
         return False
     if _latest_ms(seen) >= group.stored_at_ms:
         return _is_beyond_memory(group, seen)
-    if seen.source is Source.REQUEST_LOG:
-        return _answers_nothing(group, seen.what)
-    what = seen.what
-    state = _PLACES.get(type(what))
-    if state is not None:
-        return place(state, what.generation) > place_of(group)  # type: ignore[union-attr]
-    if isinstance(what, _GOINGS):
-        return departure_of(group, what.member_id) is None
-    if isinstance(what, on.AssignmentReceived):  # it stands just before the record that it brings about
-        return what.generation != group.stored_generation or what.leader_id not in group.members
-    if isinstance(what, on.MembersKicked):
-        return all(departure_of(group, member_id) is None for member_id in what.member_ids)
-    return isinstance(what, (*_OF_MEMBERS, on.GroupLoaded, on.GroupsDeleted, on.GroupDied, on.GroupConverted))
+    return _COUNTS_NO_MORE[on.TRAITS[type(seen.what)].after_record](group, seen.what)
 
 
-def _answers_nothing(group: Group, what: on.AnyObservation) -> bool:
-    """Say whether an answer that is older than the newest record only tells who was, or was not, a member."""
-    if isinstance(what, on.LeaveAnswered) and what.error_code == 0:
+def _is_beyond_place(group: Group, what: Any) -> bool:
+    state = on.TRAITS[type(what)].place
+    return state is not None and place(state, what.generation) > place_of(group)
+
+
+def _went_unseen(group: Group, what: on.MemberFailed | on.MemberLeft | on.MembersKicked) -> bool:
+    """Say whether a line tells only of departures that are not known."""
+    member_ids = what.member_ids if isinstance(what, on.MembersKicked) else (what.member_id,)
+    return all(departure_of(group, member_id) is None for member_id in member_ids)
+
+
+def _is_of_another_assignment(group: Group, what: on.AssignmentReceived) -> bool:
+    """Say whether an assignment did not bring about the newest record, before which it stands."""
+    return what.generation != group.stored_generation or what.leader_id not in group.members
+
+
+def _has_left(group: Group, what: on.LeaveAnswered) -> bool:
+    if what.error_code == 0:
         return what.member_id in group.members or departure_of(group, what.member_id) is None
-    if isinstance(what, on.JoinAnswered) and what.error_code == _ID_HANDED_OUT:
-        return True
-    return isinstance(what, _MAY_TELL_UNKNOWN) and what.error_code == _UNKNOWN_MEMBER
+    return what.error_code == _UNKNOWN_MEMBER
+
+
+_COUNTS_NO_MORE: Mapping[AfterRecord, Callable[[Group, Any], bool]] = {
+    AfterRecord.ALL: lambda _, __: False,
+    AfterRecord.NOTHING: lambda _, __: True,
+    AfterRecord.ARRIVAL: lambda _, __: True,
+    AfterRecord.PLACE: _is_beyond_place,
+    AfterRecord.DEPARTURE: _went_unseen,
+    AfterRecord.ASSIGNMENT: _is_of_another_assignment,
+    AfterRecord.MEMBERSHIP: lambda _, what: what.error_code == _UNKNOWN_MEMBER,
+    AfterRecord.HANDED_OUT: lambda _, what: what.error_code in {_UNKNOWN_MEMBER, _ID_HANDED_OUT},
+    AfterRecord.LEAVE: _has_left,
+}
+"""How to say that nothing counts of an observation that is older than the group's newest record."""
 
 
 def learn_coordinator(group: Group, seen: Seen) -> None:
@@ -121,7 +124,7 @@ def learn_coordinator(group: Group, seen: Seen) -> None:
 def _is_beyond_memory(group: Group, seen: Seen) -> bool:
     """Say whether a line about a member is older than all departures that are remembered."""
     full = len(group.departures) >= DEPARTURES_MAX
-    is_of_member = isinstance(seen.what, (*_GOINGS, on.MembersKicked, on.MemberJoined, on.MemberIdHandedOut))
+    is_of_member = type(seen.what) in _OF_ONE_MEMBER
     return full and is_of_member and _latest_ms(seen) < group.departures[0].at_ms
 
 

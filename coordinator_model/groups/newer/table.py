@@ -39,13 +39,7 @@ _CLASSIC_LINES = (
     on.PendingMemberExpired,
     on.MemberLeft,
 )
-_SIGNS_OF_CLASSIC_LIFE = (
-    *_CLASSIC_LINES,
-    on.GroupRecorded,
-    on.OffsetsCommitted,
-    on.SimpleGroupCreated,
-    on.JoinAnswered,
-)
+_SHOWS_CLASSIC_LIFE = on.types_that(lambda one: one.shows_classic_life)
 _Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
 
 
@@ -88,7 +82,7 @@ def begin_anew(group: Group, what: on.AnyObservation) -> None:
     if group.modern is not None and (group.state is GroupState.DEAD or group.group_type == "classic"):
         group.modern = None
     is_over = group.modern is None and group.group_type != "classic" and group.state is GroupState.DEAD
-    if is_over and group.state_since_ms >= 0 and isinstance(what, _SIGNS_OF_CLASSIC_LIFE):
+    if is_over and group.state_since_ms >= 0 and type(what) in _SHOWS_CLASSIC_LIFE:
         group.group_type = "classic"
 
 

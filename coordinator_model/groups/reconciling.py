@@ -21,6 +21,7 @@ from coordinator_model.groups.core import (
     Turn,
     add,
     bring_back,
+    correct_silently,
     depart,
     departure_of,
     end,
@@ -293,8 +294,9 @@ def _adopt_silently(turn: Turn, what: GroupDescribed) -> None:
     """Take over a group that was there before us: a snapshot, so no transition."""
     group = turn.group
     group.group_type = what.group_type
-    group.state, group.state_since_ms = _SPELLED[what.state], turn.at_ms
-    group.generation, group.told = max(what.epoch, 0), ()
+    state, generation = _SPELLED[what.state], max(what.epoch, 0)
+    correct_silently(group, state=state, generation=generation, since_ms=turn.at_ms)
+    group.told = ()
     _take_members(turn, what)
     _take_protocol(group, what)
     for member in group.members.values():

@@ -5,6 +5,7 @@ from coordinator_model.groups.core import (
     Target,
     Turn,
     bring_back,
+    correct_silently,
     forget_guesses,
     is_guess,
     make,
@@ -37,7 +38,8 @@ def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
     wrong = forget_guesses(group, *start)
     emptied = forget_guesses(group, GroupState.EMPTY, generation + 1)
     if emptied is not None:  # the one that shows now is replaced; its way there goes with it
-        group.state, group.generation, wrong = *start, emptied
+        correct_silently(group, state=GroupState.PREPARING_REBALANCE, generation=generation)
+        wrong = emptied
     turn.diverged("inferred_wrong")
     detail = "heartbeats of the generation are still accepted"
     right = Target(

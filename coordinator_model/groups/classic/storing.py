@@ -14,6 +14,7 @@ from coordinator_model.groups.core import (
     Target,
     Turn,
     cause,
+    correct_silently,
     make,
     restate,
     transition_id_of,
@@ -32,9 +33,11 @@ def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
     if not is_same or _GIVEN_UP.match(what.reason.text) is None:
         return False
     never = transition_id_of(turn, _stored(group, group.state_since_ms))
-    group.state = GroupState.COMPLETING_REBALANCE
-    if group.rebalance is not None:
-        group.state_since_ms, group.rebalance.ended_at_ms = group.rebalance.joined_at_ms, -1
+    last = group.rebalance
+    since_ms = None if last is None else last.joined_at_ms
+    correct_silently(group, state=GroupState.COMPLETING_REBALANCE, since_ms=since_ms)
+    if last is not None:
+        last.ended_at_ms = -1
     make(turn, started, replaces=never)
     return True
 
@@ -51,7 +54,7 @@ def stored_late(turn: Turn, what: SyncAnswered) -> None:
         return
     too_early = transition_id_of(turn, _stored(group, since_ms))
     told = restate(turn, _stored(group, turn.at_ms), too_early)
-    group.state_since_ms = told.at_ms
+    correct_silently(group, since_ms=told.at_ms)
     if group.rebalance is not None:
         group.rebalance.ended_at_ms = told.at_ms
 

@@ -73,6 +73,7 @@ from coordinator_model.groups.core.members import (
     update_members,
     wait_for,
 )
+from coordinator_model.groups.core.places import place, place_of
 from coordinator_model.groups.core.rebalances import LOOP_MEMORY_MS, began_while_completing, unburn
 from coordinator_model.groups.core.refusals import (
     NARROW_SHARE,
@@ -110,16 +111,14 @@ from coordinator_model.groups.core.transitions import (
     GUESS_TOLERANCE_MS,
     Target,
     cause,
-    dated,
+    correct_silently,
     forget_guesses,
     is_guess,
     make,
-    place,
-    place_of,
+    move_newer,
     reach,
     restate,
     restate_guess,
-    tell,
     transition_id_of,
 )
 from coordinator_model.groups.core.turn import Context, Turn, turn_of
@@ -154,9 +153,9 @@ __all__ = [
     "client_name",
     "comes_again",
     "commit_refused",
+    "correct_silently",
     "counts_of",
     "create",
-    "dated",
     "depart",
     "departure_of",
     "emptied",
@@ -198,6 +197,7 @@ __all__ = [
     "members_gone",
     "most_kept",
     "move_behind",
+    "move_newer",
     "next_deadline",
     "note_assignment",
     "note_commits",
@@ -227,7 +227,6 @@ __all__ = [
     "start_of_rebalance",
     "subscribers",
     "sync_refused",
-    "tell",
     "tell_cost",
     "told_deleted",
     "transition_id_of",

@@ -21,7 +21,7 @@ from typing import Any
 
 from coordinator_model import observations as on
 from coordinator_model.groups.core.members import DEPARTURES_MAX, departure_of
-from coordinator_model.groups.core.transitions import place, place_of
+from coordinator_model.groups.core.places import place, place_of
 from coordinator_model.observations import AfterRecord, Seen, Source
 from coordinator_model.state import Group
 

@@ -4,7 +4,7 @@ A line that was stamped by whoever read it (an envelope's time) may seem younger
 brings about.  The record has the coordinator's own time, and that of the end of its join phase.
 """
 
-from coordinator_model.groups.core.transitions import place
+from coordinator_model.groups.core.places import place
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import GroupRecorded, unpack

@@ -1,6 +1,6 @@
-"""Every move of a mirrored classic group is made here, and nowhere else.
+"""The only writer of a group's state, its generation and the time since when: every move is made here.
 
-A group's life is a sequence of places ``(generation, phase)`` that only ever grows: a generation is
+A classic group's life is a sequence of places ``(generation, phase)`` that only ever grows: a generation is
 completing (or empty), then stable, then preparing the next one.  So whatever repeats or comes late
 stands at or before the group's place and changes nothing, whoever tells it and however often.
 Only two things lead back: a new coordinator resumes from the last record, and a group is created
@@ -9,39 +9,20 @@ again after its end.
 What happened without being told is filled in with the shortest legal way and marked inferred.
 """
 
-from collections import deque
 from hashlib import blake2b
 
 import msgspec
 
 from coordinator_model.groups.core import costs, story
+from coordinator_model.groups.core.places import place, place_of, way
 from coordinator_model.groups.core.rebalances import note_move
 from coordinator_model.groups.core.turn import Turn
-from coordinator_model.kafka import MOVES, CauseKind, GroupState
+from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.state import Basis, Cause, Group, Transition
 
 GUESS_TOLERANCE_MS = 300
 """An inferred time this close to the observed one is left standing."""
 GUESSES_MAX = 8
-
-_PHASE = {
-    GroupState.COMPLETING_REBALANCE: 0,
-    GroupState.EMPTY: 0,
-    GroupState.STABLE: 1,
-    GroupState.PREPARING_REBALANCE: 2,
-}
-_FILL_ORDER = (
-    GroupState.PREPARING_REBALANCE,
-    GroupState.COMPLETING_REBALANCE,
-    GroupState.STABLE,
-    GroupState.EMPTY,
-)
-_YOUNGEST = {
-    GroupState.PREPARING_REBALANCE: 0,
-    GroupState.COMPLETING_REBALANCE: 1,
-    GroupState.STABLE: 1,
-}
-"""The generation in which a group comes there for the first time."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,16 +40,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """When the join phase on the way ended, if it has to be filled in."""
 
 
-def place(state: GroupState, generation: int) -> tuple[int, int]:
-    """Return where a state of a generation stands in a group's life; Dead is before everything."""
-    return (-1, 0) if state is GroupState.DEAD else (generation, _PHASE.get(state, 1))
-
-
-def place_of(group: Group) -> tuple[int, int]:
-    """Return where the group stands in its life."""
-    return place(group.state, group.generation)
-
-
 def transition_id(cluster: str, group: str, to: GroupState, generation: int, at_ms: int) -> str:
     """Return the id that this transition has whoever computes it, whenever, and how often."""
     text = f"{cluster}|{group}|{to}|{generation}|{at_ms}"
@@ -82,7 +53,7 @@ def reach(turn: Turn, target: Target) -> bool:
     if place(target.to, target.generation) <= place_of(turn.group):
         return False
     replaces = _retract(turn, target)
-    for state in _way(turn.group, target):
+    for state in way(turn.group, target.to, target.generation):
         _fill(turn, state, target, replaces)
         replaces = None  # the first move has replaced it
     make(turn, target, replaces=replaces)
@@ -106,15 +77,46 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
     told_from, replaces = _take_back(turn, came_from, replaces)
     target = dated(turn, target)
     before_ms = group.state_since_ms
-    group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
-    if came_from is GroupState.DEAD:
-        group.born_ms = target.at_ms
+    _enter(group, target)
     note_move(group, came_from, target.at_ms, target.cause, counted=not turn.context.backlog)
     if group.rebalance is not None and target.to is GroupState.PREPARING_REBALANCE:
         group.rebalance.not_before_ms = before_ms
         costs.note_start(turn)
     tell(turn, told_from, target, replaces)
     return target
+
+
+def move_newer(turn: Turn, target: Target) -> Target:
+    """Make a move of a newer group, of which its records tell each; return it as it was told."""
+    group = turn.group
+    came_from = group.state
+    target = dated(turn, target)
+    _enter(group, target)
+    tell(turn, came_from, target)
+    return target
+
+
+def _enter(group: Group, target: Target) -> None:
+    if group.state is GroupState.DEAD:
+        group.born_ms = target.at_ms
+    group.state, group.state_since_ms, group.generation = target.to, target.at_ms, target.generation
+
+
+def correct_silently(
+    group: Group,
+    *,
+    state: GroupState | None = None,
+    generation: int | None = None,
+    since_ms: int | None = None,
+) -> None:
+    """Change what the mirror holds of the group's place, without a transition; None: that part stays.
+
+    For what is no move of the group: it was met as a broker describes it, its epoch grew within one state, a
+    transition is dated anew, or one that never happened is taken back before the true one is told.
+    """
+    group.state = group.state if state is None else state
+    group.generation = group.generation if generation is None else generation
+    group.state_since_ms = group.state_since_ms if since_ms is None else since_ms
 
 
 def _take_back(turn: Turn, came_from: GroupState, replaces: str | None) -> tuple[GroupState, str | None]:
@@ -313,7 +315,7 @@ def _correct(group: Group, target: Target) -> None:
     ``rebalances`` stays as counted: it feeds a Prometheus counter, which must not fall.
     """
     if (group.state, group.generation) == (target.to, target.generation):
-        group.state_since_ms = target.at_ms
+        correct_silently(group, since_ms=target.at_ms)
     last = group.rebalance
     if last is None or last.old_generation != target.generation:
         return
@@ -338,49 +340,8 @@ def _retract(turn: Turn, target: Target) -> str | None:
     wrong = forget_guesses(group, GroupState.EMPTY, group.generation) if is_wrong else None
     if wrong is not None:
         turn.diverged("inferred_wrong")
-        group.state, group.generation = GroupState.PREPARING_REBALANCE, group.generation - 1
+        correct_silently(group, state=GroupState.PREPARING_REBALANCE, generation=group.generation - 1)
     return wrong
-
-
-def _way(group: Group, target: Target) -> tuple[GroupState, ...]:
-    """Return the states that lie between the group and ``target`` on the shortest legal way.
-
-    A group met in the middle of its life is adopted as it stands: inventing its youth helps nobody.
-    """
-    if target.to is GroupState.DEAD:
-        return ()
-    if group.state is GroupState.DEAD and target.generation != _YOUNGEST.get(target.to):
-        return ()
-    if target.generation > group.generation and _leads_through(group, target):
-        # Each generation has a join phase of its own.
-        return (GroupState.PREPARING_REBALANCE, *_WAYS[GroupState.PREPARING_REBALANCE, target.to])
-    return _WAYS.get((group.state, target.to), ())
-
-
-def _leads_through(group: Group, target: Target) -> bool:
-    """Say whether the way to a later generation, shortest by states, would leave out its join phase."""
-    is_start = target.to is GroupState.PREPARING_REBALANCE and group.state is not target.to
-    return is_start or group.state is GroupState.COMPLETING_REBALANCE
-
-
-def _shortest_way(source: GroupState, target: GroupState) -> tuple[GroupState, ...]:
-    """Return what lies between two states by ``MOVES``; a fixed order makes the answer unique."""
-    queue: deque[tuple[GroupState, tuple[GroupState, ...]]] = deque([(source, ())])
-    visited: set[GroupState] = set()
-    while queue:
-        state, way = queue.popleft()
-        if target in MOVES[state]:
-            return way
-        visited.add(state)
-        queue.extend(
-            (following, (*way, following))
-            for following in _FILL_ORDER
-            if following in MOVES[state] and following not in visited
-        )
-    return ()
-
-
-_WAYS = {(source, target): _shortest_way(source, target) for source in MOVES for target in _FILL_ORDER}
 
 
 def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -> None:

@@ -1,10 +1,10 @@
-"""Moves a modern group, and keeps its rebalance and counters in step; nobody else does.
+"""Says when a modern group moves, and keeps its rebalance and counters in step.
 
 A rebalance of these groups is a growth of the group epoch: it lasts until every member has reached an
 assignment of that epoch.
 """
 
-from coordinator_model.groups.core import Target, Turn, dated, tell, transition_id_of
+from coordinator_model.groups.core import Target, Turn, correct_silently, move_newer, transition_id_of
 from coordinator_model.groups.newer.costs import Rest, note_write
 from coordinator_model.groups.newer.replay import Changes
 from coordinator_model.kafka import WITHOUT_MEMBERS, GroupState
@@ -38,14 +38,11 @@ def settle(
     came_from, epoch_before = group.state, group.generation
     to = state_of(modern, group.group_type)
     _note(turn, changes, cause, came_from, epoch_before)
-    group.generation = modern.epochs[0]
+    correct_silently(group, generation=modern.epochs[0])
     if to is not came_from or converted:
         committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers what is replicated
-        target = dated(turn, Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause))
-        group.state, group.state_since_ms = to, target.at_ms
-        if came_from is GroupState.DEAD:
-            group.born_ms = target.at_ms
-        tell(turn, came_from, target)
+        target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
+        target = move_newer(turn, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)
     note_write(turn, modern, changes, before)

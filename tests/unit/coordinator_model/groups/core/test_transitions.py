@@ -5,7 +5,8 @@ from hashlib import blake2b
 import msgspec
 import pytest
 
-from coordinator_model.groups.core.transitions import Target, place, reach, transition_id
+from coordinator_model.groups.core.places import place
+from coordinator_model.groups.core.transitions import Target, reach, transition_id
 from coordinator_model.groups.core.turn import Context, Turn
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move

@@ -41,7 +41,7 @@ soak: setup ## hours: groups that are odd and well, every single fault in two mo
 	@failed=0; for play in "hours" "faults --mode full" "faults --mode requests" \
 	  "conformance --mode full --seconds 1800 --kills 4" "conformance --mode quiet --seconds 1800" \
 	  "conformance --mode full --seconds 900 --brokers 3 --failovers 10"; do \
-	  echo "== $$play"; $(BIN)/python -m tests.live.$$play || failed=1; done; exit $$failed
+	  echo "== $$play"; $(BIN)/python -m tests.live.support.$$play || failed=1; done; exit $$failed
 
 growth: setup ## lines of twice the length cost at most three times as much (minutes, alone)
 	$(BIN)/python -m pytest tests/growth $(ARGS)
@@ -63,16 +63,16 @@ fingerprint: setup ## hashes of what stories, 500 worlds and captures come to (A
 	$(BIN)/python -m tests.fingerprint $(ARGS)
 
 faults: setup ## single faults, and what is none, each with what must be said of it (ARGS="--mode requests")
-	$(BIN)/python -m tests.live.faults $(ARGS)
+	$(BIN)/python -m tests.live.support.faults $(ARGS)
 
 hours: setup ## groups that are odd and well, of which nothing must be said (ARGS="--minutes 180")
-	$(BIN)/python -m tests.live.hours $(ARGS)
+	$(BIN)/python -m tests.live.support.hours $(ARGS)
 
 bench: setup ## the measurements of the README (ARGS=--help for the parts)
 	$(BIN)/groupwatch bench $(ARGS)
 
 conformance: setup ## our transitions against the broker's own answers (ARGS="--seed 7")
-	$(BIN)/python -m tests.live.conformance $(ARGS)
+	$(BIN)/python -m tests.live.support.conformance $(ARGS)
 
 lock: ## make both locks again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.live.side_by_side import Act, play
-from tests.live.stage import Told, need_jars
+from tests.live.support.side_by_side import Act, play
+from tests.live.support.stage import Told, need_jars
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, producer
-from tests.live.scene import Scene
-from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, now_ms
+from tests.live.support.scene import Scene
+from tests.live.support.stage import Job, Page, Pager, alerts_of, await_that, need_jars, now_ms
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

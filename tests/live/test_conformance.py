@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tests.live.schedule import Outcome, Schedule, run_together
-from tests.live.stage import need_jars
+from tests.live.support.schedule import Outcome, Schedule, run_together
+from tests.live.support.stage import need_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -10,8 +10,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import producer
-from tests.live.scene import Scene
-from tests.live.stage import Job, Pager, Told, alerts_of, await_that, need_jars
+from tests.live.support.scene import Scene
+from tests.live.support.stage import Job, Pager, Told, alerts_of, await_that, need_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -14,8 +14,8 @@ from coordinator_model.shard.cluster import REQUEST_LOGGER
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.driver.evidence.journal import Journal
 from streaming.driver.evidence.switching import Switch
-from tests.live.stage import Job, Pager, alerts_of, await_that, lines_of, need_jars
-from tests.live.staged import Staged
+from tests.live.support.stage import Job, Pager, alerts_of, await_that, lines_of, need_jars
+from tests.live.support.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

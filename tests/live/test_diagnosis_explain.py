@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.live.scene import Scene
-from tests.live.side_by_side import Act
-from tests.live.stage import Job, Page, Pager, Told, await_that
+from tests.live.support.scene import Scene
+from tests.live.support.side_by_side import Act
+from tests.live.support.stage import Job, Page, Pager, Told, await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

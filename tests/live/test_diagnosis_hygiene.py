@@ -11,9 +11,9 @@ import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.devkit.demo import clients as demo_clients
-from tests.live.scene import Scene
-from tests.live.side_by_side import Act
-from tests.live.stage import Pager, Told, await_that
+from tests.live.support.scene import Scene
+from tests.live.support.side_by_side import Act
+from tests.live.support.stage import Pager, Told, await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

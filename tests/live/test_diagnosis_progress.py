@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 
 from streaming.kafka_clients.clients import producer
-from tests.live.readers import Reader, Writer
-from tests.live.scene import Scene
-from tests.live.side_by_side import Act
-from tests.live.stage import Pager, Told, await_that
+from tests.live.support.readers import Reader, Writer
+from tests.live.support.scene import Scene
+from tests.live.support.side_by_side import Act
+from tests.live.support.stage import Pager, Told, await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

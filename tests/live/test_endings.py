@@ -20,7 +20,7 @@ from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group, Transition
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients import clients as kafka_io
-from tests.live.stage import await_that
+from tests.live.support.stage import await_that
 
 pytestmark = pytest.mark.kafka
 

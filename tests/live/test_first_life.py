@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from coordinator_model.kafka.hashing import shard_of
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
-from tests.live import damage
-from tests.live.members import Member
-from tests.live.stage import (
+from tests.live.support import damage
+from tests.live.support.members import Member
+from tests.live.support.stage import (
     Job,
     Page,
     Pager,

@@ -14,10 +14,10 @@ import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER
-from tests.live import comparing
-from tests.live.members import Member
-from tests.live.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of
-from tests.live.staged import Staged
+from tests.live.support import comparing
+from tests.live.support.members import Member
+from tests.live.support.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of
+from tests.live.support.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

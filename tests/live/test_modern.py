@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from streaming.jars.java import java_command
-from tests.live import modern
-from tests.live.modern import Recorded
-from tests.live.modern_play import PLANNED, play
-from tests.live.stage import need_jars
+from tests.live.support import modern
+from tests.live.support.modern import Recorded
+from tests.live.support.modern_play import PLANNED, play
+from tests.live.support.stage import need_jars
 
 pytestmark = [pytest.mark.kafka]
 

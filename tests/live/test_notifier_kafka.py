@@ -25,7 +25,7 @@ from streaming.health.query_progress import Progress
 from streaming.kafka_clients.clients import consumer, producer
 from streaming.kafka_clients.whole_topics import read_whole
 from streaming.notify.kafka_alert_log import KafkaAlertLog
-from tests.live.stage import need_jars
+from tests.live.support.stage import need_jars
 
 pytestmark = pytest.mark.kafka
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.stage import Job, Page, Pager, await_that, free_port, need_jars
+from tests.live.support.stage import Job, Page, Pager, await_that, free_port, need_jars
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

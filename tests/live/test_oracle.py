@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.oracle_duel import run, start
+from tests.oracle.duel.playing import run, start
 
 pytestmark = pytest.mark.kafka
 

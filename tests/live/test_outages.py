@@ -14,10 +14,10 @@ import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import producer
-from tests.live import comparing
-from tests.live.readers import Reader
-from tests.live.scene import Scene
-from tests.live.stage import (
+from tests.live.support import comparing
+from tests.live.support.readers import Reader
+from tests.live.support.scene import Scene
+from tests.live.support.stage import (
     Job,
     Page,
     Pager,

@@ -24,7 +24,7 @@ from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
-from tests.live.stage import await_that, free_port, now_ms
+from tests.live.support.stage import await_that, free_port, now_ms
 
 pytestmark = pytest.mark.promtool
 

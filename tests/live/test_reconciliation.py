@@ -22,8 +22,17 @@ from kafka.admin import (
 from streaming.devkit.kafka.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS
 from streaming.kafka_clients.clients import producer
-from tests.live.stage import Job, Pager, alerts_of, await_that, group_ids, need_jars, now_ms, records_of
-from tests.live.staged import Staged
+from tests.live.support.stage import (
+    Job,
+    Pager,
+    alerts_of,
+    await_that,
+    group_ids,
+    need_jars,
+    now_ms,
+    records_of,
+)
+from tests.live.support.staged import Staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -13,9 +13,9 @@ from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.plan import free_ports
 from streaming.kafka_clients.clients import admin_client
-from tests.live import comparing
-from tests.live.scene import Scene
-from tests.live.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of
+from tests.live.support import comparing
+from tests.live.support.scene import Scene
+from tests.live.support.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

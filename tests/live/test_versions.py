@@ -8,9 +8,9 @@ import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import Logging
-from tests.live.members import Member
-from tests.live.schedule import Outcome, Schedule, run_together
-from tests.live.stage import await_that, lines_of, need_jars
+from tests.live.support.members import Member
+from tests.live.support.schedule import Outcome, Schedule, run_together
+from tests.live.support.stage import await_that, lines_of, need_jars
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
 

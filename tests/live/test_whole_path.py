@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, producer
-from tests.live import comparing
-from tests.live.members import Member
-from tests.live.stage import (
+from tests.live.support import comparing
+from tests.live.support.members import Member
+from tests.live.support.stage import (
     Job,
     Page,
     Pager,

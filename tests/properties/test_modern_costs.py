@@ -1,7 +1,7 @@
 """What a rebalance of a consumer group cost, against a coordinator that hands partitions over at random.
 
 The coordinator is written from Kafka's rules for reconciliation alone (``CurrentAssignmentBuilder``); the
-cost is counted again the slow way, from picture to picture (``tests.live.modern.recounted``).
+cost is counted again the slow way, from picture to picture (``tests.live.support.modern.recounted``).
 """
 
 import random
@@ -26,7 +26,7 @@ from coordinator_model.observations.newer_records import (
 from coordinator_model.observations.observations import Source
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.state.group import Transition
-from tests.live.modern import recounted
+from tests.live.support.modern import recounted
 from tests.unit.made_seen import seen
 
 G = "orders"

@@ -17,7 +17,7 @@ from kafka.structs import TopicPartition
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, consumer
-from tests.live.stage import await_that, free_port, need_jars
+from tests.live.support.stage import await_that, free_port, need_jars
 
 PATIENCE_S = 300.0
 """Spark needs seconds to start on an idle machine, and much longer on a busy one."""

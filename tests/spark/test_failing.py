@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
-from tests.live.stage import await_that
+from tests.live.support.stage import await_that
 from tests.spark.conftest import JobProcess, Member
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
-from tests.live.stage import await_that
+from tests.live.support.stage import await_that
 from tests.spark.conftest import JobProcess, Member, records_of
 from tests.unit.streaming.hostile import RUN, Row, hostile_rows
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.pipeline import session
-from tests.live.stage import await_that
+from tests.live.support.stage import await_that
 from tests.spark.conftest import Member, groups_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

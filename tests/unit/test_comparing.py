@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.live import comparing, damage
-from tests.live.comparing import Logged, Poll
-from tests.live.histories import side_by_side
+from tests.live.support import comparing, damage
+from tests.live.support.comparing import Logged, Poll
+from tests.live.support.histories import side_by_side
 
 
 def told(to: str, at_ms: int, generation: int = 1, **more: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from coordinator_model.kafka.states import can_move
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
 from coordinator_model.state.group import Transition
-from tests.live.oracle_moves import Moves
 from tests.oracle import (
     Answered,
     Appended,
@@ -29,6 +28,7 @@ from tests.oracle import (
     OffsetTombstone,
     Record,
 )
+from tests.oracle.duel.random_requests import Moves
 from tests.unit.made_seen import seen
 from tests.unit.oracle.stage import G
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET
 
 from streaming.replay.run import replay
-from tests.live.modern import Cost, Row, pictures, recounted, wrong_polls
+from tests.live.support.modern import Cost, Row, pictures, recounted, wrong_polls
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "modern"
 RECORDS, LINES = GOLDEN / "records.jsonl", GOLDEN / "coordinator.log"

@@ -10,8 +10,8 @@ from coordinator_model.kafka.hashing import shard_of
 from streaming.config.kafka_address import KafkaAddress
 from streaming.driver.probing.brokers import Brokers, Layout
 from streaming.kafka_clients.clients import admin_client
-from tests.live.comparing import Poll
-from tests.live.stage import now_ms
+from tests.live.support.comparing import Poll
+from tests.live.support.stage import now_ms
 
 _ASKED_EACH_S = 0.2
 _DEAD = "Dead"

@@ -14,10 +14,10 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
-from tests.live.conformance import say
-from tests.live.members import Member
-from tests.live.readers import Reader, Writer
-from tests.live.stage import Job, Pager
+from tests.live.support.conformance import say
+from tests.live.support.members import Member
+from tests.live.support.readers import Reader, Writer
+from tests.live.support.stage import Job, Pager
 
 Topics = Mapping[str, tuple[int, Mapping[str, str]]]
 """Topic -> its partitions and configuration."""

@@ -1,6 +1,6 @@
 """Random schedules of joins, crashes, freezes, leaves and restarts, judged by the brokers themselves.
 
-``python -m tests.live.conformance --mode full --seconds 120 --seed 7`` starts a cluster, the job and
+``python -m tests.live.support.conformance --mode full --seconds 120 --seed 7`` starts a cluster, the job and
 real consumers, asks DescribeGroups five times a second, and prints agreement, recall and precision of
 transitions, accuracy of causes, alerts, and how long they took to the webhook.  Exit code 0 if the
 agreement reaches ``--require`` and nothing is missing, extra or told in two ways.
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from streaming.devkit.kafka.versions import RELEASES
 from streaming.jars.jars import DEFAULT_VERSIONS
-from tests.live import comparing, schedule
-from tests.live.schedule import Outcome, Schedule
+from tests.live.support import comparing, schedule
+from tests.live.support.schedule import Outcome, Schedule
 
 TOLD_MAX = 20
 REQUIRED = {"full": 0.9995, "quiet": 0.9995, "requests": 0.95, "offsets": 0.0}

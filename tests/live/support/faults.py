@@ -1,6 +1,6 @@
 """What goes wrong with consumers, each fault in a group of its own, and what must be said of it.
 
-``python -m tests.live.faults --mode quiet`` plays the faults, then what is no fault at all, on one
+``python -m tests.live.support.faults --mode quiet`` plays the faults, then what is no fault at all, on one
 cluster, and compares the alerts: each expected one with its culprits, and no other.  ``--parts`` plays
 some of it: faults, peace, progress (also two faults in one group), odd (groups that are odd and well),
 and of coordinators, with three brokers and one a run, restart, failure and moves.  All alerts in full are in
@@ -19,15 +19,15 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.devkit.kafka.versions import RELEASES
 from streaming.jars.jars import DEFAULT_VERSIONS
-from tests.live.conformance import say
-from tests.live.faults_in_pairs import PAIRS
-from tests.live.faults_of_moves import FAILURE, MOVES, OFFSETS_PARTITIONS, RESTART
-from tests.live.faults_of_progress import ODD, PROGRESS, TOPICS, always, rates
-from tests.live.faults_of_progress import RULES as RULES_OF_PROGRESS
-from tests.live.members import Member
-from tests.live.scene import Case, Expected, Play, Scene, opened, play_all, tell
-from tests.live.schedule import MODES
-from tests.live.stage import alerts_of, await_that, free_port, records_of
+from tests.live.support.conformance import say
+from tests.live.support.faults_in_pairs import PAIRS
+from tests.live.support.faults_of_moves import FAILURE, MOVES, OFFSETS_PARTITIONS, RESTART
+from tests.live.support.faults_of_progress import ODD, PROGRESS, TOPICS, always, rates
+from tests.live.support.faults_of_progress import RULES as RULES_OF_PROGRESS
+from tests.live.support.members import Member
+from tests.live.support.scene import Case, Expected, Play, Scene, opened, play_all, tell
+from tests.live.support.schedule import MODES
+from tests.live.support.stage import alerts_of, await_that, free_port, records_of
 
 __all__ = ["Scene", "main"]
 

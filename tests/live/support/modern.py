@@ -32,7 +32,7 @@ from streaming.jars.jars import ensure_jars
 from streaming.jars.java import java_command
 from streaming.kafka_clients.clients import consumer
 from streaming.replay.run import replay
-from tests.live.stage import await_that
+from tests.live.support.stage import await_that
 
 DRIVER = Path(__file__).with_name("ModernDriver.java")
 PROPERTIES = {

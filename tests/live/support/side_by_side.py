@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.scene import Scene
-from tests.live.stage import Job, Pager, Told, alerts_of
+from tests.live.support.scene import Scene
+from tests.live.support.stage import Job, Pager, Told, alerts_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.live.faults_of_progress import COMMITS, always
-from tests.live.scene import Case, Play, Scene
+from tests.live.support.faults_of_progress import COMMITS, always
+from tests.live.support.scene import Case, Play, Scene
 
 
 def _loop_of_new_protocol(scene: Scene, group: str) -> Play:

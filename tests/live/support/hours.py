@@ -1,8 +1,8 @@
 """Groups that are odd and well, for as long as one likes, under the rules as they come.
 
-``python -m tests.live.hours --minutes 60`` lets some thirty groups live on one cluster as they do in the
-field: rolling restarts, batch jobs, slow committers, traffic in bursts, scaling up and down, passers-by.
-Nothing is wrong with any of them, so each alert is a mistake.
+``python -m tests.live.support.hours --minutes 60`` lets some thirty groups live on one cluster as they do
+in the field: rolling restarts, batch jobs, slow committers, traffic in bursts, scaling up and down,
+passers-by.  Nothing is wrong with any of them, so each alert is a mistake.
 """
 
 import argparse
@@ -15,12 +15,12 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from tests.live.conformance import say
-from tests.live.faults_of_progress import TOPICS, always
-from tests.live.readers import Transformer, Writer
-from tests.live.scene import Case, Play, Scene, Topics, opened, play_all, tell
-from tests.live.schedule import MODES
-from tests.live.stage import alerts_of
+from tests.live.support.conformance import say
+from tests.live.support.faults_of_progress import TOPICS, always
+from tests.live.support.readers import Transformer, Writer
+from tests.live.support.scene import Case, Play, Scene, Topics, opened, play_all, tell
+from tests.live.support.schedule import MODES
+from tests.live.support.stage import alerts_of
 
 MORE_TOPICS = {"orders": 8, "nothing": 3, "bursts": 4, "wide": 2}
 """Topic -> partitions."""

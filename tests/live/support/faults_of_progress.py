@@ -1,6 +1,6 @@
 """What goes wrong with reading and committing, and groups that are odd and well.
 
-Played by ``tests.live.faults`` against topics that are written to all the time.
+Played by ``tests.live.support.faults`` against topics that are written to all the time.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import Producer
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from tests.live.readers import Transformer
-from tests.live.scene import Case, Expected, Play, Scene, Topics
+from tests.live.support.readers import Transformer
+from tests.live.support.scene import Case, Expected, Play, Scene, Topics
 
 
 def _after(seconds: int, held_s: int) -> Mapping[str, Any]:

@@ -11,12 +11,12 @@ from typing import Any
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.jars.jars import DEFAULT_VERSIONS
-from tests.live import comparing
-from tests.live.asking import Asker
-from tests.live.changes import Cast, Changes
-from tests.live.histories import side_by_side
-from tests.live.members import SESSION_MS, Member, happen
-from tests.live.stage import (
+from tests.live.support import comparing
+from tests.live.support.asking import Asker
+from tests.live.support.changes import Cast, Changes
+from tests.live.support.histories import side_by_side
+from tests.live.support.members import SESSION_MS, Member, happen
+from tests.live.support.stage import (
     Job,
     Page,
     Pager,
@@ -25,7 +25,7 @@ from tests.live.stage import (
     now_ms,
     records_of,
 )
-from tests.live.upgrading import Upgradable
+from tests.live.support.upgrading import Upgradable
 
 MODES = ("full", "quiet", "requests", "offsets")
 SETTLING_S = 90.0

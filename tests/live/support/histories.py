@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tests.live.comparing import Logged, Poll, effective
+from tests.live.support.comparing import Logged, Poll, effective
 
 _WIDTH = 88
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from coordinator_model.decoding.schemas import describe
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "records" / "damaged.jsonl.gz"
+GOLDEN = Path(__file__).parents[2] / "golden" / "records" / "damaged.jsonl.gz"
 HOSTILE = (
     'quote"brace}',
     "back\\slash",

@@ -3,8 +3,8 @@
 from typing import Generic, TypeVar
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.scene import Scene
-from tests.live.stage import Job
+from tests.live.support.scene import Scene
+from tests.live.support.stage import Job
 
 StoryT = TypeVar("StoryT")
 

@@ -12,7 +12,7 @@ from coordinator_model.kafka.hashing import shard_of
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients import clients as kafka_io
 from tests import oracle as ora
-from tests.live.oracle_wire import essence
+from tests.oracle.duel.wire import essence
 from tests.oracle.responses import JoinGroupResponse
 
 LATE_MS = 100

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coordinator_model.kafka.hashing import shard_of
-from tests.live.faults_of_progress import COMMITS, always
-from tests.live.readers import Reader
-from tests.live.scene import Case, Play, Scene
+from tests.live.support.faults_of_progress import COMMITS, always
+from tests.live.support.readers import Reader
+from tests.live.support.scene import Case, Play, Scene
 
 OFFSETS_PARTITIONS = 8
 """Of the cluster on which this is played."""

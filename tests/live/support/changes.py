@@ -9,8 +9,8 @@ from kafka.errors import InvalidPartitionsError, KafkaError
 
 from streaming.config.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
-from tests.live.members import Member
-from tests.live.stage import await_that
+from tests.live.support.members import Member
+from tests.live.support.stage import await_that
 
 ASSIGNORS = ("range", "roundrobin,range")
 """A deployment changes from one to the other: in between, all have only range in common."""

@@ -1,6 +1,6 @@
 """A duel: the same random requests to a real broker and to the model of its coordinator.
 
-``python -m tests.live.oracle_duel --seconds 120 --seed 7`` starts a broker, plays many groups at once and
+``python -m tests.oracle.duel --seconds 120 --seed 7`` starts a broker, plays many groups at once and
 prints every difference in answers, their times, the log and the records.  Exit code 0 if there is none.
 
 Requests keep away from the instants at which the model expects a timer, since a few milliseconds decide
@@ -26,9 +26,9 @@ from kafka.protocol.parser import KafkaProtocol
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests import oracle as ora
-from tests.live.oracle_moves import Moves
-from tests.live.oracle_verdict import LATE_MS, WRONG_MS, judge, logged, written
-from tests.live.oracle_wire import asked, told
+from tests.oracle.duel.random_requests import Moves
+from tests.oracle.duel.verdict import LATE_MS, WRONG_MS, judge, logged, written
+from tests.oracle.duel.wire import asked, told
 from tests.oracle.responses import JoinGroupResponse
 
 CONFIG = ora.Config(
@@ -232,7 +232,7 @@ def run(cluster: EmbeddedKafka, *, groups: int, seconds: float, seed: int) -> tu
 
 def main() -> int:
     """Run one duel and print what differs."""
-    parser = argparse.ArgumentParser(prog="oracle_duel")
+    parser = argparse.ArgumentParser(prog="python -m tests.oracle.duel")
     parser.add_argument("--groups", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
@@ -247,7 +247,3 @@ def start(folder: Path) -> EmbeddedKafka:
     """Return a broker, not yet started, whose timeouts are short and whose groups are small."""
     delay_ms = CONFIG.group_initial_rebalance_delay_ms
     return EmbeddedKafka(folder, rebalance_delay_ms=delay_ms, properties=PROPERTIES)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

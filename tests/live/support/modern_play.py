@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.members import Member
-from tests.live.modern import PROPERTIES, Driver, Recorded, read_rows
+from tests.live.support.members import Member
+from tests.live.support.modern import PROPERTIES, Driver, Recorded, read_rows
 
 PLANNED: dict[str, set[tuple[str, str]]] = {
     "mod": {

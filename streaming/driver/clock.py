@@ -11,19 +11,19 @@ import statistics
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from alerts.alert import some
 from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.config import ClusterPlan
-from streaming.control import ClockRecord, encode_record, sealed
+from streaming.control import ClockRecord, JobState, encode_record, sealed
+from streaming.driver.corrections import Corrections
 from streaming.driver.partition_ends import LeadersAsked
 from streaming.driver.told_time import STEP_MS, ToldTime
-from streaming.health import Corrections, Progress
 from streaming.kafka_clients import (
     KafkaAdminClient,
     KafkaError,
@@ -31,6 +31,7 @@ from streaming.kafka_clients import (
     KafkaTimeoutError,
     admin_client,
 )
+from streaming.pipeline import Reading
 
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
 _STOP_S = 20.0
@@ -108,6 +109,26 @@ class Skews:
         self._large.clear()
 
 
+class Reports(Protocol):
+    """Where the clock says how it is doing; it reads nothing there, so no health decides a time."""
+
+    def notice(self, topic: str, sentence: str) -> None:
+        """Say what an operator must know of ``topic``; "": it is over."""
+        ...
+
+    def clock_told(self, at_ms: int, ends: Sequence[int]) -> None:
+        """A record was made for ``at_ms`` with these end offsets."""
+        ...
+
+    def clock_failed(self, why: str) -> None:
+        """No record can be written; "": they can."""
+        ...
+
+    def ends_silent(self, sentence: str) -> None:
+        """Partitions do not say where they end; "": they all do."""
+        ...
+
+
 class _Sent(NamedTuple):
     """A record that has not been acknowledged yet."""
 
@@ -135,11 +156,30 @@ class Clock:
         producer: KafkaProducer,
         events_producer: KafkaProducer,
         ask: Callable[[], bool | list[int]],
-        progress: Progress,
+        reading: Reading,
+        reports: Reports,
+        job: Callable[[], JobState] | None = None,
         secret: str = "",
         told: ToldTime | None = None,
         corrections: Corrections | None = None,
     ) -> None:
+        """Prepare; ``start`` begins to tick.
+
+        Args:
+            plan: the cluster.
+            run: of its checkpoint.
+            shard_count: how many partitions the offsets topic has.
+            events_partitions: how many the events topic has.
+            producer: writes the control topic.
+            events_producer: writes the events topic.
+            ask: which shards to ask for a report now.
+            reading: how far the query has read.
+            reports: where the clock says how it is doing.
+            job: how the job is doing, for a notifier in another process; the shards do not read it.
+            secret: seals the records.
+            told: the time that is told.
+            corrections: brokers whose times are corrected.
+        """
         self._plan = plan
         self._run = run
         self._events_partitions = events_partitions if plan.events_topic else 0
@@ -147,9 +187,12 @@ class Clock:
         self._producer = producer
         self._events_producer = events_producer
         self._ask = ask
-        self._progress = progress
+        self._reading = reading
+        self._reports = reports
+        self._job = job
+        self._error = self._silent = ""
         self._secret = secret
-        self._corrections = Corrections(progress) if corrections is None else corrections
+        self._corrections = Corrections(reports.notice) if corrections is None else corrections
         self._told = ToldTime() if told is None else told
         self._base = self._told.base
         self._skews = Skews()
@@ -199,14 +242,16 @@ class Clock:
             except Exception as error:
                 self._failed(error)
             else:
-                self._progress.clock_error = ""
+                self._error = ""
+                self._reports.clock_failed("")
             rest_s = min(pause_s, _WATCHFUL_S) if self._unacknowledged else pause_s
             self._stopped.wait(max(0.0, rest_s - (time.monotonic() - began)))
 
     def _failed(self, error: Exception) -> None:
-        if not self._progress.clock_error:
+        if not self._error:
             _log.warning("%s: the clock cannot be written: %s", self._plan.cluster, error)
-        self._progress.clock_error = f"the clock cannot be written: {type(error).__name__}: {error}"[:500]
+        self._error = f"the clock cannot be written: {type(error).__name__}: {error}"[:500]
+        self._reports.clock_failed(self._error)
         self._drop_admin()
 
     def _drop_admin(self) -> None:
@@ -231,7 +276,7 @@ class Clock:
         ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
         self._told_skew_ms = skew_ms
         self._corrections.measured(skew_ms)
-        self._progress.watermark.told(at_ms, ends)
+        self._reports.clock_told(at_ms, ends)
         record = ClockRecord(
             at_ms=at_ms,
             run=self._run,
@@ -244,7 +289,7 @@ class Clock:
             lead_ms=leads_ms.get(_CONTROL, 0),
             wrong_ms=self._wrong_ms(skew_ms),
             zones_ms=self._corrections.zones_ms(),
-            job=self._progress.state(),
+            job=None if self._job is None else self._job(),
         )
         sent_ms = self._told.peek_ms()
         self._last_ms = at_ms
@@ -273,7 +318,7 @@ class Clock:
             self._skews.forget()
             self._leads.forget()
             _log.warning("%s: the time told has stepped by %.1f s", self._plan.cluster, step_ms / 1000)
-        self._progress.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
+        self._reports.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
         is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0
         return now_ms if is_back else max(now_ms, self._last_ms + 1)
 
@@ -330,11 +375,11 @@ class Clock:
 
     def _tell_of(self, silent: dict[int, str]) -> None:
         """Note which partitions tell no end; the log has it when it begins and when it is over."""
-        before = self._progress.silent_partitions
-        topic = self._plan.offsets_topic or ""
-        self._progress.silent_partitions = sentence(topic, silent) if silent else ""
+        before, topic = self._silent, self._plan.offsets_topic or ""
+        self._silent = sentence(topic, silent) if silent else ""
+        self._reports.ends_silent(self._silent)
         if silent and not before:
-            _log.warning("%s: %s", self._plan.cluster, self._progress.silent_partitions)
+            _log.warning("%s: %s", self._plan.cluster, self._silent)
         elif before and not silent:
             _log.info("%s: every partition of %s tells its end again", self._plan.cluster, topic)
 
@@ -352,7 +397,7 @@ class Clock:
     def _positions(self) -> list[int]:
         if self._plan.offsets_topic is None:
             return []
-        return self._progress.positions(self._plan.offsets_topic)
+        return self._reading.positions(self._plan.offsets_topic)
 
     def _note_skew(self, written: Any, sent_ms: float) -> None:
         # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.

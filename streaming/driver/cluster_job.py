@@ -19,13 +19,14 @@ from streaming.control import Clocked, LostRecord, MarkHeldError, mark_of
 from streaming.driver.adoption import adoptions, announce, write
 from streaming.driver.alerts_topic import Caretaker
 from streaming.driver.clock import Clock
+from streaming.driver.corrections import Corrections
 from streaming.driver.evidence import EvidenceKeeper
 from streaming.driver.mark_keeper import ClaimStoppedError, MarkKeeper
 from streaming.driver.mark_places import FilePlace, Place, TopicPlace
 from streaming.driver.probes import Ends, Probe
 from streaming.driver.probing import EndsTeller, GroupProbe, Picture, Readers
 from streaming.driver.refilling import Refilling
-from streaming.health import LATE_S, LATE_TRIGGERS, Corrections, Limits, Progress, positions_in
+from streaming.health import LATE_S, LATE_TRIGGERS, Limits, Progress, positions_in
 from streaming.kafka_clients import (
     ClientPropertyError,
     KafkaAdminClient,
@@ -34,7 +35,15 @@ from streaming.kafka_clients import (
     admin_client,
     producer,
 )
-from streaming.pipeline import Apply, BatchSink, Beginning, CheckpointRefusedError, Row, TopicsRefusedError
+from streaming.pipeline import (
+    Apply,
+    BatchSink,
+    Beginning,
+    CheckpointRefusedError,
+    Reading,
+    Row,
+    TopicsRefusedError,
+)
 
 _WATCH_S = 0.25
 _PARTITIONS_LOOK_S = 30.0
@@ -70,11 +79,9 @@ class Asking:
     cluster, so after the start the shards take turns.
     """
 
-    def __init__(
-        self, shard_count: int, progress: Progress, now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, shard_count: int, reading: Reading, now: Callable[[], float] = time.monotonic) -> None:
         self._shards = list(range(-1, shard_count))
-        self._progress = progress
+        self._reading = reading
         self._now = now
         self._turn = 0
         self._asked_at = float("-inf")
@@ -82,7 +89,7 @@ class Asking:
 
     def __call__(self) -> bool | list[int]:
         """Return whom to ask in the record that is written now."""
-        owing = self._progress.unreported
+        owing = self._reading.unreported
         pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
         answered = bool(owing) and not self._asked.intersection(owing)
         if not answered and self._now() - self._asked_at < pause_s:
@@ -97,6 +104,9 @@ class Asking:
 
 class ClusterJob:
     """One cluster's query with its clock, started again from the checkpoint whenever it dies."""
+
+    spark_lost = ""
+    """A sentence, once no query can run in this process any more."""
 
     def __init__(
         self,
@@ -131,8 +141,9 @@ class ClusterJob:
             missed: told how many records of which topic were gone before they were read.
         """
         self.plan = plan
-        self.progress = Progress(plan.cluster)
-        self._corrections = Corrections(self.progress, corrected)
+        self._reading = Reading()
+        self.progress = Progress(plan.cluster, reading=self._reading)
+        self._corrections = Corrections(self.progress.notice, corrected)
         self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
         self._found = found
@@ -142,8 +153,6 @@ class ClusterJob:
             plan, self.progress, count=sought, show=raised, changed=self._settings_changed
         )
         self._spark = spark
-        self.spark_lost = ""
-        """A sentence, once no query can run in this process any more."""
         self._apply = apply
         self._remember = remember
         self._stopping = threading.Event()
@@ -296,7 +305,8 @@ class ClusterJob:
             self._count_missed(one.topic, one.records)
             self.progress.notice(f"lost {one.topic}", one.sentence)
         for topic, now in found.anew.items():
-            self.progress.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
+            self.progress.watermark.made_anew()
+            self._reading.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
 
     def _claim(self) -> MarkKeeper:
         """See that nobody else has the checkpoint or the outputs, and that nobody takes them.
@@ -358,7 +368,7 @@ class ClusterJob:
         out: KafkaProducer,
         events_out: KafkaProducer,
     ) -> None:
-        self.progress.begin(began.shard_count, self._targets(admin))
+        self._reading.begin(began.shard_count, self._targets(admin))
         self._take_over(began, has_run, out)
         events_partitions = pipeline.partition_count(admin, self.plan.events_topic or "")
         clock = Clock(
@@ -370,8 +380,10 @@ class ClusterJob:
             events_partitions=events_partitions,
             producer=out,
             events_producer=events_out,
-            ask=Asking(began.shard_count, self.progress),
-            progress=self.progress,
+            ask=Asking(began.shard_count, self._reading),
+            reading=self._reading,
+            reports=self.progress,
+            job=self.progress.state,
         )
         self._refilling = Refilling(
             self.plan,
@@ -389,7 +401,7 @@ class ClusterJob:
             began.run,
             out,
             self._take,
-            progress.batch_done,
+            self._batch_done,
             begun=progress.batch_begun,
             ensure=self._ensure_ours,
         )
@@ -419,6 +431,10 @@ class ClusterJob:
             if asking is not None:
                 asking.stop()
             clock.stop()
+
+    def _batch_done(self, reported: Iterable[int]) -> None:
+        self._reading.reported(reported)
+        self.progress.batch_done()
 
     def _ensure_ours(self) -> None:
         if self._mark is not None:
@@ -508,8 +524,8 @@ class ClusterJob:
                 if topic:
                     raise TopicsChangedError(f"{topic} has smaller offsets than before")
                 before = positions
-                self.progress.reached(positions)
-                self.progress.watermark.reached(self.progress.positions(self.plan.offsets_topic or ""))
+                self._reading.reached(positions)
+                self.progress.watermark.reached(self._reading.positions(self.plan.offsets_topic or ""))
             if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
                 checked_at = time.monotonic()
                 check()

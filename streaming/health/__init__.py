@@ -1,6 +1,5 @@
 """How one cluster's job is doing: its query, its watermark, its limits."""
 
-from streaming.health.corrections import Corrections
 from streaming.health.limits import Limits
 from streaming.health.query_progress import DEATHS_MAX, LATE_S, LATE_TRIGGERS, WAITING, Progress, positions_in
 
@@ -9,7 +8,6 @@ __all__ = [
     "LATE_S",
     "LATE_TRIGGERS",
     "WAITING",
-    "Corrections",
     "Limits",
     "Progress",
     "positions_in",

@@ -8,12 +8,12 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from coordinator_model.observations import CLUSTER_SHARD
 from streaming.control import JobState
 from streaming.health.watermark import Watermark
+from streaming.pipeline import Reading
 
 _log = logging.getLogger(__name__)
 
@@ -58,8 +58,16 @@ class Progress:
     evidence = "off"
     """on; off; waiting for the journal; or a sentence: what the brokers do not let us change."""
 
-    def __init__(self, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        reading: Reading | None = None,
+    ) -> None:
+        """Begin; ``reading`` is how far the query has read, None: nobody reads here."""
         self.cluster = cluster
+        self.reading = Reading() if reading is None else reading
         self._now = clock
         self._lock = threading.Lock()
         self.started_at = clock()
@@ -75,21 +83,8 @@ class Progress:
         """When the query died, since a batch ended last."""
         self.watermark = Watermark(clock)
         self._notices: dict[str, str] = {}
-        self._unreported: set[int] = set()
-        self._targets: dict[str, list[int]] = {}
-        self._positions: dict[str, list[int]] = {}
 
     # --- written by the job ---------------------------------------------------------------------
-
-    def begin(self, shard_count: int, targets: Mapping[str, list[int]]) -> None:
-        """A query starts: these shards must report, and each partition be read to these offsets.
-
-        A restart within one process keeps what was reached before.
-        """
-        with self._lock:
-            if not self._targets:
-                self._unreported = set(range(CLUSTER_SHARD, shard_count))
-                self._targets = {topic: list(ends) for topic, ends in targets.items()}
 
     def kafka_answered(self) -> None:
         """Kafka answered the probe just now."""
@@ -105,10 +100,8 @@ class Progress:
         """Kafka did not answer the probe."""
         self.kafka_error = f"{type(error).__name__}: {error}"
 
-    def batch_done(self, reported: Iterable[int]) -> None:
-        """A batch's outputs are written; ``reported`` are the shards that told all they hold."""
-        with self._lock:
-            self._unreported.difference_update(reported)
+    def batch_done(self) -> None:
+        """A batch's outputs are written."""
         if self._done_id == self.batch_id >= 0:
             return  # written once more: the checkpoint did not take it, and may not do so now
         self._done_id = self.batch_id
@@ -132,6 +125,18 @@ class Progress:
             with self._lock:
                 self._deaths = [*self._deaths, self._now()][-_DEATHS_KEPT:]
 
+    def clock_told(self, at_ms: int, ends: Sequence[int]) -> None:
+        """A clock record was made for ``at_ms`` with these end offsets."""
+        self.watermark.told(at_ms, ends)
+
+    def clock_failed(self, why: str) -> None:
+        """The clock cannot be written; "": it can."""
+        self.clock_error = why
+
+    def ends_silent(self, sentence: str) -> None:
+        """Partitions do not say where they end; "": they all do."""
+        self.silent_partitions = sentence
+
     def ends_told(self, *, whole: bool) -> None:
         """The end offsets are known; ``whole``: of every topic of every group, for all had been reported."""
         if whole or self.end_offsets != WAITING:
@@ -144,18 +149,6 @@ class Progress:
         self.notice("end_offsets", sentence)
         if whole or self.end_offsets != WAITING:
             self.end_offsets = sentence
-
-    def reached(self, positions: Mapping[str, list[int]]) -> None:
-        """The query stands at ``positions``: topic -> next offset of each partition."""
-        self._positions = dict(positions)
-
-    def made_anew(self, topic: str, ends: Sequence[int]) -> None:
-        """A topic is another of that name: nothing of it has been read, and it ends there now."""
-        self.watermark.made_anew()
-        self._positions = {name: at for name, at in self._positions.items() if name != topic}
-        with self._lock:
-            if topic in self._targets:
-                self._targets[topic] = list(ends)
 
     def notice(self, topic: str, sentence: str) -> None:
         """Say in ``/ready`` and once in the log what an operator must know of ``topic``; "": it is over.
@@ -177,36 +170,15 @@ class Progress:
     # --- read by others ---------------------------------------------------------------------------
 
     @property
-    def unreported(self) -> list[int]:
-        """Shards that have not reported since the start."""
-        with self._lock:
-            return sorted(self._unreported)
-
-    @property
     def notices(self) -> list[str]:
         """What an operator must know, one sentence each, in the order of their topics."""
         with self._lock:
             return [sentence for _, sentence in sorted(self._notices.items())]
 
-    def positions(self, topic: str) -> list[int]:
-        """Where the query stands in ``topic``; [] while unknown."""
-        return self._positions.get(topic, [])
-
-    @property
-    def behind(self) -> int:
-        """Offsets still to read of what was there at the start; -1 while unknown."""
-        if not self._positions:
-            return -1
-        return sum(
-            max(0, end - at)
-            for topic, ends in self._targets.items()
-            for end, at in zip(ends, self._positions.get(topic, [0] * len(ends)), strict=False)
-        )
-
     @property
     def has_caught_up(self) -> bool:
         """Every shard has reported and every partition was read to the end seen at the start."""
-        return bool(self._targets) and not self.unreported and self.behind == 0
+        return self.reading.has_caught_up
 
     @property
     def is_up(self) -> bool:
@@ -308,8 +280,8 @@ class Progress:
             "cluster": self.cluster,
             "ready": self.is_ready,
             "query": "running" if self._is_up else ("down" if self._deaths else "starting"),
-            "unreported_shards": len(self.unreported),
-            "offsets_behind_start": self.behind,
+            "unreported_shards": len(self.reading.unreported),
+            "offsets_behind_start": self.reading.behind,
             "watermark_behind_s": round(self.watermark_behind_s(), 1),
             "batches": self.batches,
             "seconds_since_batch": round(self.seconds_since_batch(), 1),

@@ -22,6 +22,7 @@ from streaming.pipeline.losses import (
     went_back,
 )
 from streaming.pipeline.query import start_query
+from streaming.pipeline.reading import Reading
 from streaming.pipeline.session import JvmLostError, is_session_lost, session_stopped, start_session
 from streaming.pipeline.sinks import Apply, BatchSink, Row
 from streaming.pipeline.sources import read_sources
@@ -42,6 +43,7 @@ __all__ = [
     "Found",
     "JvmLostError",
     "Missed",
+    "Reading",
     "Row",
     "TopicSpec",
     "TopicsRefusedError",

@@ -137,9 +137,10 @@ def test_a_process_that_cannot_stop_everything_ends_all_the_same(monkeypatch: py
 
 def test_every_cluster_is_reported_with_what_is_missing(job: Job) -> None:
     """Readiness comes with the shards that owe a report and the offsets still to read."""
-    job.progress.begin(2, {"offsets": [10, 10]})
-    job.progress.batch_done([0])
-    job.progress.reached({"offsets": [10, 4]})
+    job.progress.reading.begin(2, {"offsets": [10, 10]})
+    job.progress.reading.reported([0])
+    job.progress.batch_done()
+    job.progress.reading.reached({"offsets": [10, 4]})
     (told,) = _health(job).clusters()
     assert (told["cluster"], told["ready"]) == ("prod", False)
     assert (told["unreported_shards"], told["offsets_behind_start"]) == (2, 6)

@@ -75,7 +75,9 @@ def _clock(
         producer=cast("Any", out),
         events_producer=cast("Any", out),
         ask=lambda: [1],
-        progress=progress,
+        reading=progress.reading,
+        reports=progress,
+        job=progress.state,
     )
     clock._admin = cast("Any", admin)
     return clock
@@ -96,7 +98,7 @@ def _values(out: FakeProducer, topic: str) -> list[dict[str, Any]]:
 def test_a_tick_tells_the_time_the_ends_and_where_the_query_stands() -> None:
     """One record to the control topic; the time is not later than the ends it comes with."""
     out, progress = FakeProducer(), Progress("prod")
-    progress.reached({"__consumer_offsets": [4, 5, 6]})
+    progress.reading.reached({"__consumer_offsets": [4, 5, 6]})
     before_ms = time.time_ns() // 1_000_000
     _clock(out, progress, FakeAdmin([7, 8, 9])).tick()
     (record,) = _values(out, "control")
@@ -363,14 +365,16 @@ def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
     """At the start all, then the rest again after a while, then one after another."""
     now = [0.0]
     progress = Progress("prod")
-    progress.begin(2, {})
-    asking = Asking(2, progress, now=lambda: now[0])
+    progress.reading.begin(2, {})
+    asking = Asking(2, progress.reading, now=lambda: now[0])
     assert asking() == [-1, 0, 1]
     assert asking() is False
-    progress.batch_done([-1, 1])
+    progress.reading.reported([-1, 1])
+    progress.batch_done()
     now[0] += 5
     assert asking() == [0]
-    progress.batch_done([0])
+    progress.reading.reported([0])
+    progress.batch_done()
     turns: list[object] = []
     for _ in range(4):
         now[0] += 5

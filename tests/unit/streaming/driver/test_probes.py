@@ -36,9 +36,10 @@ def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     probe._admin = admin
     probe.ask()
     assert progress.end_offsets == "waiting"
-    progress.begin(0, {"a": [0]})
-    progress.batch_done([-1])
-    progress.reached({"a": [0]})
+    progress.reading.begin(0, {"a": [0]})
+    progress.reading.reported([-1])
+    progress.batch_done()
+    progress.reading.reached({"a": [0]})
 
     probe.ask()
     assert "asking for end offsets failed: TopicAuthorizationFailedError" in progress.end_offsets

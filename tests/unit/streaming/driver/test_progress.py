@@ -55,15 +55,17 @@ FIRING, RESOLVED = AlertStatus.FIRING, AlertStatus.RESOLVED
 
 def test_a_job_is_ready_when_every_shard_spoke_and_every_partition_was_read(progress: Progress) -> None:
     """Neither alone is enough, and the cluster's own shard counts as well."""
-    progress.begin(2, {"a": [10, 0], "b": [5]})
-    progress.batch_done([0, 1])
-    progress.reached({"a": [10, 3], "b": [5]})
-    assert progress.unreported == [-1]
+    progress.reading.begin(2, {"a": [10, 0], "b": [5]})
+    progress.reading.reported([0, 1])
+    progress.batch_done()
+    progress.reading.reached({"a": [10, 3], "b": [5]})
+    assert progress.reading.unreported == [-1]
     assert not progress.has_caught_up
-    progress.batch_done([-1])
+    progress.reading.reported([-1])
+    progress.batch_done()
     assert progress.has_caught_up
-    progress.reached({"a": [9, 3], "b": [5]})
-    assert (progress.has_caught_up, progress.behind) == (False, 1)
+    progress.reading.reached({"a": [9, 3], "b": [5]})
+    assert (progress.has_caught_up, progress.reading.behind) == (False, 1)
 
 
 def test_trouble_names_partitions_without_a_leader_beside_what_stops_the_query(progress: Progress) -> None:
@@ -77,24 +79,27 @@ def test_trouble_names_partitions_without_a_leader_beside_what_stops_the_query(p
 def test_before_the_first_batch_nothing_is_ready(progress: Progress) -> None:
     """An unknown position is not a reached one, even of empty topics."""
     assert not progress.is_ready
-    progress.begin(0, {"a": [0]})
-    progress.batch_done([-1])
-    assert (progress.is_ready, progress.behind) == (False, -1)
+    progress.reading.begin(0, {"a": [0]})
+    progress.reading.reported([-1])
+    progress.batch_done()
+    assert (progress.is_ready, progress.reading.behind) == (False, -1)
 
 
 def test_a_restart_of_the_query_keeps_what_was_reached(progress: Progress) -> None:
     """The targets are those of the process's start, so a restart does not move them away."""
-    progress.begin(1, {"a": [1]})
-    progress.batch_done([-1, 0])
-    progress.reached({"a": [1]})
-    progress.begin(1, {"a": [99]})
+    progress.reading.begin(1, {"a": [1]})
+    progress.reading.reported([-1, 0])
+    progress.batch_done()
+    progress.reading.reached({"a": [1]})
+    progress.reading.begin(1, {"a": [99]})
     assert progress.has_caught_up
 
 
 def _caught_up(progress: Progress) -> Progress:
-    progress.begin(1, {"a": [1]})
-    progress.batch_done([-1, 0])
-    progress.reached({"a": [1]})
+    progress.reading.begin(1, {"a": [1]})
+    progress.reading.reported([-1, 0])
+    progress.batch_done()
+    progress.reading.reached({"a": [1]})
     return progress
 
 
@@ -118,7 +123,7 @@ def test_readiness_ends_when_the_query_dies_and_comes_back_with_a_batch(progress
     progress.query_ended("SparkException: no space left")
     told = progress.describe()
     assert (told["ready"], told["query"], told["error"]) == (False, "down", "SparkException: no space left")
-    progress.batch_done([])
+    progress.batch_done()
     assert progress.is_ready
     progress.query_ended()
     assert not progress.is_ready
@@ -129,12 +134,12 @@ def test_a_batch_that_is_written_again_does_not_count_as_ended(progress: Progres
     progress.kafka_answered()
     for _ in range(3):
         progress.batch_begun(7)
-        progress.batch_done([])
+        progress.batch_done()
         progress.query_ended("IOException: read-only file system")
     progress.kafka_answered()
     assert progress.is_dying
     progress.batch_begun(8)
-    progress.batch_done([])
+    progress.batch_done()
     assert (progress.deaths, progress.is_dying) == (0, False)
 
 
@@ -150,7 +155,7 @@ def test_a_query_that_dies_three_times_at_one_batch_is_a_stalled_monitor(
         _pass(now, watched, 2)
     assert _told(said) == [("MonitorStalled", FIRING)]
     assert "died 3 times in a row at batch 17: ValueError: year 10000" in said[0].cause
-    progress.batch_done([])
+    progress.batch_done()
     _pass(now, watched, 1)
     assert _told(said)[1:] == [("MonitorStalled", RESOLVED)]
 
@@ -220,7 +225,7 @@ def test_a_job_that_ends_no_batch_while_kafka_answers_is_stalled(
         _pass(now, watched, 5)
     assert _told(said) == [("MonitorStalled", FIRING)]
     assert "no space left" in said[0].cause
-    progress.batch_done([])
+    progress.batch_done()
     _pass(now, watched, 1)
     assert _told(said)[1:] == [("MonitorStalled", RESOLVED)]
 
@@ -236,7 +241,7 @@ def test_a_stalled_monitor_is_not_cured_by_an_outage(
     progress.kafka_answered()
     _pass(now, watched, 1)
     assert ("MonitorStalled", RESOLVED) not in _told(said)
-    progress.batch_done([])
+    progress.batch_done()
     _pass(now, watched, 1)
     assert ("MonitorStalled", RESOLVED) in _told(said)
 
@@ -280,7 +285,7 @@ def test_batches_that_take_no_time_along_are_a_stalled_monitor(
     for second in range(200):
         progress.kafka_answered()
         progress.batch_begun(second)
-        progress.batch_done([])
+        progress.batch_done()
         told_ms = round(now.s * 1000)
         progress.watermark.told(told_ms, [])
         if second < 5 or second > 150:
@@ -308,7 +313,7 @@ def test_readiness_ends_when_what_is_judged_lies_far_behind(now: Now, progress: 
 def test_a_topic_that_was_made_anew_is_to_be_read_to_its_own_end(progress: Progress) -> None:
     """The old one's end would never be reached."""
     _caught_up(progress)
-    progress.made_anew("a", [0])
+    progress.reading.made_anew("a", [0])
     assert not progress.has_caught_up
-    progress.reached({"a": [0]})
+    progress.reading.reached({"a": [0]})
     assert progress.has_caught_up

@@ -68,7 +68,7 @@ class Process:
             self.now.s += 1
             if kafka:
                 self.progress.kafka_answered()
-                self.progress.batch_done(())
+                self.progress.batch_done()
             self.watched.look(round(self.now.s * 1000))
             for sender in self.notifier._senders:
                 while sender.send_one():

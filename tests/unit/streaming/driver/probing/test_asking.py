@@ -172,9 +172,10 @@ class Round:
     def __init__(self, per_second: float = 10.0, settings: bytes = b"{}") -> None:
         self.paper, self.picture, self.out = Paper(), Pictured(), FakeProducer()
         self.progress = Progress("prod")
-        self.progress.begin(0, {"t": [0]})
-        self.progress.batch_done([-1])
-        self.progress.reached({"t": [0]})
+        self.progress.reading.begin(0, {"t": [0]})
+        self.progress.reading.reported([-1])
+        self.progress.batch_done()
+        self.progress.reading.reached({"t": [0]})
         self.now = 0.0
         address = KafkaAddress(("127.0.0.1:1",))
         self.probe = GroupProbe(
@@ -246,7 +247,7 @@ def test_nothing_is_asked_about_groups_before_the_picture_is_whole() -> None:
     """After a start every group would look unknown."""
     one = Round()
     one.there("a")
-    one.progress.reached({"t": [-1]})
+    one.progress.reading.reached({"t": [-1]})
     one.at(0.0)
     assert one.paper.count("DescribeGroups") == 0
     assert one.written("leaders")

@@ -1,13 +1,13 @@
 """What is said of brokers whose times are corrected."""
 
-from streaming.health.corrections import BROKERS_MAX, Corrections
+from streaming.driver.corrections import BROKERS_MAX, Corrections
 from streaming.health.query_progress import Progress
 
 
 def test_a_zone_is_said_once_and_told_to_every_shard() -> None:
     """Each shard finds it, at each start anew; the operator reads one sentence."""
     progress, shown = Progress("prod"), list[tuple[int, float]]()
-    corrections = Corrections(progress, lambda broker, seconds: shown.append((broker, seconds)))
+    corrections = Corrections(progress.notice, lambda broker, seconds: shown.append((broker, seconds)))
     for _ in range(50):
         corrections.found(2, -18_000_000)
     assert shown == [(2, 18_000.0)]
@@ -19,7 +19,7 @@ def test_a_zone_is_said_once_and_told_to_every_shard() -> None:
 def test_a_zone_that_is_right_by_now_is_said_no_more() -> None:
     """The shards are told that it is; the operator has set it right."""
     progress, shown = Progress("prod"), list[tuple[int, float]]()
-    corrections = Corrections(progress, lambda broker, seconds: shown.append((broker, seconds)))
+    corrections = Corrections(progress.notice, lambda broker, seconds: shown.append((broker, seconds)))
     corrections.found(2, 3_600_000)
     corrections.found(2, 0)
 
@@ -29,7 +29,7 @@ def test_a_zone_that_is_right_by_now_is_said_no_more() -> None:
 def test_a_wrong_clock_is_said_while_it_is_wrong() -> None:
     """A skew that needs no correction is none; zone and clock of one broker add up."""
     progress, shown = Progress("prod"), list[tuple[int, float]]()
-    corrections = Corrections(progress, lambda broker, seconds: shown.append((broker, seconds)))
+    corrections = Corrections(progress.notice, lambda broker, seconds: shown.append((broker, seconds)))
     corrections.measured({1: 4_990, 3: -300_000})
     corrections.measured({1: 4_990, 3: -300_000})
     corrections.found(3, 3_600_000)
@@ -42,7 +42,7 @@ def test_a_wrong_clock_is_said_while_it_is_wrong() -> None:
 
 def test_brokers_that_anybody_can_name_are_bounded() -> None:
     """Lines name brokers, and who may write lines may name any."""
-    corrections = Corrections(Progress("prod"))
+    corrections = Corrections()
     for broker in range(5_000):
         corrections.found(broker, 900_000)
     assert len(corrections.zones_ms()) == BROKERS_MAX

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Mapping
 
 from coordinator_model.ordering import SKEW_MAX_MS
-from streaming.health.query_progress import Progress
 
 BROKERS_MAX = 100
 """Lines name brokers, and anybody may write lines."""
@@ -14,10 +13,17 @@ class Corrections:
     """One cluster's; safe to use from several threads."""
 
     def __init__(
-        self, progress: Progress, show: Callable[[int, float], None] = lambda _broker, _s: None
+        self,
+        notice: Callable[[str, str], None] = lambda _topic, _sentence: None,
+        show: Callable[[int, float], None] = lambda _broker, _s: None,
     ) -> None:
-        """Begin with none; ``show`` is told (broker, seconds that are added to its times)."""
-        self._progress = progress
+        """Begin with none.
+
+        Args:
+            notice: receives (topic, sentence for an operator); "": it is over.
+            show: receives (broker, seconds that are added to its times).
+        """
+        self._notice = notice
         self._show = show
         self._lock = threading.Lock()
         self._zones_ms: dict[int, int] = {}
@@ -37,7 +43,7 @@ class Corrections:
                 return
             self._zones_ms[broker] = ahead_ms
         sentence = zone_sentence(broker, ahead_ms) if ahead_ms else ""
-        self._progress.notice(f"zone of broker {broker}", sentence)
+        self._notice(f"zone of broker {broker}", sentence)
         self._tell(broker)
 
     def measured(self, skew_ms: Mapping[int, int]) -> None:
@@ -48,7 +54,7 @@ class Corrections:
         for broker in before.keys() | wrong.keys():
             if before.get(broker) != wrong.get(broker):
                 sentence = clock_sentence(broker, wrong[broker]) if broker in wrong else ""
-                self._progress.notice(f"clock of broker {broker}", sentence)
+                self._notice(f"clock of broker {broker}", sentence)
                 self._tell(broker)
 
     def _tell(self, broker: int) -> None:

@@ -1,0 +1,75 @@
+"""How far one cluster's query has read, and which shards have reported, since this process began.
+
+Facts of the data path: clock records tell them to the shards.  Health shows them and changes none.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from coordinator_model.observations import CLUSTER_SHARD
+
+
+class Reading:
+    """One cluster's; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unreported: set[int] = set()
+        self._targets: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
+
+    # --- written by the job ---------------------------------------------------------------------
+
+    def begin(self, shard_count: int, targets: Mapping[str, list[int]]) -> None:
+        """A query starts: these shards must report, and each partition be read to these offsets.
+
+        A restart within one process keeps what was reached before.
+        """
+        with self._lock:
+            if not self._targets:
+                self._unreported = set(range(CLUSTER_SHARD, shard_count))
+                self._targets = {topic: list(ends) for topic, ends in targets.items()}
+
+    def reported(self, shards: Iterable[int]) -> None:
+        """These shards told all they hold, and what they told is written."""
+        with self._lock:
+            self._unreported.difference_update(shards)
+
+    def reached(self, positions: Mapping[str, list[int]]) -> None:
+        """The query stands at ``positions``: topic -> next offset of each partition."""
+        self._positions = dict(positions)
+
+    def made_anew(self, topic: str, ends: Sequence[int]) -> None:
+        """A topic is another of that name: nothing of it has been read, and it ends there now."""
+        self._positions = {name: at for name, at in self._positions.items() if name != topic}
+        with self._lock:
+            if topic in self._targets:
+                self._targets[topic] = list(ends)
+
+    # --- read by the clock and by health ----------------------------------------------------------
+
+    @property
+    def unreported(self) -> list[int]:
+        """Shards that have not reported since the start."""
+        with self._lock:
+            return sorted(self._unreported)
+
+    def positions(self, topic: str) -> list[int]:
+        """Where the query stands in ``topic``; [] while unknown."""
+        return self._positions.get(topic, [])
+
+    @property
+    def behind(self) -> int:
+        """Offsets still to read of what was there at the start; -1 while unknown."""
+        if not self._positions:
+            return -1
+        return sum(
+            max(0, end - at)
+            for topic, ends in self._targets.items()
+            for end, at in zip(ends, self._positions.get(topic, [0] * len(ends)), strict=False)
+        )
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Every shard has reported and every partition was read to the end seen at the start."""
+        return bool(self._targets) and not self.unreported and self.behind == 0

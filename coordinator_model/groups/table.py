@@ -1,19 +1,18 @@
-"""The mirror of Kafka's classic group coordinator: any mixture of sources in, transitions out.
+"""What each observation does to a group: the table of handlers, and the one way through it.
 
-Three sources, one machine.  ``by_log`` and ``by_records`` apply what was observed, ``by_requests``
-and ``sessions`` what follows from requests and silence; ``held`` makes records wait for their log
-lines; ``transitions`` alone moves a group.  Nothing here reads a clock or keeps state of its own:
-the same observations give the same transitions, byte for byte.
+``apply`` lets an observation wait, drops it as too old, or hands it to the handler in its line of
+``EFFECTS``; ``pass_time`` acts on deadlines.  Handlers of lines and records apply what was observed,
+those of requests what follows from it; ``core`` moves the group.  Nothing here reads a clock or keeps
+state of its own: the same observations give the same transitions, byte for byte.
 """
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator_model.groups import (
-    classic,
-    core,
-    offsets,
-)
-from coordinator_model.groups import newer as modern
+from coordinator_model import observations as on
+from coordinator_model.groups import classic, core, newer, offsets
 from coordinator_model.groups.classic import NOT_IN_CHARGE, taken_over
 from coordinator_model.groups.core import Context, Turn, begin_sessions_anew, turn_of
 from coordinator_model.kafka import GroupState
@@ -25,21 +24,75 @@ from coordinator_model.observations import (
     Heartbeats,
     Seen,
     Source,
-    types_that,
 )
 from coordinator_model.state import Group, Step
 
 __all__ = ["Context", "apply", "beat", "due_at", "new_group", "pass_time"]
 
-_HANDLERS = {
-    **classic.LOG_HANDLERS,
-    **classic.RECORD_HANDLERS,
-    **offsets.COMMIT_HANDLERS,
-    **classic.REQUEST_HANDLERS,
-    **classic.JOIN_HANDLERS,
-    **offsets.TRANSACTION_HANDLERS,
+Handler = Callable[[Turn, Any], None]
+
+
+class Effect(NamedTuple):
+    """What one type of observation does to a group."""
+
+    classic: Handler | None
+    """What applies it to a classic group; None: it is about newer groups, whatever the group is now."""
+    newer: Handler | None
+    """What applies it to a consumer, share or streams group; None: kept, for it may become classic."""
+
+
+def _noticed_only(turn: Turn, what: on.GroupObservation) -> None:
+    """Do nothing more: the group was seen, and by which coordinator."""
+
+
+def _in_both(handler: Handler) -> Effect:
+    return Effect(handler, handler)
+
+
+EFFECTS: Mapping[type[on.Observation], Effect] = {
+    # --- lines of the coordinator's log
+    on.MemberIdHandedOut: Effect(classic.member_id_handed_out, None),
+    on.MemberJoined: Effect(classic.member_joined, None),
+    on.StaticMemberReplaced: Effect(classic.static_member_replaced, None),
+    on.RebalanceStarted: Effect(classic.rebalance_started, None),
+    on.JoinPhaseEnded: Effect(classic.join_phase_ended, None),
+    on.AssignmentReceived: Effect(classic.assignment_received, None),
+    on.GroupEmptied: Effect(classic.group_emptied, None),
+    on.MembersKicked: Effect(classic.members_kicked, None),
+    on.MemberFailed: Effect(classic.member_failed, None),
+    on.PendingMemberExpired: Effect(classic.pending_member_expired, None),
+    on.MemberLeft: Effect(classic.member_left, None),
+    on.NobodyRejoined: _in_both(_noticed_only),
+    on.SimpleGroupCreated: _in_both(classic.simple_group_created),
+    on.GroupLoaded: Effect(classic.group_loaded, newer.ignored),
+    on.GroupUnloaded: _in_both(classic.group_unloaded),
+    on.GroupDied: _in_both(classic.group_died),
+    on.GroupConverted: _in_both(classic.group_converted),
+    on.GroupsDeleted: Effect(classic.groups_deleted, newer.groups_deleted),
+    on.LeaderReplaced: _in_both(classic.leader_replaced),
+    on.InstanceFenced: _in_both(core.line_fenced),
+    on.InstanceRefused: Effect(None, core.line_fenced),
+    on.ModernMemberGone: Effect(None, newer.modern_member_gone),
+    # --- records of __consumer_offsets
+    on.GroupRecorded: Effect(classic.group_recorded, newer.group_recorded),
+    on.GroupTombstone: Effect(classic.group_tombstone, newer.ignored),
+    on.ModernRecord: Effect(None, newer.modern_write),
+    on.ModernWrite: Effect(None, newer.modern_write),
+    on.OffsetsCommitted: _in_both(offsets.offsets_committed),
+    # --- answers in the request log
+    on.Heartbeats: Effect(classic.heartbeats, newer.heartbeats),
+    on.JoinAnswered: Effect(classic.join_answered, newer.join_answered),
+    on.SyncAnswered: Effect(classic.sync_answered, newer.sync_answered),
+    on.LeaveAnswered: Effect(classic.leave_answered, newer.leave_answered),
+    on.CommitsAnswered: Effect(classic.commits_answered, newer.commits_answered),
+    on.EpochAnswered: Effect(None, newer.epoch_answered),
+    on.DeleteAnswered: _in_both(classic.delete_answered),
+    on.OffsetsClaimed: _in_both(classic.offsets_claimed),
+    on.TransactionEnded: _in_both(offsets.transaction_ended),
 }
-_TELLS_GENERATION = types_that(lambda one: one.tells_generation)
+"""One line for each observation that is applied to groups; ``observations/traits.py`` says the rest of it."""
+
+_TELLS_GENERATION = on.types_that(lambda one: one.tells_generation)
 
 
 def new_group(group_id: str, *, ended_ms: int = -1) -> Group:
@@ -100,7 +153,6 @@ def pass_time(group: Group, now_ms: int, context: Context) -> Step:
 
 
 def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
-    handler = _HANDLERS.get(type(seen.what))
     if seen.is_ahead:
         step.divergences.append(core.LINE_AHEAD)
     if core.has_no_age(group, seen, is_recorded=context.offsets_enabled):
@@ -111,28 +163,50 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     if _is_void(group, seen):
         return
     _noticed(group, seen, context, step)
-    modern.begin_anew(group, seen.what)
+    newer.begin_anew(group, seen.what)
     if isinstance(seen.what, GroupLoaded):
         group.loaded_ms = seen.at_ms
         classic.adopt_loaded(group, seen.at_ms, context, step, _apply)
-    if modern.takes(group, seen.what):
-        _apply_modern(group, seen, context, step)
-    elif handler is not None:
-        handler(turn_of(group, seen, context, step), seen.what)
+    effect = EFFECTS.get(type(seen.what))
+    if effect is not None:
+        _take_effect(group, seen, effect, context, step)
 
 
-def _apply_modern(group: Group, seen: Seen, context: Context, step: Step) -> None:
+def _take_effect(group: Group, seen: Seen, effect: Effect, context: Context, step: Step) -> None:
+    if _is_about_newer(group, seen.what, effect):
+        _apply_newer(group, seen, effect.newer, context, step)
+    elif effect.classic is not None:
+        effect.classic(turn_of(group, seen, context, step), seen.what)
+
+
+def _is_about_newer(group: Group, what: on.AnyObservation, effect: Effect) -> bool:
+    """Say whether the model of the newer protocols applies an observation."""
+    if effect.classic is None:
+        return True
+    if group.modern is None:
+        return type(what) is Heartbeats and what.protocol != "classic"
+    return effect.newer is not effect.classic
+
+
+def _apply_newer(group: Group, seen: Seen, handler: Handler | None, context: Context, step: Step) -> None:
     """Hand an observation to the model of the newer protocols, between which and this one groups change."""
-    if modern.converts(group, seen.what):
+    if handler is None:
+        newer.wait(group, seen)
+        return
+    if newer.converts(group, seen.what):
         blind = msgspec.structs.replace(context, info_live=False)
         classic.give_up(group, NEVER, blind, step, _apply)
-    turn, beside = turn_of(group, seen, context, step), modern.leftovers(group, seen.what)
+    turn, beside = turn_of(group, seen, context, step), newer.leftovers(group, seen.what)
     if beside is not None:
         for record in beside:
-            modern.begin_anew(group, record)
-            _HANDLERS[type(record)](turn, record)
+            newer.begin_anew(group, record)
+            classic_handler = EFFECTS[type(record)].classic
+            if classic_handler is not None:
+                classic_handler(turn, record)
         return
-    for line in modern.apply(turn, seen):
+    before = group.modern
+    handler(turn, seen.what)
+    for line in newer.waited(group, before, seen.at_ms):
         _apply(group, line, context, step)
 
 

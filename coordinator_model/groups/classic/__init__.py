@@ -1,23 +1,73 @@
 """Groups of the classic protocol: what log lines, records and answers do to them."""
 
 from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, taken_over
-from coordinator_model.groups.classic.from_log import LOG_HANDLERS
-from coordinator_model.groups.classic.from_records import RECORD_HANDLERS
-from coordinator_model.groups.classic.from_requests import REQUEST_HANDLERS, beat_quietly
-from coordinator_model.groups.classic.joins import JOIN_HANDLERS
+from coordinator_model.groups.classic.from_log import (
+    assignment_received,
+    group_converted,
+    group_died,
+    group_emptied,
+    group_loaded,
+    group_unloaded,
+    groups_deleted,
+    join_phase_ended,
+    leader_replaced,
+    member_failed,
+    member_id_handed_out,
+    member_joined,
+    member_left,
+    members_kicked,
+    pending_member_expired,
+    rebalance_started,
+    simple_group_created,
+    static_member_replaced,
+)
+from coordinator_model.groups.classic.from_records import group_recorded, group_tombstone
+from coordinator_model.groups.classic.from_requests import (
+    beat_quietly,
+    commits_answered,
+    delete_answered,
+    heartbeats,
+    leave_answered,
+    offsets_claimed,
+    sync_answered,
+)
+from coordinator_model.groups.classic.joins import join_answered
 from coordinator_model.groups.classic.waiting_records import adopt_loaded, give_up, hold, must_wait, release
 
 __all__ = [
-    "JOIN_HANDLERS",
-    "LOG_HANDLERS",
     "NOT_IN_CHARGE",
-    "RECORD_HANDLERS",
-    "REQUEST_HANDLERS",
     "adopt_loaded",
+    "assignment_received",
     "beat_quietly",
+    "commits_answered",
+    "delete_answered",
     "give_up",
+    "group_converted",
+    "group_died",
+    "group_emptied",
+    "group_loaded",
+    "group_recorded",
+    "group_tombstone",
+    "group_unloaded",
+    "groups_deleted",
+    "heartbeats",
     "hold",
+    "join_answered",
+    "join_phase_ended",
+    "leader_replaced",
+    "leave_answered",
+    "member_failed",
+    "member_id_handed_out",
+    "member_joined",
+    "member_left",
+    "members_kicked",
     "must_wait",
+    "offsets_claimed",
+    "pending_member_expired",
+    "rebalance_started",
     "release",
+    "simple_group_created",
+    "static_member_replaced",
+    "sync_answered",
     "taken_over",
 ]

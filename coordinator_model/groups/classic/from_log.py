@@ -4,9 +4,6 @@ Each line is the coordinator's own word at its own time, so it makes moves (obse
 members stand before the line about the rebalance they cause.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import msgspec
 
 from coordinator_model.groups.classic.failover import begin_below, resumed_generation
@@ -25,7 +22,6 @@ from coordinator_model.groups.core import (
     gone_for_good,
     how_it_left,
     id_unused,
-    line_fenced,
     line_ms,
     make,
     place,
@@ -48,7 +44,6 @@ from coordinator_model.observations import (
     GroupLoaded,
     GroupsDeleted,
     GroupUnloaded,
-    InstanceFenced,
     JoinPhaseEnded,
     LeaderReplaced,
     MemberFailed,
@@ -80,13 +75,15 @@ _REMOVED_BY = {
 _YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
 
 
-def _id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
+def member_id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
+    """Expect a member that must come back with the id it just got."""
     if what.state in _YOUNG:
         create(turn)
     wait_for(turn.group, what.member_id, turn.at_ms)
 
 
-def _joined(turn: Turn, what: MemberJoined) -> None:
+def member_joined(turn: Turn, what: MemberJoined) -> None:
+    """Take in a member, new or under an id that it had got before."""
     if turn.group.state is GroupState.EMPTY and turn.at_ms < turn.group.state_since_ms:
         return  # late: whoever joined then has gone with the rest
     create(turn)
@@ -94,7 +91,7 @@ def _joined(turn: Turn, what: MemberJoined) -> None:
     add(turn, what.member_id, instance_id=what.instance_id)
 
 
-def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
+def static_member_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
     """Stop counting on the old process; the next record or answer names the new one."""
     member = turn.group.members.get(what.old_member_id)
     replaced = Replaced(at_ms=turn.at_ms, instance_id=what.instance_id, old_id=what.old_member_id)
@@ -107,7 +104,8 @@ def _static_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
     turn.step.notes.append(replaced)
 
 
-def _rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
+def rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
+    """Enter PreparingRebalance, for the reason that the coordinator gives."""
     group = turn.group
     begin_below(turn, GroupState.PREPARING_REBALANCE, what.generation)
     why = start_of_rebalance(group, what.reason, turn.at_ms)
@@ -140,7 +138,8 @@ def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
     return (what.reason.client_reason or "") if is_leave else ""
 
 
-def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
+def join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
+    """Enter CompletingRebalance with the new generation."""
     begin_below(turn, GroupState.COMPLETING_REBALANCE, what.generation)
     why = cause(CauseKind.JOIN_COMPLETED, f"{what.member_count} members")
     at_ms = line_ms(turn, GroupState.COMPLETING_REBALANCE, what.generation)
@@ -148,7 +147,8 @@ def _join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
     reach(turn, ended)
 
 
-def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
+def assignment_received(turn: Turn, what: AssignmentReceived) -> None:
+    """Enter Stable where the topic is not read; else only note when the leader answered."""
     group = turn.group
     if what.generation < group.generation:
         return
@@ -171,7 +171,8 @@ def _assignment_received(turn: Turn, what: AssignmentReceived) -> None:
         reach(turn, Target(to=GroupState.STABLE, generation=what.generation, at_ms=turn.at_ms, cause=stored))
 
 
-def _emptied(turn: Turn, what: GroupEmptied) -> None:
+def group_emptied(turn: Turn, what: GroupEmptied) -> None:
+    """Enter Empty: the join phase ended with nobody in the group."""
     begin_below(turn, GroupState.EMPTY, what.generation)
     why = emptied(turn.group, turn.at_ms)
     if place(GroupState.EMPTY, what.generation) > place_of(turn.group):
@@ -186,22 +187,26 @@ def _emptied(turn: Turn, what: GroupEmptied) -> None:
     reach(turn, empty)
 
 
-def _kicked(turn: Turn, what: MembersKicked) -> None:
+def members_kicked(turn: Turn, what: MembersKicked) -> None:
+    """Remove members that did not rejoin in time."""
     for member_id in what.member_ids:
         depart(turn, member_id, CauseKind.REBALANCE_TIMEOUT)
 
 
-def _failed(turn: Turn, what: MemberFailed) -> None:
+def member_failed(turn: Turn, what: MemberFailed) -> None:
+    """Remove a member whose session timed out."""
     recognise(turn, what.member_id)
     depart(turn, what.member_id, CauseKind.SESSION_TIMEOUT)
 
 
-def _pending_expired(turn: Turn, what: PendingMemberExpired) -> None:
+def pending_member_expired(turn: Turn, what: PendingMemberExpired) -> None:
+    """Stop expecting a member that never came back with its id."""
     turn.group.pending.pop(what.member_id, None)
     id_unused(turn, what)
 
 
-def _left(turn: Turn, what: MemberLeft) -> None:
+def member_left(turn: Turn, what: MemberLeft) -> None:
+    """Remove a member that said that it leaves."""
     recognise(turn, what.member_id)
     if what.pending or what.member_id in turn.group.pending:
         turn.group.pending.pop(what.member_id, None)
@@ -209,11 +214,12 @@ def _left(turn: Turn, what: MemberLeft) -> None:
         depart(turn, what.member_id, how_it_left(what.client_reason), reason=what.client_reason or "")
 
 
-def _simple_created(turn: Turn, what: SimpleGroupCreated) -> None:
+def simple_group_created(turn: Turn, what: SimpleGroupCreated) -> None:
+    """Create a group without members."""
     create(turn)
 
 
-def _loaded(turn: Turn, what: GroupLoaded) -> None:
+def group_loaded(turn: Turn, what: GroupLoaded) -> None:
     """A new coordinator resumes from the last record; a rebalance that was under way is lost."""
     group = turn.group
     if what.group_type != "classic":
@@ -243,54 +249,34 @@ def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
     return group.state is GroupState.STABLE or (is_under_way and not was_empty)
 
 
-def _unloaded(turn: Turn, what: GroupUnloaded) -> None:
+def group_unloaded(turn: Turn, what: GroupUnloaded) -> None:
+    """Forget who coordinates the group; its state stays until another coordinator has it."""
     turn.group.coordinator = -1
     turn.group.pending = {}
 
 
-def _leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
+def leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
+    """Recognise the new leader, who is a member."""
     if what.new_leader_id is not None:
         recognise(turn, what.new_leader_id)
         turn.group.leader_id, turn.group.leader_basis = what.new_leader_id, Basis.OBSERVED
 
 
-def _groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
+def groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
+    """End a group that DeleteGroups removed."""
     if not told_deleted(turn):
         end(turn, cause(CauseKind.GROUP_DELETED))
 
 
-def _died(turn: Turn, what: GroupDied) -> None:
+def group_died(turn: Turn, what: GroupDied) -> None:
+    """End a group that the cleanup found empty and without offsets."""
     end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=True, late_ms=DELETION_TOLD_LATE_MS))
 
 
-def _converted(turn: Turn, what: GroupConverted) -> None:
+def group_converted(turn: Turn, what: GroupConverted) -> None:
     """End a classic group that became one of a newer type, if its records are not read.
 
     Its later lines tell members that come and go, but no state; as a classic group it begins anew.
     """
     if not (what.to_classic or turn.context.offsets_enabled):
         end(turn, cause(CauseKind.PROTOCOL_CHANGED))
-
-
-LOG_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
-    GroupConverted: _converted,
-    MemberIdHandedOut: _id_handed_out,
-    MemberJoined: _joined,
-    StaticMemberReplaced: _static_replaced,
-    RebalanceStarted: _rebalance_started,
-    JoinPhaseEnded: _join_phase_ended,
-    AssignmentReceived: _assignment_received,
-    GroupEmptied: _emptied,
-    MembersKicked: _kicked,
-    MemberFailed: _failed,
-    PendingMemberExpired: _pending_expired,
-    MemberLeft: _left,
-    SimpleGroupCreated: _simple_created,
-    GroupLoaded: _loaded,
-    GroupUnloaded: _unloaded,
-    LeaderReplaced: _leader_replaced,
-    GroupsDeleted: _groups_deleted,
-    GroupDied: _died,
-    InstanceFenced: line_fenced,
-}
-"""Every line that changes a classic group or is noted; the others (nobody rejoined) change nothing."""

@@ -4,9 +4,6 @@ A record with members proves that a generation's assignment was stored; how the 
 not in it, so what no other source told is filled in as inferred.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from coordinator_model.groups.core import (
     Target,
     Turn,
@@ -76,7 +73,8 @@ def _has_fallen(group: Group, what: GroupRecorded, at_ms: int) -> bool:
     return what.generation < group.generation and at_ms > group.state_since_ms
 
 
-def _recorded(turn: Turn, what: GroupRecorded) -> None:
+def group_recorded(turn: Turn, what: GroupRecorded) -> None:
+    """Go to where the record says that the group was, if that is further."""
     group = turn.group
     group.group_type = "classic"
     _undo_generation(turn, what)
@@ -245,13 +243,8 @@ def _remember(turn: Turn, what: GroupRecorded) -> None:
     group.stored_members = len(what.members)
 
 
-def _tombstone(turn: Turn, what: GroupTombstone) -> None:
+def group_tombstone(turn: Turn, what: GroupTombstone) -> None:
+    """End a group whose record was deleted."""
     if turn.at_ms >= turn.group.state_since_ms:
         would_be_told = turn.context.info_live or turn.context.requests_live
         end(turn, gone_for_good(turn.group, turn.at_ms, would_be_told=would_be_told))
-
-
-RECORD_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
-    GroupRecorded: _recorded,
-    GroupTombstone: _tombstone,
-}

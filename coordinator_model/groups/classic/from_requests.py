@@ -5,9 +5,6 @@ and synced.  Without it they also move the group, and each such move is inferred
 that the coordinator *is* in a state, not when it went there.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from coordinator_model.groups.classic.corrections import disprove, explain_start
 from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, came_back, refused
 from coordinator_model.groups.classic.storing import stored_late
@@ -118,7 +115,8 @@ def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
 # --- Heartbeat -----------------------------------------------------------------------------------
 
 
-def _heartbeats(turn: Turn, what: Heartbeats) -> None:
+def heartbeats(turn: Turn, what: Heartbeats) -> None:
+    """Take in heartbeats, accepted or refused."""
     if what.error_code == NONE:
         _heartbeats_accepted(turn, what)
     elif what.error_code == REBALANCE_IN_PROGRESS:
@@ -182,7 +180,8 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
 # --- SyncGroup, LeaveGroup, commits, DeleteGroups ----------------------------------------------------
 
 
-def _sync_answered(turn: Turn, what: SyncAnswered) -> None:
+def sync_answered(turn: Turn, what: SyncAnswered) -> None:
+    """Take in that a member got its assignment, or was refused."""
     if what.error_code == NONE:
         _sync_accepted(turn, what)
     elif what.error_code == REBALANCE_IN_PROGRESS:
@@ -220,7 +219,8 @@ def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
         group.leader_id, group.leader_basis = what.member_id, Basis.OBSERVED
 
 
-def _left(turn: Turn, what: LeaveAnswered) -> None:
+def leave_answered(turn: Turn, what: LeaveAnswered) -> None:
+    """Take in that a member left, or was none any more."""
     if what.error_code == UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, turn.group.generation)
     elif what.error_code in NOT_IN_CHARGE:
@@ -276,7 +276,7 @@ def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:
     prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
 
 
-def _commits_answered(turn: Turn, what: CommitsAnswered) -> None:
+def commits_answered(turn: Turn, what: CommitsAnswered) -> None:
     """Take in the answer to commits; a refused one says what it says about the member, and no more.
 
     Kafka checks the member (25, 82), then the generation (22), then the state (27).
@@ -305,7 +305,7 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
 
 
-def _claimed(turn: Turn, what: OffsetsClaimed) -> None:
+def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
     """Take in a transactional commit, which the coordinator accepts in the sync phase as well.
 
     One that names no member (generation -1) is accepted whoever is in the group, and says nothing of it.
@@ -330,16 +330,7 @@ def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
         member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
 
 
-def _delete_answered(turn: Turn, what: DeleteAnswered) -> None:
+def delete_answered(turn: Turn, what: DeleteAnswered) -> None:
+    """End a group that DeleteGroups removed, where no line tells it."""
     if what.error_code == NONE and not told_deleted(turn) and turn.may_infer:
         end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)
-
-
-REQUEST_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {
-    Heartbeats: _heartbeats,
-    SyncAnswered: _sync_answered,
-    LeaveAnswered: _left,
-    CommitsAnswered: _commits_answered,
-    OffsetsClaimed: _claimed,
-    DeleteAnswered: _delete_answered,
-}

@@ -4,9 +4,6 @@ A join that was parked is answered, and so logged, when the join phase ends; its
 came.  The earliest of a generation's joins began the rebalance, unless something else had before.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from coordinator_model.groups.classic.corrections import refine_start
 from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, came_back, joined_again, refused
 from coordinator_model.groups.core import (
@@ -49,7 +46,8 @@ _FOLLOWS = ("group is already rebalancing",)
 """Reasons of clients that were told to join again, and so did not begin it."""
 
 
-def _join_answered(turn: Turn, what: JoinAnswered) -> None:
+def join_answered(turn: Turn, what: JoinAnswered) -> None:
+    """Take in that a member joined, got an id, or was refused."""
     if what.error_code == NONE:
         heard(turn, what.client, what.member_id)
         _join_accepted(turn, what)
@@ -217,6 +215,3 @@ def _left_behind(turn: Turn, what: JoinAnswered) -> None:
         group.pending.pop(member_id, None)
         if departure_of(group, member_id) is None:
             add(turn, member_id)
-
-
-JOIN_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {JoinAnswered: _join_answered}

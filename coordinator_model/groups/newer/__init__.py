@@ -1,21 +1,51 @@
 """Groups of the newer protocols: KIP-848 consumer groups, share groups and streams groups."""
 
+from coordinator_model.groups.newer.from_records import (
+    begin_anew,
+    converts,
+    group_recorded,
+    groups_deleted,
+    ignored,
+    leftovers,
+    modern_write,
+    wait,
+    waited,
+)
+from coordinator_model.groups.newer.lines import (
+    commits_answered,
+    epoch_answered,
+    heartbeats,
+    join_answered,
+    leave_answered,
+    modern_member_gone,
+    sync_answered,
+)
 from coordinator_model.groups.newer.progress import (
     GroupProgress,
     MemberProgress,
     member_progress,
     progress_of,
 )
-from coordinator_model.groups.newer.table import apply, begin_anew, converts, leftovers, takes
 
 __all__ = [
     "GroupProgress",
     "MemberProgress",
-    "apply",
     "begin_anew",
+    "commits_answered",
     "converts",
+    "epoch_answered",
+    "group_recorded",
+    "groups_deleted",
+    "heartbeats",
+    "ignored",
+    "join_answered",
+    "leave_answered",
     "leftovers",
     "member_progress",
+    "modern_member_gone",
+    "modern_write",
     "progress_of",
-    "takes",
+    "sync_answered",
+    "wait",
+    "waited",
 ]

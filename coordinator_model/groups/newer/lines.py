@@ -4,9 +4,6 @@ They make no moves.  A departure is told before its record by the INFO log and a
 log; whichever comes late explains what was guessed.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import msgspec
 
 from coordinator_model import observations as on
@@ -36,7 +33,7 @@ _REBALANCE_IN_PROGRESS = 27
 _LEAVES = -1
 
 
-def member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
+def modern_member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
     """Remember how a member is about to go, or explain how one went."""
     modern = turn.group.modern
     if modern is None:
@@ -51,7 +48,7 @@ def member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
         _explain(turn, what.member_id, hint)
 
 
-def answered(turn: Turn, what: on.EpochAnswered) -> None:
+def epoch_answered(turn: Turn, what: on.EpochAnswered) -> None:
     """Take in a heartbeat that joined, left, or brought another epoch."""
     modern = turn.group.modern
     if modern is None or what.error_code != _NONE:
@@ -120,14 +117,16 @@ def _alive(
     return member
 
 
-def _heartbeats(turn: Turn, what: on.Heartbeats) -> None:
+def heartbeats(turn: Turn, what: on.Heartbeats) -> None:
+    """Take in heartbeats, which a member sends in either protocol."""
     if what.error_code in {_NONE, _REBALANCE_IN_PROGRESS}:
         _alive(turn, what.member_id, what.times, what.client)
     elif what.error_code == FENCED_INSTANCE_ID:
         heartbeat_fenced(turn, what)
 
 
-def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
+def commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
+    """Take in the answer to commits of a member that speaks the classic protocol, or its own."""
     # Kafka: commits do not touch the session of a member that speaks the group's own protocol.
     member = turn.group.members.get(what.member_id)
     if member is not None and what.error_code == _NONE:
@@ -137,16 +136,24 @@ def _commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
         commit_refused(turn, what)
 
 
-def _classic_answered(turn: Turn, what: on.JoinAnswered | on.SyncAnswered) -> None:
+def join_answered(turn: Turn, what: on.JoinAnswered) -> None:
+    """Take in that a member that speaks the classic protocol joined, or was refused."""
     if what.error_code == _NONE:
         _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
-    elif isinstance(what, on.JoinAnswered):
+    else:
         join_refused(turn, what)
+
+
+def sync_answered(turn: Turn, what: on.SyncAnswered) -> None:
+    """Take in that a member that speaks the classic protocol got its assignment, or was refused."""
+    if what.error_code == _NONE:
+        _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     else:
         sync_refused(turn, what)
 
 
-def _classic_left(turn: Turn, what: on.LeaveAnswered) -> None:
+def leave_answered(turn: Turn, what: on.LeaveAnswered) -> None:
+    """Explain how a member that speaks the classic protocol went."""
     if what.error_code == _NONE:
         member_id = what.member_id or _holder(turn.group, what.instance_id)
         hint = Hint(
@@ -160,12 +167,3 @@ def _holder(group: Group, instance_id: str | None) -> str:
     gone = (one for one in reversed(group.departures) if instance_id and one.instance_id == instance_id)
     found = next(gone, None)
     return found.member_id if found else ""
-
-
-REQUESTS: Mapping[type, Callable[[Turn, Any], None]] = {
-    on.Heartbeats: _heartbeats,
-    on.CommitsAnswered: _commits_answered,
-    on.JoinAnswered: _classic_answered,
-    on.SyncAnswered: _classic_answered,
-    on.LeaveAnswered: _classic_left,
-}

@@ -1,8 +1,5 @@
 """Commits and deleted offsets, as the topic tells them, of every type of group."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from coordinator_model.groups.core import Turn, create, note_commits
 from coordinator_model.groups.offsets import intake
 from coordinator_model.groups.offsets.transactions import forget, note_commit
@@ -16,7 +13,7 @@ from coordinator_model.observations import (
 from coordinator_model.state import Basis, Group
 
 
-def _committed(turn: Turn, what: OffsetsCommitted) -> None:
+def offsets_committed(turn: Turn, what: OffsetsCommitted) -> None:
     """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
     if any(commit.offset is not None for commit in what.commits):
         create(turn, basis=Basis.INFERRED)
@@ -63,6 +60,3 @@ def _remove(group: Group, commit: Commit) -> int:
     if not partitions:
         del group.commits[commit.topic]
     return commit.committed_at_ms
-
-
-COMMIT_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {OffsetsCommitted: _committed}

@@ -8,9 +8,6 @@ before it, and without the request log, a claim cannot be told from a commit.
 Source: ``OffsetMetadataManager`` (pending transactional offsets), ``UnifiedLog`` control batches.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from coordinator_model.groups.core import Turn
 from coordinator_model.observations import OffsetsClaimed, TransactionEnded
 from coordinator_model.state import Claim, Group
@@ -64,7 +61,7 @@ def claim(group: Group, what: OffsetsClaimed) -> None:
             )
 
 
-def _ended(turn: Turn, what: TransactionEnded) -> None:
+def transaction_ended(turn: Turn, what: TransactionEnded) -> None:
     """Let a producer's claims count, or take them back; Kafka ignores producers that it does not know."""
     group = turn.group
     for topic, claimed in (group.claims or {}).items():
@@ -86,6 +83,3 @@ def _take_back(group: Group, topic: str, partition: int, aborted: Claim) -> None
     del partitions[partition]
     if not partitions:
         del group.commits[topic]
-
-
-TRANSACTION_HANDLERS: Mapping[type, Callable[[Turn, Any], None]] = {TransactionEnded: _ended}

@@ -1,18 +1,15 @@
-"""What observations do to a consumer, share or streams group; the door of the package.
+"""What records do to a consumer, share or streams group, and what it keeps until it becomes classic.
 
 The topic alone makes moves here, each at the time of its record and observed: what the coordinator wrote
 is what it answers.  The logs tell how members went and that they live.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from coordinator_model import observations as on
-from coordinator_model.groups.core import Turn, cause, end, gone_for_good, line_fenced
+from coordinator_model.groups.core import Turn, cause, end, gone_for_good
 from coordinator_model.groups.newer.conversion import become_classic, become_modern, named_conversion
 from coordinator_model.groups.newer.costs import Rest, before_write
-from coordinator_model.groups.newer.lines import REQUESTS, answered, member_gone
 from coordinator_model.groups.newer.membership import follow, leave_behind
 from coordinator_model.groups.newer.names import learn
 from coordinator_model.groups.newer.reasons import why
@@ -26,30 +23,8 @@ WAITING_MAX = 16
 WAITING_MS = 5_000
 """A classic line comes at most so long before the record that makes its group classic."""
 
-_CLASSIC_LINES = (
-    on.MemberIdHandedOut,
-    on.MemberJoined,
-    on.StaticMemberReplaced,
-    on.RebalanceStarted,
-    on.JoinPhaseEnded,
-    on.AssignmentReceived,
-    on.GroupEmptied,
-    on.MembersKicked,
-    on.MemberFailed,
-    on.PendingMemberExpired,
-    on.MemberLeft,
-)
 _SHOWS_CLASSIC_LIFE = on.types_that(lambda one: one.shows_classic_life)
 _Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
-
-
-def takes(group: Group, what: on.AnyObservation) -> bool:
-    """Say whether an observation is this module's business."""
-    if type(what) in _OWN:
-        return True
-    if group.modern is None:
-        return isinstance(what, on.Heartbeats) and what.protocol != "classic"
-    return type(what) in _OF_A_MODERN_GROUP or isinstance(what, _CLASSIC_LINES)
 
 
 def converts(group: Group, what: on.AnyObservation) -> bool:
@@ -86,25 +61,28 @@ def begin_anew(group: Group, what: on.AnyObservation) -> None:
         group.group_type = "classic"
 
 
-def apply(turn: Turn, seen: Seen) -> list[Seen]:
-    """Apply one observation; returns lines that had to wait until the group became classic."""
-    modern = turn.group.modern
-    if modern is not None and isinstance(seen.what, _CLASSIC_LINES):
-        _wait(modern, seen)
-        return []
-    handler = _OWN.get(type(seen.what)) or _OF_A_MODERN_GROUP[type(seen.what)]
-    handler(turn, seen.what)
-    became_classic = modern is not None and turn.group.modern is None and turn.group.group_type == "classic"
-    if not became_classic or modern is None or modern.waiting is None:
-        return []
-    return [one for one in on.unpack(modern.waiting) if turn.at_ms - one.at_ms <= WAITING_MS]
-
-
-def _wait(modern: Modern, seen: Seen) -> None:
-    """Keep a line that may belong to the classic group that this one is about to become."""
+def wait(group: Group, seen: Seen) -> None:
+    """Keep a classic line: it may belong to the classic group that this one is about to become."""
+    modern = group.modern
+    if modern is None:
+        return
     waiting = [] if modern.waiting is None else on.unpack(modern.waiting)
     waiting = [one for one in waiting if seen.at_ms - one.at_ms <= WAITING_MS]
     modern.waiting = on.pack([*waiting, seen][-WAITING_MAX:])
+
+
+def waited(group: Group, before: Modern | None, at_ms: int) -> list[Seen]:
+    """Return the lines that had to wait until the group became classic.
+
+    Args:
+        group: after an observation was applied.
+        before: what it was as a newer group before that; None: it was none.
+        at_ms: when that was.
+    """
+    became_classic = group.modern is None and group.group_type == "classic"
+    if before is None or before.waiting is None or not became_classic:
+        return []
+    return [one for one in on.unpack(before.waiting) if at_ms - one.at_ms <= WAITING_MS]
 
 
 def _records_of(what: on.ModernWrite | on.ModernRecord) -> tuple[_Record, ...]:
@@ -115,7 +93,7 @@ def _begins(record: _Record) -> bool:
     return isinstance(record, on.ModernRecord) and not record.tombstone
 
 
-def _written(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
+def modern_write(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
     """Apply the records of one write at once."""
     records, group = _records_of(what), turn.group
     own = [one for one in records if isinstance(one, on.ModernRecord)]
@@ -186,32 +164,16 @@ def _end(turn: Turn, modern: Modern) -> None:
     group.modern = None
 
 
-def _classic_record(turn: Turn, what: on.GroupRecorded) -> None:
+def group_recorded(turn: Turn, what: on.GroupRecorded) -> None:
     """A classic group's record proves that the modern one is over, wherever its tombstones are."""
     become_classic(turn, turn.group.modern or Modern(), Changes(), what)
 
 
-def _deleted(turn: Turn, _: on.GroupsDeleted) -> None:
+def groups_deleted(turn: Turn, _: on.GroupsDeleted) -> None:
     """The line stands before the tombstones that it explains."""
     end(turn, cause(CauseKind.GROUP_DELETED))
     turn.group.modern = None
 
 
-def _ignored(turn: Turn, what: on.AnyObservation) -> None:
+def ignored(turn: Turn, what: on.GroupTombstone | on.GroupLoaded) -> None:
     """Old tombstones of a converted group, and who loaded it: its records tell the rest."""
-
-
-_OWN: Mapping[type, Callable[[Turn, Any], None]] = {
-    on.ModernWrite: _written,
-    on.ModernRecord: _written,
-    on.ModernMemberGone: member_gone,
-    on.EpochAnswered: answered,
-    on.InstanceRefused: line_fenced,
-}
-_OF_A_MODERN_GROUP: Mapping[type, Callable[[Turn, Any], None]] = {
-    on.GroupRecorded: _classic_record,
-    on.GroupTombstone: _ignored,
-    on.GroupLoaded: _ignored,
-    on.GroupsDeleted: _deleted,
-    **REQUESTS,
-}

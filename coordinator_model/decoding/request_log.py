@@ -29,6 +29,7 @@ from coordinator_model.decoding.request_fields import (
     RequestLine,
     SyncLine,
 )
+from coordinator_model.kafka import Error
 
 START = b"Completed request:"
 _API = re.compile(
@@ -107,7 +108,7 @@ def _stall(line: RequestLine, group: str, error_code: int, at_ms: int) -> tuple[
 
     Answered at once, the same error comes from a broker that is going down.
     """
-    is_stalled = error_code == on.NOT_REPLICATED and line.remote_time_ms >= SLOW_MS
+    is_stalled = error_code == Error.COORDINATOR_NOT_AVAILABLE and line.remote_time_ms >= SLOW_MS
     return (on.ShardStalled(group=group, since_ms=_arrived_ms(line, at_ms)),) if is_stalled else ()
 
 

@@ -13,9 +13,9 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.groups import classic, core, newer, offsets
-from coordinator_model.groups.classic import NOT_IN_CHARGE, taken_over
+from coordinator_model.groups.classic import taken_over
 from coordinator_model.groups.core import Context, Turn, begin_sessions_anew, turn_of
-from coordinator_model.kafka import GroupState
+from coordinator_model.kafka import NOT_IN_CHARGE, GroupState
 from coordinator_model.observations import (
     NEVER,
     GroupLoaded,

@@ -1,6 +1,7 @@
 """Facts of Kafka that need no mirror: states and their moves, kinds of cause, timeouts, hashing."""
 
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.errors import NOT_AUTHORIZED, NOT_IN_CHARGE, Error
 from coordinator_model.kafka.hashing import (
     hash_of,
     java_string_hash,
@@ -15,10 +16,13 @@ from coordinator_model.kafka.timeouts import WRITE_TIMEOUT_MS
 
 __all__ = [
     "MOVES",
+    "NOT_AUTHORIZED",
+    "NOT_IN_CHARGE",
     "SETTLED",
     "WITHOUT_MEMBERS",
     "WRITE_TIMEOUT_MS",
     "CauseKind",
+    "Error",
     "GroupState",
     "hash_of",
     "java_string_hash",

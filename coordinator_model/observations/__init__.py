@@ -31,7 +31,6 @@ from coordinator_model.observations.newer_records import (
 from coordinator_model.observations.observations import (
     CLAIMS_MAX,
     CLUSTER_SHARD,
-    NOT_REPLICATED,
     Adopted,
     AnyObservation,
     AssignmentReceived,
@@ -118,7 +117,6 @@ __all__ = [
     "INT32_MAX",
     "INT64_MAX",
     "NEVER",
-    "NOT_REPLICATED",
     "PARTITIONS_MAX",
     "TIME_MS_MAX",
     "TOO_MANY_TOPICS",

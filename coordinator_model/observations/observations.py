@@ -233,15 +233,6 @@ class ShardUnloaded(Observation, tag="unloaded", frozen=True, kw_only=True):
     """A broker has given up this offsets partition."""
 
 
-NOT_REPLICATED = 15
-"""COORDINATOR_NOT_AVAILABLE: from a group's coordinator, that a write was not replicated in time.
-
-Nobody's silence means anything then: heartbeats are answered, and logged, when older writes are replicated.
-That lasts until a replica that died is missed no more (``broker.session.timeout.ms``, 9 s).  Source:
-``CoordinatorRuntime`` (a write without records waits for those before it); measured on 4.3.1.
-"""
-
-
 class ShardStalled(Observation, tag="stalled", frozen=True, kw_only=True):
     """The coordinator answered that a write to this offsets partition was not replicated in time."""
 

@@ -25,19 +25,8 @@ from alerts.rules.engine import (
     culprits_equally,
 )
 from alerts.rules.members.hygiene import conclude, culprits_of, ended, forget, has_anything, memory_of, sender
-from coordinator_model.kafka import WITHOUT_MEMBERS, GroupState
-from coordinator_model.state import (
-    COMMIT,
-    ERROR_NAMES,
-    GROUP_ID_NOT_FOUND,
-    INCONSISTENT_GROUP_PROTOCOL,
-    JOIN,
-    UNKNOWN_MEMBER_ID,
-    Basis,
-    Group,
-    Member,
-    Refused,
-)
+from coordinator_model.kafka import WITHOUT_MEMBERS, Error, GroupState
+from coordinator_model.state import COMMIT, JOIN, Basis, Group, Member, Refused
 
 NAME = "GroupIdCollision"
 
@@ -50,7 +39,7 @@ MEMBERS_MAX = 1_000
 QUICKER = 5
 """Parts whose applications differ as well wait for so much less: a rolling change has one application."""
 
-_DOES_NOT_FIT = frozenset({INCONSISTENT_GROUP_PROTOCOL, GROUP_ID_NOT_FOUND})
+_DOES_NOT_FIT = frozenset({Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_ID_NOT_FOUND})
 
 _APPLICATION = re.compile(r"[^\W\d_]+")
 
@@ -107,7 +96,7 @@ def _note(situation: Situation) -> bool:
     for note in situation.step.notes:
         if not isinstance(note, Refused):
             continue
-        if note.operation == COMMIT and note.error_code == UNKNOWN_MEMBER_ID and not note.member_id:
+        if note.operation == COMMIT and note.error_code == Error.UNKNOWN_MEMBER_ID and not note.member_id:
             is_news |= not _is_own(situation.group, note) and _manual(situation, note)
         elif note.operation == JOIN and note.error_code in _DOES_NOT_FIT:
             is_news |= _does_not_fit(situation, note)
@@ -130,7 +119,7 @@ def _manual(situation: Situation, note: Refused) -> bool:
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[client],
         sentence=f"{clock(note.at_ms)}: commit of {who_is(client)} without membership"
-        f"{f' ({some(claims)})' if claims else ''} refused with {ERROR_NAMES[note.error_code]}, since the "
+        f"{f' ({some(claims)})' if claims else ''} refused with {Error(note.error_code).name}, since the "
         f"group has {times(len(situation.group.members), 'member')}.",
     )
     return _counts(memory_of(situation).note(NAME, seen))
@@ -139,7 +128,7 @@ def _manual(situation: Situation, note: Refused) -> bool:
 def _does_not_fit(situation: Situation, note: Refused) -> bool:
     client, group = sender(note), situation.group
     protocol_type, *assignors = note.protocols or ("",)
-    if note.error_code == GROUP_ID_NOT_FOUND:
+    if note.error_code == Error.GROUP_ID_NOT_FOUND:
         offers, uses = f"a {protocol_type} group", f"as a {group.group_type} group"
     else:
         offers = f"{protocol_type or 'no type'}: {some(assignors) or 'nothing'}"
@@ -151,7 +140,7 @@ def _does_not_fit(situation: Situation, note: Refused) -> bool:
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[client],
         sentence=f"{clock(note.at_ms)}: join of {who_is(client)} ({offers}) refused with "
-        f"{ERROR_NAMES[note.error_code]}; the group runs {uses}.",
+        f"{Error(note.error_code).name}; the group runs {uses}.",
     )
     memory_of(situation).note(NAME, seen)
     return True

@@ -21,17 +21,8 @@ from alerts.rules.engine import (
 from alerts.rules.members.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.members.static_member_words import FENCED, LATE, RENAMED, REPLACED, UNRELEASED, WORDS
 from coordinator_model.groups.core import departure_of, member_of_instance
-from coordinator_model.kafka import CauseKind
-from coordinator_model.state import (
-    ERROR_NAMES,
-    FENCED_INSTANCE_ID,
-    UNRELEASED_INSTANCE_ID,
-    Basis,
-    Departure,
-    Member,
-    Refused,
-    Replaced,
-)
+from coordinator_model.kafka import CauseKind, Error
+from coordinator_model.state import Basis, Departure, Member, Refused, Replaced
 
 NAME = "StaticMemberFenced"
 
@@ -136,9 +127,9 @@ def _holds(culprits: list[Culprit]) -> str:
 
 
 def _refused(situation: Situation, note: Refused) -> bool:
-    if note.error_code == FENCED_INSTANCE_ID:
+    if note.error_code == Error.FENCED_INSTANCE_ID:
         kind = FENCED
-    elif note.error_code == UNRELEASED_INSTANCE_ID:
+    elif note.error_code == Error.UNRELEASED_INSTANCE_ID:
         kind = UNRELEASED
     else:
         return False
@@ -155,7 +146,7 @@ def _refused(situation: Situation, note: Refused) -> bool:
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=culprits,
         sentence=f"{clock(note.at_ms)}: {note.operation} of {who_is(culprits[0])} refused with "
-        f"{ERROR_NAMES[note.error_code]}{_holds(culprits)}.",
+        f"{Error(note.error_code).name}{_holds(culprits)}.",
         number=checksum(holder.member_id) if holder else 0,
         measured=0,
     )

@@ -23,9 +23,8 @@ from alerts.rules.engine import (
 )
 from alerts.rules.members.hygiene import culprits_of, ended, forget, has_anything, memory_of, sender
 from coordinator_model.groups.core import NARROW_SHARE, REGULAR
-from coordinator_model.kafka import SETTLED, WITHOUT_MEMBERS, CauseKind, GroupState
+from coordinator_model.kafka import SETTLED, WITHOUT_MEMBERS, CauseKind, Error, GroupState
 from coordinator_model.state import (
-    INVALID_SESSION_TIMEOUT,
     JOIN,
     Basis,
     Departure,
@@ -179,7 +178,7 @@ def _log_was_heard(situation: Situation, note: Paused) -> bool:
 
 
 def _refused(situation: Situation, note: Refused) -> None:
-    if note.error_code != INVALID_SESSION_TIMEOUT:
+    if note.error_code != Error.INVALID_SESSION_TIMEOUT:
         return
     who = sender(note)
     seen = Sighting(

@@ -19,8 +19,8 @@ from alerts.rules.engine import (
 from alerts.rules.members.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
 from alerts.rules.members.static_member_fenced import NAME as STATIC_MEMBER_FENCED
 from coordinator_model.groups.core import departure_of
-from coordinator_model.kafka import CauseKind
-from coordinator_model.state import COMMIT, ERROR_NAMES, FENCED_INSTANCE_ID, Departure, Refused
+from coordinator_model.kafka import CauseKind, Error
+from coordinator_model.state import COMMIT, Departure, Refused
 
 NAME = "ZombieCommit"
 
@@ -64,7 +64,7 @@ def _is_commit(note: Refused) -> bool:
 
 
 def _note(situation: Situation, note: Refused) -> bool:
-    if note.error_code == FENCED_INSTANCE_ID and situation.opened(STATIC_MEMBER_FENCED) is not None:
+    if note.error_code == Error.FENCED_INSTANCE_ID and situation.opened(STATIC_MEMBER_FENCED) is not None:
         return False  # one trouble, one alert: there it is evidence
     gone = departure_of(situation.group, note.member_id)
     removed = gone is not None and gone.how in _REMOVED
@@ -76,7 +76,7 @@ def _note(situation: Situation, note: Refused) -> bool:
         last_ms=max(note.at_ms, situation.now_ms),
         culprits=[who],
         sentence=f"{clock(note.at_ms)}: commit of {who_is(who)} (member {note.member_id}) with generation "
-        f"{note.generation}{_claims(note)} refused with {ERROR_NAMES[note.error_code]}; "
+        f"{note.generation}{_claims(note)} refused with {Error(note.error_code).name}; "
         f"{_why(situation, note, gone)}.",
         number=note.generation,
     )

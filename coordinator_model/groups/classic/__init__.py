@@ -1,6 +1,6 @@
 """Groups of the classic protocol: what log lines, records and answers do to them."""
 
-from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, taken_over
+from coordinator_model.groups.classic.failover import taken_over
 from coordinator_model.groups.classic.from_log import (
     assignment_received,
     group_converted,
@@ -35,7 +35,6 @@ from coordinator_model.groups.classic.joins import join_answered
 from coordinator_model.groups.classic.waiting_records import adopt_loaded, give_up, hold, must_wait, release
 
 __all__ = [
-    "NOT_IN_CHARGE",
     "adopt_loaded",
     "assignment_received",
     "beat_quietly",

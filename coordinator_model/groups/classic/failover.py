@@ -19,13 +19,9 @@ from coordinator_model.groups.core import (
     restart_session,
     resume_members,
 )
-from coordinator_model.kafka import CauseKind, GroupState
-from coordinator_model.observations import NOT_REPLICATED
+from coordinator_model.kafka import CauseKind, Error, GroupState
 from coordinator_model.state import Basis, Group
 
-LOADING = 14
-NOT_COORDINATOR = 16
-NOT_IN_CHARGE = frozenset({LOADING, NOT_REPLICATED, NOT_COORDINATOR})
 """Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
 
 _UNDER_WAY = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
@@ -47,7 +43,9 @@ def refused(turn: Turn, error_code: int) -> None:
     the one that was.
     """
     group = turn.group
-    is_loss = error_code == LOADING or (error_code == NOT_COORDINATOR and turn.broker == group.coordinator)
+    is_loss = error_code == Error.COORDINATOR_LOAD_IN_PROGRESS or (
+        error_code == Error.NOT_COORDINATOR and turn.broker == group.coordinator
+    )
     is_loss = is_loss and turn.at_ms >= group.state_since_ms  # before, it was of another rebalance
     if is_loss and turn.may_infer and group.state in _UNDER_WAY:
         _lose_rebalance(turn, turn.at_ms)

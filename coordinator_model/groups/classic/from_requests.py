@@ -6,7 +6,7 @@ that the coordinator *is* in a state, not when it went there.
 """
 
 from coordinator_model.groups.classic.corrections import disprove, explain_start
-from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, came_back, refused
+from coordinator_model.groups.classic.failover import came_back, refused
 from coordinator_model.groups.classic.storing import stored_late
 from coordinator_model.groups.core import (
     GUESS_TOLERANCE_MS,
@@ -37,7 +37,7 @@ from coordinator_model.groups.core import (
     told_deleted,
 )
 from coordinator_model.groups.offsets import claim
-from coordinator_model.kafka import WITHOUT_MEMBERS, CauseKind, GroupState
+from coordinator_model.kafka import NOT_IN_CHARGE, WITHOUT_MEMBERS, CauseKind, Error, GroupState
 from coordinator_model.observations import (
     CommitsAnswered,
     DeleteAnswered,
@@ -46,11 +46,7 @@ from coordinator_model.observations import (
     OffsetsClaimed,
     SyncAnswered,
 )
-from coordinator_model.state import FENCED_INSTANCE_ID, Basis, Cause, Member
-
-NONE = 0
-UNKNOWN_MEMBER_ID = 25
-REBALANCE_IN_PROGRESS = 27
+from coordinator_model.state import Basis, Cause, Member
 
 JOINS_WITHIN_MS = 100
 """A client that was handed an id comes back with it sooner than this."""
@@ -117,15 +113,15 @@ def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
 
 def heartbeats(turn: Turn, what: Heartbeats) -> None:
     """Take in heartbeats, accepted or refused."""
-    if what.error_code == NONE:
+    if what.error_code == Error.NONE:
         _heartbeats_accepted(turn, what)
-    elif what.error_code == REBALANCE_IN_PROGRESS:
+    elif what.error_code == Error.REBALANCE_IN_PROGRESS:
         _heartbeats_refused(turn, what)
-    elif what.error_code == UNKNOWN_MEMBER_ID:
+    elif what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
-    elif what.error_code == FENCED_INSTANCE_ID:
+    elif what.error_code == Error.FENCED_INSTANCE_ID:
         heartbeat_fenced(turn, what)
 
 
@@ -182,11 +178,11 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
 
 def sync_answered(turn: Turn, what: SyncAnswered) -> None:
     """Take in that a member got its assignment, or was refused."""
-    if what.error_code == NONE:
+    if what.error_code == Error.NONE:
         _sync_accepted(turn, what)
-    elif what.error_code == REBALANCE_IN_PROGRESS:
+    elif what.error_code == Error.REBALANCE_IN_PROGRESS:
         _sync_refused(turn, what)
-    elif what.error_code == UNKNOWN_MEMBER_ID:
+    elif what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
@@ -221,13 +217,13 @@ def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
 
 def leave_answered(turn: Turn, what: LeaveAnswered) -> None:
     """Take in that a member left, or was none any more."""
-    if what.error_code == UNKNOWN_MEMBER_ID:
+    if what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, turn.group.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
-    elif what.error_code == NONE:
+    elif what.error_code == Error.NONE:
         _leave_accepted(turn, what)
-    elif what.error_code == FENCED_INSTANCE_ID:
+    elif what.error_code == Error.FENCED_INSTANCE_ID:
         leave_fenced(turn, what)
 
 
@@ -281,16 +277,16 @@ def commits_answered(turn: Turn, what: CommitsAnswered) -> None:
 
     Kafka checks the member (25, 82), then the generation (22), then the state (27).
     """
-    if what.error_code == UNKNOWN_MEMBER_ID:
+    if what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, what.generation)
-    elif what.error_code == REBALANCE_IN_PROGRESS and what.generation > turn.group.generation:
+    elif what.error_code == Error.REBALANCE_IN_PROGRESS and what.generation > turn.group.generation:
         joined = cause(CauseKind.JOIN_COMPLETED)
         prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
-    elif what.error_code == NONE and what.member_id:
+    elif what.error_code == Error.NONE and what.member_id:
         _commits_accepted(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
-    if what.error_code != NONE:
+    if what.error_code != Error.NONE:
         commit_refused(turn, what)
 
 
@@ -310,15 +306,15 @@ def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
 
     One that names no member (generation -1) is accepted whoever is in the group, and says nothing of it.
     """
-    if what.error_code == NONE:
+    if what.error_code == Error.NONE:
         claim(turn.group, what)
     else:
         commit_refused(turn, what)
-    if what.error_code == UNKNOWN_MEMBER_ID:
+    if what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)
-    elif what.error_code == NONE and what.member_id and turn.group.group_type == "classic":
+    elif what.error_code == Error.NONE and what.member_id and turn.group.group_type == "classic":
         _claim_accepted(turn, what)
 
 
@@ -332,5 +328,5 @@ def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
 
 def delete_answered(turn: Turn, what: DeleteAnswered) -> None:
     """End a group that DeleteGroups removed, where no line tells it."""
-    if what.error_code == NONE and not told_deleted(turn) and turn.may_infer:
+    if what.error_code == Error.NONE and not told_deleted(turn) and turn.may_infer:
         end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)

@@ -5,7 +5,7 @@ came.  The earliest of a generation's joins began the rebalance, unless somethin
 """
 
 from coordinator_model.groups.classic.corrections import refine_start
-from coordinator_model.groups.classic.failover import NOT_IN_CHARGE, came_back, joined_again, refused
+from coordinator_model.groups.classic.failover import came_back, joined_again, refused
 from coordinator_model.groups.core import (
     Turn,
     add,
@@ -29,14 +29,9 @@ from coordinator_model.groups.core import (
     start_by_absence,
     wait_for,
 )
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import NOT_IN_CHARGE, CauseKind, Error, GroupState
 from coordinator_model.observations import JoinAnswered
 from coordinator_model.state import Basis, Cause, Group, Member
-
-NONE = 0
-UNKNOWN_MEMBER_ID = 25
-MEMBER_ID_REQUIRED = 79
-GROUP_MAX_SIZE_REACHED = 81
 
 _REASONS = (
     ("cached metadata has changed", CauseKind.PARTITIONS_CHANGED),
@@ -48,19 +43,19 @@ _FOLLOWS = ("group is already rebalancing",)
 
 def join_answered(turn: Turn, what: JoinAnswered) -> None:
     """Take in that a member joined, got an id, or was refused."""
-    if what.error_code == NONE:
+    if what.error_code == Error.NONE:
         heard(turn, what.client, what.member_id)
         _join_accepted(turn, what)
-    elif what.error_code == MEMBER_ID_REQUIRED:
+    elif what.error_code == Error.MEMBER_ID_REQUIRED:
         heard(turn, what.client, what.member_id)
         if turn.may_infer:
             create(turn, basis=Basis.INFERRED, at_ms=what.arrived_at_ms)
         wait_for(turn.group, what.member_id, turn.at_ms)
-    elif what.error_code == UNKNOWN_MEMBER_ID:
+    elif what.error_code == Error.UNKNOWN_MEMBER_ID:
         turn.group.pending.pop(what.requested_member_id, None)
         waited_ms = turn.at_ms - what.arrived_at_ms
         removed_unseen(turn, what.requested_member_id, turn.group.generation, waited_ms=waited_ms)
-    elif what.error_code == GROUP_MAX_SIZE_REACHED:
+    elif what.error_code == Error.GROUP_MAX_SIZE_REACHED:
         _turned_away(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
         refused(turn, what.error_code)

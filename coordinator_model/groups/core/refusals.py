@@ -8,24 +8,8 @@ from coordinator_model import observations as on
 from coordinator_model.groups.core.members import departure_of, member_of_instance
 from coordinator_model.groups.core.session_timer import USUAL_SLACK, is_rhythm_known, note_gap, usual_gap_ms
 from coordinator_model.groups.core.turn import Turn
-from coordinator_model.state import (
-    COMMIT,
-    FENCED_INSTANCE_ID,
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    ILLEGAL_GENERATION,
-    INCONSISTENT_GROUP_PROTOCOL,
-    INVALID_SESSION_TIMEOUT,
-    JOIN,
-    STALE_MEMBER_EPOCH,
-    UNKNOWN_MEMBER_ID,
-    UNRELEASED_INSTANCE_ID,
-    Group,
-    IdUnused,
-    Member,
-    Paused,
-    Refused,
-)
+from coordinator_model.kafka import Error
+from coordinator_model.state import COMMIT, JOIN, Group, IdUnused, Member, Paused, Refused
 
 AGAIN_MS = 1_000
 PARKED_MS = 100
@@ -37,10 +21,18 @@ REGULAR = 10
 """So many pauses in a row are how the client is set, not an accident."""
 
 _COMMITS = frozenset(
-    {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH}
+    {
+        Error.ILLEGAL_GENERATION,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.FENCED_INSTANCE_ID,
+        Error.FENCED_MEMBER_EPOCH,
+        Error.STALE_MEMBER_EPOCH,
+    }
 )
-_JOINS = frozenset({FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT})
-_EPOCHS = frozenset({FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
+_JOINS = frozenset(
+    {Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL, Error.INVALID_SESSION_TIMEOUT}
+)
+_EPOCHS = frozenset({Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID})
 
 
 def commit_refused(turn: Turn, what: on.CommitsAnswered | on.OffsetsClaimed) -> None:
@@ -84,7 +76,7 @@ def join_refused(turn: Turn, what: on.JoinAnswered) -> None:
 
 def sync_refused(turn: Turn, what: on.SyncAnswered) -> None:
     """Note a member whose place another process took, or that runs another protocol."""
-    if what.error_code in {FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL}:
+    if what.error_code in {Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL}:
         parked = turn.at_ms - what.arrived_at_ms > PARKED_MS
         _note_member(turn, what, "sync", generation=what.generation, parked=parked)
 
@@ -105,7 +97,7 @@ def epoch_refused(turn: Turn, what: on.EpochAnswered) -> None:
     Kafka: who joins makes the group, so "no such group" tells it that the group is of another type.
     """
     joins = what.asked == 0
-    if what.error_code in _EPOCHS or (joins and what.error_code == GROUP_ID_NOT_FOUND):
+    if what.error_code in _EPOCHS or (joins and what.error_code == Error.GROUP_ID_NOT_FOUND):
         _note_member(turn, what, JOIN if joins else "heartbeat", generation=what.asked)
 
 
@@ -128,8 +120,8 @@ def line_fenced(turn: Turn, what: on.InstanceFenced | on.InstanceRefused) -> Non
 
 def _fenced_in(what: on.InstanceFenced | on.InstanceRefused) -> tuple[str, int]:
     if isinstance(what, on.InstanceFenced):
-        return what.operation, FENCED_INSTANCE_ID
-    return ("heartbeat", FENCED_INSTANCE_ID) if what.fenced else (JOIN, UNRELEASED_INSTANCE_ID)
+        return what.operation, Error.FENCED_INSTANCE_ID
+    return ("heartbeat", Error.FENCED_INSTANCE_ID) if what.fenced else (JOIN, Error.UNRELEASED_INSTANCE_ID)
 
 
 def id_unused(turn: Turn, what: on.PendingMemberExpired) -> None:

@@ -24,12 +24,10 @@ from coordinator_model.groups.core import (
     sync_refused,
 )
 from coordinator_model.groups.newer.departures import remember
-from coordinator_model.kafka import CauseKind, GroupState
-from coordinator_model.state import FENCED_INSTANCE_ID, Basis, Departure, Group, Hint, Member
+from coordinator_model.kafka import CauseKind, Error, GroupState
+from coordinator_model.state import Basis, Departure, Group, Hint, Member
 
 LATE_MS = 60_000
-_NONE = 0
-_REBALANCE_IN_PROGRESS = 27
 _LEAVES = -1
 
 
@@ -51,7 +49,7 @@ def modern_member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
 def epoch_answered(turn: Turn, what: on.EpochAnswered) -> None:
     """Take in a heartbeat that joined, left, or brought another epoch."""
     modern = turn.group.modern
-    if modern is None or what.error_code != _NONE:
+    if modern is None or what.error_code != Error.NONE:
         epoch_refused(turn, what)
         return
     if what.asked == _LEAVES:
@@ -119,9 +117,9 @@ def _alive(
 
 def heartbeats(turn: Turn, what: on.Heartbeats) -> None:
     """Take in heartbeats, which a member sends in either protocol."""
-    if what.error_code in {_NONE, _REBALANCE_IN_PROGRESS}:
+    if what.error_code in {Error.NONE, Error.REBALANCE_IN_PROGRESS}:
         _alive(turn, what.member_id, what.times, what.client)
-    elif what.error_code == FENCED_INSTANCE_ID:
+    elif what.error_code == Error.FENCED_INSTANCE_ID:
         heartbeat_fenced(turn, what)
 
 
@@ -129,16 +127,16 @@ def commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
     """Take in the answer to commits of a member that speaks the classic protocol, or its own."""
     # Kafka: commits do not touch the session of a member that speaks the group's own protocol.
     member = turn.group.members.get(what.member_id)
-    if member is not None and what.error_code == _NONE:
+    if member is not None and what.error_code == Error.NONE:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
         learn_client(member, what.client)
-    elif what.error_code != _NONE:
+    elif what.error_code != Error.NONE:
         commit_refused(turn, what)
 
 
 def join_answered(turn: Turn, what: on.JoinAnswered) -> None:
     """Take in that a member that speaks the classic protocol joined, or was refused."""
-    if what.error_code == _NONE:
+    if what.error_code == Error.NONE:
         _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     else:
         join_refused(turn, what)
@@ -146,7 +144,7 @@ def join_answered(turn: Turn, what: on.JoinAnswered) -> None:
 
 def sync_answered(turn: Turn, what: on.SyncAnswered) -> None:
     """Take in that a member that speaks the classic protocol got its assignment, or was refused."""
-    if what.error_code == _NONE:
+    if what.error_code == Error.NONE:
         _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     else:
         sync_refused(turn, what)
@@ -154,7 +152,7 @@ def sync_answered(turn: Turn, what: on.SyncAnswered) -> None:
 
 def leave_answered(turn: Turn, what: on.LeaveAnswered) -> None:
     """Explain how a member that speaks the classic protocol went."""
-    if what.error_code == _NONE:
+    if what.error_code == Error.NONE:
         member_id = what.member_id or _holder(turn.group, what.instance_id)
         hint = Hint(
             at_ms=turn.at_ms, kind=how_it_left(what.reason), text="left", client_reason=what.reason or ""

@@ -8,12 +8,12 @@ import struct
 import threading
 from collections.abc import Iterator
 
+from coordinator_model.kafka import Error
 from streaming.devkit.bench.material import blob, text
 from streaming.devkit.demo import Connection
 
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
-_OK, _ILLEGAL_GENERATION, _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 0, 22, 27, 79
-_AGAIN = frozenset({_ILLEGAL_GENERATION, _REBALANCE_IN_PROGRESS})
+_AGAIN = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
 _REBALANCE_MS = 60_000
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired."
 
@@ -65,23 +65,23 @@ class LightMember:
             self.failure = f"{type(error).__name__}: {error}"
 
     def _join_and_sync(self) -> None:
-        error = _REBALANCE_IN_PROGRESS
+        error: int = Error.REBALANCE_IN_PROGRESS
         while error in _AGAIN and not self._end.is_set():
             self.is_stable.clear()
             self._join()
             error = self._sync()
-        if error == _OK:
+        if error == Error.NONE:
             self.is_stable.set()
 
     def _join(self) -> None:
-        error = _MEMBER_ID_REQUIRED
-        while error == _MEMBER_ID_REQUIRED:
+        error: int = Error.MEMBER_ID_REQUIRED
+        while error == Error.MEMBER_ID_REQUIRED:
             answer = self._ask(_JOIN, 5, self._join_body())
             error, self._generation = struct.unpack_from(">hi", answer, 4)  # after throttle_time_ms
             found = _texts(answer, 10)
             next(found)  # the protocol
             leader, self.member_id = next(found), next(found)
-        if error != _OK:
+        if error != Error.NONE:
             raise ConnectionError(f"JoinGroup was answered with error {error}")
         self._leads = leader == self.member_id
 

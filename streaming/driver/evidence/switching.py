@@ -7,10 +7,11 @@ guesses that from the loggers above it.  Nothing here outlives a restart of the 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from coordinator_model.kafka import NOT_AUTHORIZED, Error
 from coordinator_model.shard import REQUEST_LOGGER
 from streaming.config import KafkaAddress
 from streaming.driver.evidence.deciding import ROOT_LOGGER
-from streaming.driver.probing import NONE, NOT_AUTHORIZED, NotAllowedError
+from streaming.driver.probing import NotAllowedError
 from streaming.kafka_clients import (
     ConfigResourceType,
     DescribeConfigsRequest,
@@ -63,7 +64,7 @@ class Switch:
             told = self._send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=3), None)
             if told.error_code in NOT_AUTHORIZED:
                 raise NotAllowedError(NO_GROUPS)
-            if told.error_code == NONE:
+            if told.error_code == Error.NONE:
                 found[group] = told.node_id
         return found
 
@@ -123,5 +124,5 @@ class Switch:
 def _fail_on(told: Any, not_allowed: str) -> None:
     if told.error_code in NOT_AUTHORIZED:
         raise NotAllowedError(not_allowed)
-    if told.error_code != NONE:
+    if told.error_code != Error.NONE:
         raise OSError(f"error {told.error_code}: {told.error_message}")

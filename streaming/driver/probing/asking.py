@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from coordinator_model.kafka import GroupState, shard_of
+from coordinator_model.kafka import NOT_AUTHORIZED, GroupState, shard_of
 from coordinator_model.shard import read_settings
 from streaming.config import ClusterPlan
 from streaming.control import (
@@ -22,7 +22,7 @@ from streaming.control import (
     TopicsRecord,
     encode_record,
 )
-from streaming.driver.probing.brokers import NOT_AUTHORIZED, Brokers, Layout, Listed, NotAllowedError
+from streaming.driver.probing.brokers import Brokers, Layout, Listed, NotAllowedError
 from streaming.driver.probing.choosing import Bucket, Rota, Seen, by_call
 from streaming.driver.probing.packing import packed
 from streaming.health import Progress

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_model.decoding import assigned_partitions, subscribed_topics
-from coordinator_model.kafka import GroupState
+from coordinator_model.kafka import NOT_AUTHORIZED, Error, GroupState
 from coordinator_model.shard import REQUEST_LOGGER
 from streaming.control import GroupAnswer, MemberAnswer
 from streaming.kafka_clients import (
@@ -25,10 +25,7 @@ from streaming.kafka_clients import (
     send,
 )
 
-NONE = 0
-NOT_AUTHORIZED = frozenset({29, 30, 31})
 """Topic, group and cluster authorization failed."""
-GROUP_ID_NOT_FOUND = 69
 SETTINGS = (
     "group.min.session.timeout.ms",
     "group.max.session.timeout.ms",
@@ -159,7 +156,7 @@ class Brokers:
             told = self._send(modern(group_ids=list(groups), include_authorized_operations=False), broker)
         described = Described([], {})
         for one in told.groups:
-            if one.error_code not in (NONE, GROUP_ID_NOT_FOUND):
+            if one.error_code not in (Error.NONE, Error.GROUP_ID_NOT_FOUND):
                 described.errors[one.group_id] = one.error_code
             elif modern is None:
                 described.answers.append(_classic(one))
@@ -188,12 +185,12 @@ class Brokers:
 def _fail_on(error_code: int, request: str) -> None:
     if error_code in NOT_AUTHORIZED:
         raise NotAllowedError(request)
-    if error_code != NONE:
+    if error_code != Error.NONE:
         raise OSError(f"{request} was answered with error {error_code}")
 
 
 def _classic(one: Any) -> GroupAnswer:
-    state = GroupState.DEAD if one.error_code == GROUP_ID_NOT_FOUND else one.group_state
+    state = GroupState.DEAD if one.error_code == Error.GROUP_ID_NOT_FOUND else one.group_state
     is_stable = state == GroupState.STABLE
     return GroupAnswer(
         group=one.group_id,
@@ -219,7 +216,7 @@ def _member(member: Any, *, opaque: bool) -> MemberAnswer:
 
 
 def _modern(group_type: str, one: Any) -> GroupAnswer:
-    if one.error_code == GROUP_ID_NOT_FOUND:
+    if one.error_code == Error.GROUP_ID_NOT_FOUND:
         return GroupAnswer(group=one.group_id, group_type=group_type, state=str(GroupState.DEAD), members=())
     return GroupAnswer(
         group=one.group_id,

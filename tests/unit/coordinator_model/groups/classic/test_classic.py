@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.transitions import transition_id
 from coordinator_model.groups.core.turn import Context
+from coordinator_model.kafka import Error
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move
 from coordinator_model.observations import observations as seen_as
@@ -18,7 +19,7 @@ from coordinator_model.observations.observations import Client, MemberRecord, Re
 from coordinator_model.ordering.order import Run
 from coordinator_model.shard.coalescing import are_quiet
 from coordinator_model.state.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
-from coordinator_model.state.notes import FENCED_INSTANCE_ID, Replaced
+from coordinator_model.state.notes import Replaced
 
 UUID = "00000000-0000-4000-8000-000000000000"
 A, B = f"app-a-{UUID}", f"app-b-{UUID}"
@@ -325,7 +326,7 @@ def test_a_static_member_is_replaced_in_whatever_order_that_is_read(context: Con
         (static_record(LATTER), Source.OFFSETS),
         (JOINED, Source.REQUEST_LOG),
         beat(FORMER, 2_999, FIRST),  # accepted before
-        beat(FORMER, 3_004, FIRST, FENCED_INSTANCE_ID),
+        beat(FORMER, 3_004, FIRST, Error.FENCED_INSTANCE_ID),
         beat(LATTER, 3_003, SECOND),
     ]
     for order in itertools.permutations(told):

@@ -15,7 +15,7 @@ import alerts.rules
 from alerts.rules.engine.thresholds import RULE_KEYS
 from streaming.cli import application
 from streaming.config.config import load_config, parse_config
-from tests.unit.test_deploy import METRIC, known_metrics
+from tests.metric_names import METRIC, known_metrics
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("alerts", "coordinator_model", "deploy", "streaming")

@@ -12,8 +12,8 @@ import msgspec
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Seen, Source
 from tests.fingerprint.worlds import World, save
-from tests.properties import test_cuts as cuts
-from tests.properties import test_modern_costs as modern
+from tests.properties import cut_worlds as cuts
+from tests.properties import handing_over as modern
 from tests.properties.simulated_clients import Life
 
 START_MS = 1_700_000_000_000

@@ -17,7 +17,7 @@ from streaming.replay.files import Skipped
 from streaming.replay.run import replay
 from tests.fingerprint.worlds import load, play
 from tests.saved.golden import held, is_default
-from tests.stories.test_stories import STORIES, Telling
+from tests.stories.telling import STORIES, Telling
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LOG, JAVA_LOG, REQUESTS = (

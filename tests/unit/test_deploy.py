@@ -8,22 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+from tests.metric_names import METRIC, known_metrics
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
-METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
-
-
-def known_metrics() -> set[str]:
-    """Every name that a scrape of ours can have."""
-    registry = CollectorRegistry()
-    OwnMetrics(registry)
-    own = {(metric.name, metric.type) for metric in registry.collect()}
-    names = own | {(metric.name, metric.kind) for metric in (*PICTURE, *DELIVERY, *FAR_JOB)}
-    suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-    return {name + suffix for name, kind in names for suffix in suffixes[kind]}
 
 
 @pytest.mark.parametrize("file", ["grafana/groupwatch.json", "prometheus/groupwatch-rules.yml"])

@@ -10,14 +10,13 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from coordinator_model.observations.observations import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
-from streaming.config.kafka_address import KafkaAddress
-from streaming.config.plan import ClusterPlan
 from streaming.decoders.decoding_events import decode_events
 from streaming.driver.clock import Clock, Skews, interval_s
 from streaming.driver.cluster_job import Asking
 from streaming.driver.told_time import ToldTime
 from streaming.health.query_progress import Progress
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
+from tests.unit.streaming.made_plans import plan
 
 
 class FakeAdmin:
@@ -34,26 +33,6 @@ class FakeAdmin:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def plan(**changes: Any) -> ClusterPlan:
-    """Return the plan of a cluster like any other, with changes."""
-    address = KafkaAddress(("127.0.0.1:1",))
-    whole: dict[str, Any] = {
-        "cluster": "prod",
-        "kafka": address,
-        "output": address,
-        "offsets_topic": "__consumer_offsets",
-        "events_topic": "events",
-        "timezone": "UTC",
-        "control_topic": "control",
-        "transitions_topic": "transitions",
-        "alerts_topic": "alerts",
-        "checkpoint": "/nowhere",
-        "trigger_ms": 1_000,
-        "settings": b"{}",
-    }
-    return ClusterPlan(**(whole | changes))
 
 
 def _clock(

@@ -10,7 +10,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streaming.driver import cluster_job
 from streaming.driver.cluster_job import ClusterJob
-from tests.unit.streaming.driver.test_clock import plan
+from tests.unit.streaming.made_plans import plan
 
 WORKING = {"message": "Processing new data", "isDataAvailable": True, "isTriggerActive": True}
 ASKING = {

@@ -10,7 +10,7 @@ from streaming.config.kafka_address import KafkaAddress
 from streaming.pipeline import losses
 from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
 from streaming.pipeline.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
-from tests.unit.streaming.driver.test_clock import plan
+from tests.unit.streaming.made_plans import plan
 
 OFFSETS, EVENTS, CONTROL = "__consumer_offsets", "events", "control"
 OLD, NEW = "old-id", "new-id"

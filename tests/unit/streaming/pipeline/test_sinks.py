@@ -15,8 +15,8 @@ from streaming.control.records import AdoptRecord, SettingsRecord
 from streaming.driver.adoption import records
 from streaming.pipeline.beginning import Beginning
 from streaming.pipeline.sinks import BatchSink, Row
-from tests.unit.streaming.driver.test_clock import plan
 from tests.unit.streaming.fakes import FakeProducer, NotAcknowledgedError
+from tests.unit.streaming.made_plans import plan
 
 
 class Frame:

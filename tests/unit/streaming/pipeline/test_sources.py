@@ -12,7 +12,7 @@ from streaming.pipeline import session
 from streaming.pipeline.beginning import Beginning, CheckpointRefusedError, check
 from streaming.pipeline.sources import EARLIEST, READ_OPTIONS, assignments
 from streaming.pipeline.topics import specs
-from tests.unit.streaming.driver.test_clock import plan
+from tests.unit.streaming.made_plans import plan
 
 BEGAN = Beginning(
     format=1,

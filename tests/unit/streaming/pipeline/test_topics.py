@@ -8,7 +8,7 @@ from kafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError,
 from streaming.pipeline import beginning
 from streaming.pipeline.beginning import CheckpointRefusedError, count_shards
 from streaming.pipeline.topics import TopicsRefusedError, create_missing, faults, specs
-from tests.unit.streaming.driver.test_clock import plan
+from tests.unit.streaming.made_plans import plan
 
 
 class FakeAdmin:

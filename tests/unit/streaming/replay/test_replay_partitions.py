@@ -13,8 +13,8 @@ from alerts.rules.progress.verdicts import Status
 from coordinator_model.kafka.hashing import shard_of
 from streaming.replay.files import Skipped
 from streaming.replay.run import replay
-from tests.unit.alerts.rules.progress.test_partition_cases import CASES, Case
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
+from tests.unit.partition_cases import CASES, Case
 
 NAMES = {
     Status.STOPPED: {"CommitsStopped"},

@@ -9,7 +9,7 @@ from coordinator_model.groups.offsets.intake import note_ends
 from coordinator_model.observations import observations as on
 from coordinator_model.observations.observations import Source
 from coordinator_model.state.group import Step
-from tests.unit.alerts.rules.rebalances.test_rules_storm_modern import Coordinator
+from tests.unit.alerts.rules.newer_coordinator import Coordinator
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

@@ -1,107 +1,18 @@
 """RebalanceStorm of consumer groups of KIP-848: a grown epoch is a rebalance, its cause as ever."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.newer_records import (
-    Current,
-    GroupEpoch,
-    MemberMetadata,
-    MemberState,
-    Target,
-    TargetEpoch,
-)
-from coordinator_model.observations.observations import ModernRecord, Source
-from coordinator_model.state.newer import AWAY
+from tests.unit.alerts.rules.newer_coordinator import Coordinator
 
 if TYPE_CHECKING:
-    from tests.unit.alerts.rules.conftest import NewStage, Stage
+    from tests.unit.alerts.rules.conftest import NewStage
 
 MINUTE = 60_000
 STORM = "RebalanceStorm"
-GROUP, MEMBER, TARGET, MEMBERS_TARGET, CURRENT = 3, 5, 6, 7, 8
-"""Record types of a consumer group."""
-
-
-def record(kind: int, held: Any, member: str = "") -> ModernRecord:
-    """One record; None is a tombstone."""
-    return ModernRecord(
-        group="orders",
-        group_type="consumer",
-        record_type=kind,
-        name="",
-        tombstone=held is None,
-        member_id=member,
-        part=held,
-    )
-
-
-class Coordinator:
-    """Writes what Kafka's writes for a consumer group, and shows it to a stage."""
-
-    def __init__(self, stage: "Stage") -> None:
-        self.stage = stage
-        self.epoch = 0
-        self.names: list[str] = []
-
-    def write(self, *records: ModernRecord) -> None:
-        """One atomic write, with a new epoch and its target."""
-        self.epoch += 1
-        self.stage.wait(10)
-        bump = (record(GROUP, GroupEpoch(epoch=self.epoch)), record(TARGET, TargetEpoch(epoch=self.epoch)))
-        self.stage.see(on.ModernWrite(group="orders", records=(*records, *bump)), Source.OFFSETS)
-
-    def reconcile(self) -> None:
-        """Every member reaches the target."""
-        for name in self.names:
-            self.stage.wait(50)
-            current = record(CURRENT, self.current(self.epoch), name)
-            self.stage.see(on.ModernWrite(group="orders", records=(current,)), Source.OFFSETS)
-
-    def current(self, epoch: int) -> Current:
-        """Where a member stands."""
-        return Current(epoch=epoch, previous_epoch=0, state=MemberState.STABLE, assigned={})
-
-    def join(self, name: str, client: str, host: str = "/10.0.0.1", instance: str | None = None) -> None:
-        """A member comes, and all get there."""
-        self.names.append(name)
-        metadata = MemberMetadata(client_id=client, client_host=host, topics=("t",), instance_id=instance)
-        self.write(
-            record(MEMBER, metadata, name),
-            record(MEMBERS_TARGET, Target(assigned={}), name),
-            record(CURRENT, self.current(self.epoch + 1), name),
-        )
-        self.reconcile()
-
-    def go(self, name: str, how: CauseKind) -> None:
-        """A member goes, which the log explains first."""
-        self.names.remove(name)
-        gone = on.ModernMemberGone(group="orders", member_id=name, kind=str(how), text="gone")
-        self.stage.log(gone)
-        self.write(*(record(kind, None, name) for kind in (CURRENT, MEMBERS_TARGET, MEMBER)))
-        self.reconcile()
-
-    def away(self, name: str) -> None:
-        """A static member goes for a while."""
-        self.write(record(CURRENT, self.current(AWAY), name))
-
-    def replace(self, old: str, new: str, instance: str) -> None:
-        """And comes back under another id."""
-        self.names.remove(old)
-        self.names.append(new)
-        metadata = MemberMetadata(client_id=new, client_host="/10.0.0.1", topics=("t",), instance_id=instance)
-        gone = tuple(record(kind, None, old) for kind in (CURRENT, MEMBERS_TARGET, MEMBER))
-        self.write(
-            *gone,
-            record(MEMBER, metadata, new),
-            record(MEMBERS_TARGET, Target(assigned={}), new),
-            record(CURRENT, self.current(self.epoch + 1), new),
-        )
-        self.reconcile()
 
 
 @pytest.fixture

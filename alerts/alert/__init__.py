@@ -17,7 +17,6 @@ from alerts.alert.transition_records import refusal
 from alerts.alert.wording import (
     clock,
     clock_time,
-    nobody,
     printable,
     round_up,
     some,
@@ -47,7 +46,6 @@ __all__ = [
     "is_credible",
     "is_jump",
     "is_later",
-    "nobody",
     "printable",
     "read_alert",
     "refusal",

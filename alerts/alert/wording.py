@@ -133,28 +133,3 @@ WHY: dict[CauseKind, str] = {
 def why(kind: CauseKind) -> str:
     """Return what makes rebalances start, in the plural."""
     return WHY.get(kind, "causes that no source tells")
-
-
-NOBODY: dict[str, str] = {
-    "ClusterUnreachable": "no member: the cluster itself, or the way to it",
-    "MonitorStalled": "no member: groupwatch itself",
-    "SourceSilent": "no member: the brokers named in the summary, or what ships their logs",
-    "CoordinatorMoved": "no member: the broker that the coordinator moved from",
-    "GroupsQuarantined": "no member: groupwatch itself",
-    "GroupDeleted": "no member: whoever deleted the group, or its retention",
-    "OffsetsExpiring": "no member: the group has none",
-    "AssignmentChurn": "no single member: the assignor that they all use",
-    "LagGrowing": "no single member: the group as a whole",
-    "CommitsStopped": "no member: nobody is left, or nobody is known to own these partitions",
-    "CommitsStalled": "no member: nobody is known to own these partitions",
-    "OffsetRewind": "no member: a tool, or a client that is no member of the group",
-    "StuckCompletingRebalance": "no client: the broker has not stored the assignment, or who leads is "
-    "not known",
-    "UnsafeTimeouts": "no member: no source tells who asked for these ids",
-}
-"""Whom an alert blames that names no member."""
-
-
-def nobody(alert_name: str) -> str:
-    """Return what stands in place of culprits where an alert names none."""
-    return NOBODY.get(alert_name, "not known: no source that is read tells which member")

@@ -40,7 +40,7 @@ from alerts.delivery.routing import SAID_ONCE, Route, receivers_for
 from alerts.delivery.silences import NO_QUIET, Quiet
 from alerts.delivery.told import Memory, Told, pack_told
 from alerts.delivery.waiting import Entry, Known, Place, Recovered, Work, label_sets, told_at_start
-from alerts.rules.engine import WideCauses
+from alerts.rules import WideCauses
 
 EXPIRED = "expired"
 """Outcome of a notification that was tried until it was too old."""

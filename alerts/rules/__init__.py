@@ -4,6 +4,17 @@
 """
 
 from alerts.rules.judge import RuleJudge
-from alerts.rules.registry import RULES
+from alerts.rules.registry import ALL_RULES, DeclaredRule, is_about_a_group, nobody
+from alerts.rules.settings import ThresholdsError, check_settings
+from alerts.rules.wide_causes import WideCauses
 
-__all__ = ["RULES", "RuleJudge"]
+__all__ = [
+    "ALL_RULES",
+    "DeclaredRule",
+    "RuleJudge",
+    "ThresholdsError",
+    "WideCauses",
+    "check_settings",
+    "is_about_a_group",
+    "nobody",
+]

@@ -3,18 +3,16 @@
 When the gap closes, the alert gets as loud as it should have been.
 """
 
+from typing import Any
+
 import msgspec
 
 from alerts.alert import Severity, clock, span
-from alerts.rules.engine import Finding, Situation, Verdict
-from alerts.rules.rebalances import STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
+from alerts.rules.engine import Finding, GroupRule, Situation, Verdict
 from coordinator_model.state import Group
 
 WATCHED_MS = 60_000
 """Of what began before groupwatch did, this much must have been watched."""
-
-_BY_LOG = frozenset({STUCK_PREPARING_REBALANCE.name, STUCK_COMPLETING_REBALANCE.name})
-"""Alerts about a phase, whose end only a log tells at once."""
 
 _QUIETER = {
     Severity.CRITICAL: Severity.WARNING,
@@ -23,12 +21,12 @@ _QUIETER = {
 }
 
 
-def judged(name: str, verdict: Verdict, situation: Situation) -> Verdict:
+def judged(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> Verdict:
     """Return ``verdict`` with what its evidence lacks."""
     finding = verdict.finding
     if finding is None:
         return verdict
-    gaps, again_ms = _gaps(name, finding, situation)
+    gaps, again_ms = _gaps(rule, finding, situation)
     if not gaps:
         return verdict
     lacking = msgspec.structs.replace(
@@ -38,7 +36,7 @@ def judged(name: str, verdict: Verdict, situation: Situation) -> Verdict:
     return Verdict(finding=lacking, due_ms=min(dues, default=None))
 
 
-def _gaps(name: str, finding: Finding, situation: Situation) -> tuple[list[str], int | None]:
+def _gaps(rule: GroupRule[Any], finding: Finding, situation: Situation) -> tuple[list[str], int | None]:
     """Return what is lacking, in sentences, and when to look again."""
     evidence, now_ms = situation.evidence, situation.now_ms
     gaps, again_ms = [], None
@@ -50,7 +48,7 @@ def _gaps(name: str, finding: Finding, situation: Situation) -> tuple[list[str],
             f"{clock(finding.starts_at_ms)}, it has only read."
         )
     is_heard = evidence.info_live or evidence.requests_live
-    if name in _BY_LOG and not is_heard and _was_observed(situation.group):
+    if rule.end_is_logged and not is_heard and _was_observed(situation.group):
         gaps.append("Incomplete: the coordinator's log has lost lines, so that this may have ended unseen.")
     return gaps, again_ms
 

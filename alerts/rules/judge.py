@@ -1,119 +1,42 @@
 """RuleJudge: runs the rules over one group, or over the cluster, and keeps what they remember.
 
-The memory of a group is ``header + msgpack``.  The header (version, flags, due time) lets the most
-frequent call, a heartbeat that changes nothing, pass without reading the rest; a group without news
-has no memory at all.
+A call that brings no news, a heartbeat mostly, is answered by ``quick`` without running any rule.
 """
 
 import logging
-from collections.abc import Callable
-from struct import Struct as Layout
-from typing import Final
+from typing import Any
 
 import msgspec
 
 from alerts.alert import Alert
-from alerts.rules import completeness, members, rebalances
-from alerts.rules.endings import GROUP_DELETED, OFFSETS_EXPIRING
+from alerts.rules import completeness, memories, rebalances
+from alerts.rules.endings import GROUP_DELETED
 from alerts.rules.engine import (
-    EFFECTS,
     FIRING,
     NEVER,
     NOTHING,
-    RULE_KEYS,
     ClusterMemory,
     GroupMemory,
+    GroupRule,
     Pages,
-    Rule,
-    Settings,
     Situation,
-    Thresholds,
     Verdict,
     adopt,
     held_back_until_ms,
 )
-from alerts.rules.members import (
-    GROUP_ID_COLLISION,
-    IDLE_MEMBERS,
-    POLL_INTERVAL_EXCEEDED,
-    SESSION_TIMEOUT,
-    SESSION_TIMEOUT_IMMINENT,
-    STATIC_MEMBER_FENCED,
-    UNSAFE_TIMEOUTS,
-    ZOMBIE_COMMIT,
-)
-from alerts.rules.monitor import CLUSTER_UNREACHABLE, GROUPS_QUARANTINED, MONITOR_STALLED, SOURCE_SILENT
-from alerts.rules.progress import COMMITS_STALLED, COMMITS_STOPPED, OFFSET_REWIND
-from alerts.rules.rebalances import (
-    ASSIGNMENT_CHURN,
-    COORDINATOR_MOVED,
-    REBALANCE_STORM,
-    STUCK_COMPLETING_REBALANCE,
-    STUCK_PREPARING_REBALANCE,
-)
-from alerts.rules.registry import RULES
+from alerts.rules.memories import Failure
+from alerts.rules.quick import quick
+from alerts.rules.registry import CLUSTER_RULES, RULES, SUPERVISOR_RULES
+from alerts.rules.settings import Settings
 from coordinator_model.kafka import GroupState
 from coordinator_model.shard import DEAD_KEPT_MS, ClusterState, Evidence, Judgement
 from coordinator_model.state import Group, Step
 
 _LOG = logging.getLogger(__name__)
 
-MEMORY_VERSION: Final = 1
-
-_HEADER = Layout("<BBqq")
-"""Version, flags, when the memory itself wants a judgement, and a bound for large groups (0: none)."""
-_LARGE: Final = 16
-"""Members above which the deadlines of all are not computed anew at each heartbeat."""
-_WATCH: Final = 1
-"""Flag: an alert is open whose end or culprits any observation may change."""
-
-_WATCHED = frozenset(
-    {
-        STUCK_COMPLETING_REBALANCE.name,
-        STUCK_PREPARING_REBALANCE.name,
-        SESSION_TIMEOUT_IMMINENT.name,
-        COMMITS_STOPPED.name,
-    }
-)
-_OF_THE_SUPERVISOR = frozenset({CLUSTER_UNREACHABLE, MONITOR_STALLED})
-_TIMELESS = frozenset(
-    {
-        REBALANCE_STORM.name,
-        SESSION_TIMEOUT.name,
-        POLL_INTERVAL_EXCEEDED.name,
-        ZOMBIE_COMMIT.name,
-        STATIC_MEMBER_FENCED.name,
-        GROUP_ID_COLLISION.name,
-        IDLE_MEMBERS.name,
-        UNSAFE_TIMEOUTS.name,
-        # Commits and end offsets move these only away, so an early look is all that can come of it.
-        COMMITS_STOPPED.name,
-        COMMITS_STALLED.name,
-        OFFSET_REWIND.name,
-        ASSIGNMENT_CHURN.name,
-        GROUP_DELETED.name,
-        OFFSETS_EXPIRING.name,
-    }
-)
-"""Rules whose due times depend on their memory alone; the others' follow from the group."""
-
-_CLUSTER_RULES = {
-    SOURCE_SILENT.name: SOURCE_SILENT.evaluate,
-    COORDINATOR_MOVED.name: COORDINATOR_MOVED.evaluate,
-    GROUPS_QUARANTINED.name: GROUPS_QUARANTINED.evaluate,
-}
-"""Rules about the cluster as a whole."""
-
-Failure = tuple[str, Exception]
-"""What failed, a rule mostly, and how."""
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError)
-
-_GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
-_CLUSTER_DECODER = msgspec.msgpack.Decoder(ClusterMemory)
-_ENCODER = msgspec.msgpack.Encoder()
 _ALERT_DECODER = msgspec.json.Decoder(Alert)
 
-_NO_GROUP_MEMORY = _ENCODER.encode(GroupMemory())
+_WATCHED = frozenset(rule.name for rule in RULES if rule.watched)
 
 
 class RuleJudge:
@@ -150,7 +73,7 @@ class RuleJudge:
         thresholds = self._settings.of_group(group.group)
         is_news = step.transitions or step.departures or step.arrivals or step.notes or step.met
         if not (is_news or removed or step.progressed or step.cost):
-            answer = _quick(group, thresholds, memory, now_ms)
+            answer = quick(group, thresholds, memory, now_ms)
             if answer is not None:
                 return answer
         failures: list[Failure] = []
@@ -160,7 +83,7 @@ class RuleJudge:
             now_ms=now_ms,
             evidence=evidence,
             thresholds=thresholds,
-            memory=_group_memory(memory, failures),
+            memory=memories.group_memory(memory, failures),
         )
         pages = Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
         if removed:
@@ -170,7 +93,7 @@ class RuleJudge:
         due_ms, memory_due_ms = _run(situation, pages, failures)
         held_ms = pages.end_held()
         due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
-        saved = _save_group(situation.memory, memory_due_ms)
+        saved = memories.save_group(situation.memory, memory_due_ms, _WATCHED)
         due = None if due_ms == NEVER else due_ms
         return Judgement(memory=saved, alerts=pages.alerts, due_ms=due, failures=failures)
 
@@ -182,91 +105,41 @@ class RuleJudge:
         known here, get their quiet time anew.
         """
         found = _ALERT_DECODER.decode(alert)
-        if found.name in _OF_THE_SUPERVISOR:
+        if any(rule.name == found.name for rule in SUPERVISOR_RULES):
             return memory
         if found.group:
-            known = _load_group(memory)
+            known = memories.load_group(memory)
             _take_over(known, found)
-            return _save_group(known, 0)
-        of_cluster = _load_cluster(memory)
+            return memories.save_group(known, 0, _WATCHED)
+        of_cluster = memories.load_cluster(memory)
         _take_over(of_cluster, found)
-        return _save_cluster(of_cluster)
+        return memories.save_cluster(of_cluster)
 
     def judge_cluster(
         self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
     ) -> Judgement:
         """Return what the rules about the whole cluster say at ``now_ms``."""
         failures: list[Failure] = []
-        thresholds, known = self._settings.defaults, _cluster_memory(memory, failures)
+        thresholds, known = self._settings.defaults, memories.cluster_memory(memory, failures)
         pages = Pages(cluster, "", known, now_ms, self._settings.runbook_base)
         pages.resolve_surplus()
         due_ms = NEVER
-        for name, evaluate in _CLUSTER_RULES.items():
-            configured: Rule = getattr(thresholds, RULE_KEYS[name])
-            if not configured.enabled:
-                pages.disabled(name)
+        for rule in CLUSTER_RULES:
+            if not thresholds.of(rule.options).enabled:
+                pages.disabled(rule.name)
                 continue
             try:
-                verdict = evaluate(state, known, thresholds, now_ms)
-                pages.turn(name, verdict)
+                verdict = rule.evaluate(state, known, thresholds, now_ms)
+                pages.turn(rule.name, verdict)
             except Exception as error:
-                failures.append((name, error))
+                failures.append((rule.name, error))
                 continue
             due_ms = min(due_ms, NEVER if verdict.due_ms is None else verdict.due_ms)
         due_ms = min(due_ms, pages.end_held())
         due = None if due_ms == NEVER else due_ms
-        return Judgement(memory=_save_cluster(known), alerts=pages.alerts, due_ms=due, failures=failures)
-
-
-def _quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> Judgement | None:
-    """Return the answer if nothing needs judging now, None if something does."""
-    due_ms, bound_ms = NEVER, 0
-    if memory is not None:
-        if len(memory) < _HEADER.size:
-            return None
-        version, flags, due_ms, bound_ms = _HEADER.unpack_from(memory)
-        if version != MEMORY_VERSION or flags & _WATCH or due_ms <= now_ms:
-            return None
-    if group.state is not GroupState.STABLE:
-        found = _stuck_due_ms(group, thresholds, now_ms)
-    elif bound_ms > now_ms:
-        found = bound_ms
-    else:
-        found, memory = _silence_due_ms(group, thresholds, memory, now_ms)
-    if found is None:
-        return Judgement(memory=memory, alerts=[], due_ms=None if due_ms == NEVER else due_ms)
-    if found <= now_ms:
-        return None
-    return Judgement(memory=memory, alerts=[], due_ms=found if found < due_ms else due_ms)
-
-
-def _silence_due_ms(
-    group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int
-) -> tuple[int | None, bytes | None]:
-    """Return when a member of a Stable group may be silent for too long, and the memory.
-
-    For a large group that is a bound, and remembered: heartbeats only move deadlines away, and a
-    member heard for the first time has at least the shortest one.
-    """
-    if not thresholds.session_timeout_imminent.enabled:
-        return None, memory
-    found = members.silence_due_ms(group, thresholds, now_ms)
-    if found is None or found <= now_ms or len(group.members) <= _LARGE:
-        return found, memory
-    bound_ms = min(found, now_ms + members.shortest_silence_ms(group, thresholds))
-    if memory is None:
-        return bound_ms, _HEADER.pack(MEMORY_VERSION, 0, NEVER, bound_ms) + _NO_GROUP_MEMORY
-    version, flags, due_ms, _ = _HEADER.unpack_from(memory)
-    return bound_ms, _HEADER.pack(version, flags, due_ms, bound_ms) + memory[_HEADER.size :]
-
-
-def _stuck_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
-    dues = []
-    if thresholds.stuck_completing_rebalance.enabled:
-        dues.append(rebalances.completing_due_ms(group, thresholds, now_ms))
-    if thresholds.stuck_preparing_rebalance.enabled:
-        dues.append(rebalances.preparing_due_ms(group, thresholds))
-    return min((due for due in dues if due is not None), default=None)
+        return Judgement(
+            memory=memories.save_cluster(known), alerts=pages.alerts, due_ms=due, failures=failures
+        )
 
 
 def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[int, int]:
@@ -279,32 +152,29 @@ def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[i
         rebalances.note(situation)
     except Exception as error:
         failures.append(("costs", error))
-    for name, evaluate in RULES:
+    for rule in RULES:
         try:
-            verdict = _verdict(name, evaluate, situation, pages)
+            verdict = _verdict(rule, situation, pages)
         except Exception as error:
-            failures.append((name, error))
+            failures.append((rule.name, error))
             continue
         if verdict.due_ms is None:
             continue
         due_ms = min(due_ms, verdict.due_ms)
-        if name in _TIMELESS:
+        if rule.timed:
             memory_due_ms = min(memory_due_ms, verdict.due_ms)
     gone_ms = _bury(situation, pages)
     return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
 
 
-def _verdict(
-    name: str, evaluate: Callable[[Situation], Verdict], situation: Situation, pages: Pages
-) -> Verdict:
+def _verdict(rule: GroupRule[Any], situation: Situation, pages: Pages) -> Verdict:
     """Return what one rule says, after its alert has fired or ended."""
-    configured: Rule = getattr(situation.thresholds, RULE_KEYS[name])
-    if not configured.enabled:
-        _switch_off(name, situation, pages)
+    if not situation.thresholds.of(rule.options).enabled:
+        _switch_off(rule.name, situation, pages)
         return NOTHING
-    verdict = evaluate(situation)
+    verdict = rule.evaluate(situation)
     if verdict.finding is not None or verdict.closing is not None:
-        return _turned(name, verdict, situation, pages)
+        return _turned(rule, verdict, situation, pages)
     return verdict
 
 
@@ -334,21 +204,21 @@ def _switch_off(name: str, situation: Situation, pages: Pages) -> None:
     situation.memory.events.pop(name, None)
 
 
-def _turned(name: str, verdict: Verdict, situation: Situation, pages: Pages) -> Verdict:
+def _turned(rule: GroupRule[Any], verdict: Verdict, situation: Situation, pages: Pages) -> Verdict:
     """Make revisions of a verdict that fires or ends; return what came of it."""
-    verdict = completeness.judged(name, verdict, situation)
-    verdict = _held_back(name, verdict, situation)
-    pages.turn(name, verdict)
+    verdict = completeness.judged(rule, verdict, situation)
+    verdict = _held_back(rule, verdict, situation)
+    pages.turn(rule.name, verdict)
     return verdict
 
 
-def _held_back(name: str, verdict: Verdict, situation: Situation) -> Verdict:
+def _held_back(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> Verdict:
     """Return ``verdict``, or nothing yet if it would fire for what a cause that fires explains."""
     memory, now_ms = situation.memory, situation.now_ms
-    if verdict.finding is None or name not in EFFECTS or name in memory.open:
+    if verdict.finding is None or not rule.effect_of or rule.name in memory.open:
         return verdict
     ended = {cause: ends[-1] for cause, ends in memory.ends.items()}
-    until_ms = held_back_until_ms(name, is_firing=memory.open, ended=ended)
+    until_ms = held_back_until_ms(rule, is_firing=memory.open, ended=ended)
     if until_ms == FIRING:
         return Verdict(due_ms=None)
     return verdict if until_ms is None or until_ms <= now_ms else Verdict(due_ms=until_ms)
@@ -360,7 +230,7 @@ def _removal(group: Group) -> str:
 
 def _take_over(memory: GroupMemory | ClusterMemory, alert: Alert) -> None:
     """Put an alert from the alerts topic into the memory."""
-    is_known = alert.name in _CLUSTER_RULES or any(rule.name == alert.name for rule in RULES)
+    is_known = any(rule.name == alert.name for rule in (*RULES, *CLUSTER_RULES))
     opened = memory.open.get(alert.name)
     if not is_known:
         memory.surplus.append(alert)
@@ -370,49 +240,3 @@ def _take_over(memory: GroupMemory | ClusterMemory, alert: Alert) -> None:
         memory.surplus.append(alert)
     elif alert.revision >= opened.alert.revision:
         memory.open[alert.name] = adopt(alert)
-
-
-def _load_group(memory: bytes | None) -> GroupMemory:
-    if memory is None or memory[0] != MEMORY_VERSION:
-        return GroupMemory()
-    return _GROUP_DECODER.decode(memoryview(memory)[_HEADER.size :])
-
-
-def _group_memory(memory: bytes | None, failures: list[Failure]) -> GroupMemory:
-    """Return a group's memory; one that cannot be read is empty, and said to be lost."""
-    try:
-        return _load_group(memory)
-    except _UNREADABLE as error:
-        failures.append(("memory", error))
-        return GroupMemory()
-
-
-def _cluster_memory(memory: bytes | None, failures: list[Failure]) -> ClusterMemory:
-    try:
-        return _load_cluster(memory)
-    except _UNREADABLE as error:
-        failures.append(("memory", error))
-        return ClusterMemory()
-
-
-def _save_group(memory: GroupMemory, due_ms: int) -> bytes | None:
-    if memory.hygiene is not None and memory.hygiene.is_empty():
-        memory.hygiene = None
-    has_any = memory.open or memory.used or memory.surplus or memory.storm or memory.events or memory.rewound
-    has_costs = memory.costs is not None or memory.ending is not None
-    if not (has_any or has_costs or memory.wholes or memory.hygiene or due_ms != NEVER):
-        return None
-    flags = _WATCH if memory.surplus or not _WATCHED.isdisjoint(memory.open) else 0
-    return _HEADER.pack(MEMORY_VERSION, flags, due_ms, 0) + _ENCODER.encode(memory)
-
-
-def _load_cluster(memory: bytes | None) -> ClusterMemory:
-    if memory is None or memory[0] != MEMORY_VERSION:
-        return ClusterMemory()
-    return _CLUSTER_DECODER.decode(memoryview(memory)[_HEADER.size :])
-
-
-def _save_cluster(memory: ClusterMemory) -> bytes | None:
-    if not (memory.open or memory.used or memory.surplus or memory.watches):
-        return None
-    return _HEADER.pack(MEMORY_VERSION, 0, NEVER, 0) + _ENCODER.encode(memory)

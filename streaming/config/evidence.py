@@ -5,20 +5,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from streaming.config.rules import RULES, alert_name
+from streaming.config.rules import ALERTS_ABOUT_GROUPS
 from streaming.config.types import DurationMs, Options, one_or_many, shown
 
 FOR_MIN_MS, FOR_MAX_MS = 5_000, 3_600_000
-_ABOUT_A_CLUSTER = frozenset(
-    {"SourceSilent", "ClusterUnreachable", "MonitorStalled", "CoordinatorMoved", "GroupsQuarantined"}
-)
-"""Alerts that name no group, so nobody coordinates it."""
 
 
 def _alert_about_a_group(value: str) -> str:
-    known = {alert_name(rule) for rule in RULES} - _ABOUT_A_CLUSTER
-    if value not in known:
-        close = difflib.get_close_matches(value, known, n=1, cutoff=0.6)
+    if value not in ALERTS_ABOUT_GROUPS:
+        close = difflib.get_close_matches(value, ALERTS_ABOUT_GROUPS, n=1, cutoff=0.6)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"there is no alert {shown(value)} about a group{hint}")
     return value

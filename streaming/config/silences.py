@@ -10,18 +10,17 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from alerts.delivery import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
-from streaming.config.rules import RULES, alert_name
+from streaming.config.rules import ALERTS
 from streaming.config.source import Mistake
 from streaming.config.types import Many, Options, Patterns, Timezone, one_or_many, shown
 
-_ALERTS = frozenset(alert_name(rule) for rule in RULES)
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)|24:00")
 _LONG_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def _alert(value: str) -> str:
-    if value not in _ALERTS:
-        close = difflib.get_close_matches(value, _ALERTS, n=1, cutoff=0.6)
+    if value not in ALERTS:
+        close = difflib.get_close_matches(value, ALERTS, n=1, cutoff=0.6)
         raise ValueError(
             f"there is no alert {shown(value)}{f'; did you mean {close[0]!r}?' if close else ''}"
         )

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from alerts.alert import Alert
-from alerts.rules.engine import ThresholdsError, check_settings
+from alerts.rules import ThresholdsError, check_settings
 from coordinator_model.kafka import shard_of
 from coordinator_model.observations import (
     CLUSTER_SHARD,

@@ -25,7 +25,7 @@ ANSWERING_S = 15.0
 """Kafka that answered this recently is taken to be there: then a batch that does not end is our fault."""
 _LOOK_S = 1.0
 
-_KINDS = {UNREACHABLE: "unreachable", STALLED: "stalled"}
+_KINDS = {UNREACHABLE.name: "unreachable", STALLED.name: "stalled"}
 
 Deliver = Callable[[Alert], None]
 _log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class Limits:
 
 def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_base: str = "") -> Limits:
     """Return the limits for rule options (rule name -> option -> value, durations in milliseconds)."""
-    unreachable = rules.get("cluster_unreachable", {})
-    stalled = rules.get("monitor_stalled", {})
+    unreachable = rules.get(UNREACHABLE.key, {})
+    stalled = rules.get(STALLED.key, {})
     triggers_s = STALLED_TRIGGERS * trigger_ms / 1000
     return Limits(
         unreachable_s=unreachable.get("after_ms", UNREACHABLE_S * 1000) / 1000,
@@ -59,7 +59,7 @@ def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_b
 
 def limits_from(config: Config) -> Limits:
     """Return the limits as ``config`` has them."""
-    rules = {name: config.rule(name) for name in ("cluster_unreachable", "monitor_stalled")}
+    rules = {name: config.rule(name) for name in (UNREACHABLE.key, STALLED.key)}
     return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
 
 

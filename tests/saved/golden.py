@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from alerts.rules import judge
+from alerts.rules import memories
 from alerts.rules.engine.situation import GroupMemory
 from coordinator_model.observations.observations import Seen, pack, unpack
 from coordinator_model.shard import snapshot
@@ -164,7 +164,7 @@ def _packed(value: Any, to: inspect.Type) -> Any:
         return snapshot.encode_group(value)
     if isinstance(value, list):
         return pack(value)
-    packed = judge._HEADER.pack(judge.MEMORY_VERSION, 1, 2, 3) + msgspec.msgpack.encode(value)
+    packed = memories.HEADER.pack(memories.MEMORY_VERSION, 1, 2, 3) + msgspec.msgpack.encode(value)
     assert not isinstance(to, inspect.RawType)
     return packed
 
@@ -208,7 +208,7 @@ def held(owner: msgspec.Struct, name: str) -> Any:
         return snapshot.decode_group(value)
     if kind == list[Seen]:
         return unpack(value)
-    return (judge._load_group if kind is GroupMemory else judge._load_cluster)(value)
+    return (memories.load_group if kind is GroupMemory else memories.load_cluster)(value)
 
 
 # --- held against what was told --------------------------------------------------------------------------

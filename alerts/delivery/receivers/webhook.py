@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 
 import httpx
 
-from alerts.alert import Alert, AlertStatus, Culprit, nobody, printable
+from alerts.alert import Alert, AlertStatus, Culprit, printable
 from alerts.delivery.receivers.lookups import Lookups
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.rules import nobody
 from coordinator_model.observations import TIME_MS_MAX
 
 ZERO_TIME = "0001-01-01T00:00:00Z"

@@ -7,15 +7,19 @@ again (a console consumer's, one with a UUID in it) is cleaned up, not lost.
 """
 
 import re
+from typing import Annotated
 
-from alerts.alert import clock, span, times
+from alerts.alert import Severity, clock, span, times
 from alerts.rules.engine import (
+    MINUTE_MS,
     NOTHING,
     QUIET_MS,
     Closing,
+    DurationMs,
     EndingMemory,
     Finding,
     GroupRule,
+    RuleOptions,
     Situation,
     Verdict,
 )
@@ -34,6 +38,13 @@ _EPHEMERAL = re.compile(
     r"console-consumer-\d+|.*[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}.*",
     re.DOTALL,
 )
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long before its end a group must have been in use."""
+
+    severity: Severity = Severity.INFO
+    within_ms: Annotated[DurationMs, "how long before its end a group was in use"] = 24 * 60 * MINUTE_MS
 
 
 def is_ephemeral(group: str) -> bool:
@@ -80,7 +91,7 @@ def _note(situation: Situation) -> None:
 def _ending(situation: Situation, transition: Transition, ended: Ended) -> EndingMemory | None:
     has_lost = ended.partitions > 0 or ended.offsets_gone_ms >= 0
     last_use_ms = max(ended.last_commit_ms, ended.state_since_ms)
-    lately_ms = transition.at_ms - situation.thresholds.group_deleted.within_ms
+    lately_ms = transition.at_ms - situation.thresholds.of(Options).within_ms
     if not has_lost or last_use_ms < lately_ms or is_ephemeral(situation.group.group):
         return None
     too_young = ended.guessed and _is_too_young(situation, transition.at_ms, ended)
@@ -132,7 +143,7 @@ def _finding(situation: Situation, ending: EndingMemory) -> Finding:
         )
     return Finding(
         starts_at_ms=ending.at_ms,
-        severity=situation.thresholds.group_deleted.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"Group {group} {way}; it had been in use until {used}.",
         cause=cause,
         evidence=(
@@ -157,4 +168,10 @@ def _closing(situation: Situation, ends_at_ms: int) -> Closing:
     return Closing(ends_at_ms=ends_at_ms, summary=f"Group {group.group} {now}; its deletion was told.")
 
 
-GROUP_DELETED = GroupRule(NAME, evaluate)
+GROUP_DELETED = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="ending",
+    blames_nobody="no member: whoever deleted the group, or its retention",
+)

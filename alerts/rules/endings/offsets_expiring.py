@@ -5,9 +5,21 @@ their ``offsets.retention.minutes`` the default is assumed, and the alert is onl
 nothing waits to be read.  Groups whose name nobody will use again are left alone.
 """
 
+from typing import Annotated
+
 from alerts.alert import Severity, clock, span, times
 from alerts.rules.endings.group_deleted import is_ephemeral
-from alerts.rules.engine import NOTHING, Closing, Finding, GroupRule, Situation, Verdict
+from alerts.rules.engine import (
+    MINUTE_MS,
+    NOTHING,
+    Closing,
+    DurationMs,
+    Finding,
+    GroupRule,
+    RuleOptions,
+    Situation,
+    Verdict,
+)
 from coordinator_model.groups.offsets import retention_of, unused_since
 from coordinator_model.kafka import GroupState
 from coordinator_model.state import Group
@@ -20,6 +32,14 @@ _OVER_MS = 3_600_000
 """So long after the time told, offsets that are still there are not going to go: we are wrong."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long before the offsets go it is told."""
+
+    left_ms: Annotated[DurationMs, "time left, or a third of the retention if that is less"] = (
+        24 * 60 * MINUTE_MS
+    )
+
+
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     group, now_ms = situation.group, situation.now_ms
@@ -27,7 +47,7 @@ def evaluate(situation: Situation) -> Verdict:
     if since_ms is None or is_ephemeral(group.group):
         return _over(situation)
     kept_ms = retention_of(situation.evidence.retention_ms, group.coordinator)
-    left_ms = min(situation.thresholds.offsets_expiring.left_ms, kept_ms // _LEFT_SHARE)
+    left_ms = min(situation.thresholds.of(Options).left_ms, kept_ms // _LEFT_SHARE)
     gone_ms = since_ms + kept_ms
     # What ought to be gone already is kept longer than we think: no reason to begin an alert.
     if now_ms >= gone_ms + (_OVER_MS if situation.opened(NAME) else 0):
@@ -43,7 +63,7 @@ def _finding(situation: Situation, gone_ms: int, since_ms: int) -> Finding:
     kept = span(gone_ms - since_ms)
     partitions = sum(map(len, group.commits.values()))
     waiting = waiting_records(group)
-    severity = situation.thresholds.offsets_expiring.severity
+    severity = situation.thresholds.of(Options).severity
     if not told or waiting == 0:
         severity = Severity.INFO
     setting = f"offsets.retention.minutes is {kept}" if told else f"assuming the default retention of {kept}"
@@ -108,4 +128,9 @@ def _over(situation: Situation, due_ms: int | None = None) -> Verdict:
     return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=summary), due_ms=due_ms)
 
 
-OFFSETS_EXPIRING = GroupRule(NAME, evaluate)
+OFFSETS_EXPIRING = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    blames_nobody="no member: the group has none",
+)

@@ -2,13 +2,15 @@
 
 from alerts.rules.engine.book import NEVER, Pages
 from alerts.rules.engine.cluster_memory import ClusterMemory, Watch
-from alerts.rules.engine.inhibition import EFFECTS, FIRING, WideCauses, held_back_until_ms
+from alerts.rules.engine.inhibition import FIRING, held_back_until_ms
 from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert, adopt, fire, resolve
 from alerts.rules.engine.occurrences import QUIET_MS, EventRule
-from alerts.rules.engine.rule import ClusterRule, GroupRule
+from alerts.rules.engine.options import MINUTE_MS, Count, DurationMs, RuleOptions, Share, Thresholds
+from alerts.rules.engine.rule import ClusterRule, GroupRule, Rule, Sees, SupervisorRule
 from alerts.rules.engine.sightings import HygieneMemory, Sighting
 from alerts.rules.engine.situation import (
     CULPRITS_MAX,
+    ENDS_TOLD_LATE_MS,
     EVIDENCE_MAX,
     NOTHING,
     Actor,
@@ -30,34 +32,24 @@ from alerts.rules.engine.situation import (
     over,
     rebalance_timeout_ms,
 )
-from alerts.rules.engine.thresholds import (
-    DEFAULTS,
-    ENDS_TOLD_LATE_MS,
-    RULE_KEYS,
-    Rule,
-    Settings,
-    Thresholds,
-    ThresholdsError,
-    check_settings,
-)
 
 __all__ = [
     "CULPRITS_MAX",
-    "DEFAULTS",
-    "EFFECTS",
     "ENDS_TOLD_LATE_MS",
     "EVIDENCE_MAX",
     "FIRING",
+    "MINUTE_MS",
     "NEVER",
     "NOTHING",
     "QUIET_MS",
-    "RULE_KEYS",
     "Actor",
     "Closing",
     "ClusterMemory",
     "ClusterRule",
     "CostEntry",
     "CostMemory",
+    "Count",
+    "DurationMs",
     "EndingMemory",
     "EventMemory",
     "EventRule",
@@ -71,19 +63,19 @@ __all__ = [
     "OpenAlert",
     "Pages",
     "Rule",
-    "Settings",
+    "RuleOptions",
+    "Sees",
+    "Share",
     "Sighting",
     "Situation",
     "StormMemory",
+    "SupervisorRule",
     "Thresholds",
-    "ThresholdsError",
     "Trigger",
     "Verdict",
     "Watch",
     "Whole",
-    "WideCauses",
     "adopt",
-    "check_settings",
     "culprit",
     "culprits_equally",
     "fire",

@@ -4,8 +4,8 @@ import msgspec
 
 from alerts.alert import Alert, Culprit
 from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules.engine.options import Thresholds
 from alerts.rules.engine.sightings import HygieneMemory
-from alerts.rules.engine.thresholds import Thresholds
 from coordinator_model.kafka import CauseKind
 from coordinator_model.shard import Evidence
 from coordinator_model.state import Basis, Departure, Group, Member, Step, Track
@@ -14,6 +14,9 @@ CULPRITS_MAX = 20
 """Culprits told in one alert; a group of a thousand members must not make a page of a thousand lines."""
 
 EVIDENCE_MAX = 10
+
+ENDS_TOLD_LATE_MS = 15_000
+"""Who keeps up is behind for less: ends are told every 10 s, and some just before a commit."""
 
 
 class Actor(msgspec.Struct, array_like=True, kw_only=True):

@@ -9,16 +9,20 @@ info: it makes itself rebalance more than it needs to.
 
 import re
 from collections.abc import Callable
+from typing import Annotated
 
 from alerts.alert import Culprit, Severity, clock, some, span, times, who_is
 from alerts.rules.engine import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
+    MINUTE_MS,
     NOTHING,
     QUIET_MS,
     Closing,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
     Sighting,
     Situation,
     Verdict,
@@ -42,6 +46,12 @@ QUICKER = 5
 _DOES_NOT_FIT = frozenset({Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_ID_NOT_FOUND})
 
 _APPLICATION = re.compile(r"[^\W\d_]+")
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long members may have no topic in common; a fifth of it where their applications differ."""
+
+    after_ms: Annotated[DurationMs, "time in which members have no topic in common"] = 10 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -157,7 +167,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     summary, cost, advice = _WORDS[newest.kind]
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),
-        severity=situation.thresholds.group_id_collision.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"Group {situation.group.group}: {names} {summary}",
         cause=newest.sentence,
         culprits=culprits,
@@ -244,7 +254,7 @@ def _apart_ms(situation: Situation, parts: list[list[Member]] | None) -> int | N
 
 
 def _after_ms(situation: Situation, parts: list[list[Member]]) -> int:
-    after_ms = situation.thresholds.group_id_collision.after_ms
+    after_ms = situation.thresholds.of(Options).after_ms
     return after_ms // QUICKER if _differ(parts, _application) else after_ms
 
 
@@ -268,7 +278,7 @@ def _application(member: Member) -> str:
 def _severity_apart(situation: Situation, parts: list[list[Member]]) -> Severity:
     """Return the configured severity, or info where it may be one application with several consumers."""
     strangers = _differ(parts, _application) or _differ(parts, lambda member: member.client_host)
-    return situation.thresholds.group_id_collision.severity if strangers else Severity.INFO
+    return situation.thresholds.of(Options).severity if strangers else Severity.INFO
 
 
 def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]) -> Finding:
@@ -298,4 +308,9 @@ def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]
     )
 
 
-GROUP_ID_COLLISION = GroupRule(NAME, evaluate)
+GROUP_ID_COLLISION = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="hygiene",
+)

@@ -4,12 +4,17 @@ Often that is a standby by design, so it is information.  A group of which nobod
 for its topic; members of Kafka Streams without an active task may keep standby copies of state.
 """
 
-from alerts.alert import some, span, times, who_is
+from typing import Annotated
+
+from alerts.alert import Severity, some, span, times, who_is
 from alerts.rules.engine import (
     CULPRITS_MAX,
+    MINUTE_MS,
     NOTHING,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
     Situation,
     Verdict,
     culprits_equally,
@@ -24,6 +29,13 @@ _OVER = "every member has a partition"
 
 IDLE = "idle"
 _STREAMS = "stream"
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long members may be without a partition."""
+
+    severity: Severity = Severity.INFO
+    after_ms: Annotated[DurationMs, "time without a partition"] = 15 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -43,7 +55,7 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     began_ms = situation.now_ms if opened is None else opened.alert.starts_at_ms
     since_ms = memory_of(situation).holds(IDLE, began_ms)
-    fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
+    fires_at_ms = since_ms + situation.thresholds.of(Options).after_ms
     if opened is None and situation.now_ms < fires_at_ms:
         return Verdict(due_ms=fires_at_ms)
     return Verdict(finding=_finding(situation, idle, since_ms))
@@ -51,7 +63,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 def _next_ms(situation: Situation, since_ms: int) -> int | None:
     """Return when to look again in the middle of a rebalance: its end is news, so only for the due time."""
-    fires_at_ms = since_ms + situation.thresholds.idle_members.after_ms
+    fires_at_ms = since_ms + situation.thresholds.of(Options).after_ms
     return fires_at_ms if fires_at_ms > situation.now_ms else None
 
 
@@ -81,7 +93,7 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
     culprits = culprits_equally(idle[:CULPRITS_MAX], Basis.OBSERVED)
     return Finding(
         starts_at_ms=since_ms,
-        severity=situation.thresholds.idle_members.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"{times(len(idle), 'member')} of {members} in group {group.group} "
         f"{'has' if alone else 'have'} had no partition for "
         f"{span(situation.now_ms - since_ms)}: {names}.",
@@ -101,4 +113,9 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
     )
 
 
-IDLE_MEMBERS = GroupRule(NAME, evaluate)
+IDLE_MEMBERS = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="hygiene",
+)

@@ -1,11 +1,15 @@
 """PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
 
 from alerts.alert import round_up, span, who_is
-from alerts.rules.engine import EventRule, GroupRule, Situation, Verdict
+from alerts.rules.engine import EventRule, GroupRule, RuleOptions, Sees, Situation, Verdict
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Basis, Departure
 
 NAME = "PollIntervalExceeded"
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
@@ -34,7 +38,7 @@ def _setting(departure: Departure) -> str:
 _RULE = EventRule(
     name=NAME,
     how=CauseKind.POLL_TIMEOUT,
-    severity=lambda situation: situation.thresholds.poll_interval_exceeded.severity,
+    severity=lambda situation: situation.thresholds.of(Options).severity,
     sentence=_sentence,
     happened="did not call poll() in time",
     noun="poll timeout",
@@ -54,4 +58,10 @@ def evaluate(situation: Situation) -> Verdict:
     return _RULE.evaluate(situation)
 
 
-POLL_INTERVAL_EXCEEDED = GroupRule(NAME, evaluate)
+POLL_INTERVAL_EXCEEDED = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    remembers="events",
+)

@@ -1,7 +1,7 @@
 """SessionTimeout: a member was silent for its whole session timeout, and the coordinator removed it."""
 
 from alerts.alert import span, who_is
-from alerts.rules.engine import EventMemory, EventRule, GroupRule, Situation, Verdict
+from alerts.rules.engine import EventMemory, EventRule, GroupRule, RuleOptions, Sees, Situation, Verdict
 from alerts.rules.rebalances import is_one_host
 from coordinator_model.groups.core import UPSET_MS, client_name, comes_again
 from coordinator_model.kafka import CauseKind
@@ -11,6 +11,10 @@ NAME = "SessionTimeout"
 
 _LOADED_MS = 2_000
 """A coordinator that takes over has loaded its groups, and begun their sessions, within this time."""
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
@@ -77,7 +81,7 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
 _RULE = EventRule(
     name=NAME,
     how=CauseKind.SESSION_TIMEOUT,
-    severity=lambda situation: situation.thresholds.session_timeout.severity,
+    severity=lambda situation: situation.thresholds.of(Options).severity,
     sentence=_sentence,
     happened="had their session time out",
     noun="session timeout",
@@ -98,4 +102,10 @@ def evaluate(situation: Situation) -> Verdict:
     return _RULE.evaluate(situation)
 
 
-SESSION_TIMEOUT = GroupRule(NAME, evaluate)
+SESSION_TIMEOUT = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    remembers="events",
+)

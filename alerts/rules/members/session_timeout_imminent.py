@@ -5,12 +5,17 @@ the broker's request log gave other lines while this member should have spoken a
 since the coordinator moved may still look for it, as all its neighbours do: CoordinatorMoved tells that.
 """
 
+from typing import Annotated
+
 from alerts.alert import clock, some, span, times, who_is
 from alerts.rules.engine import (
     EVIDENCE_MAX,
     Closing,
     Finding,
     GroupRule,
+    RuleOptions,
+    Sees,
+    Share,
     Situation,
     Thresholds,
     Verdict,
@@ -43,6 +48,12 @@ _NEXT_BEAT_SHARE = 1 / 3
 been switched off, and if only just now, switched on: then every member of every group would seem silent."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """The share of its session timeout that a member may be silent."""
+
+    at: Annotated[Share, "share of the session timeout without a heartbeat"] = 0.7
+
+
 def base_ms(member: Member) -> int:
     """Return when the member's session timer began to run, as far as we saw."""
     return max(member.last_heartbeat_ms, member.session_base_ms)
@@ -73,7 +84,7 @@ def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | N
     """
     if group.state is not GroupState.STABLE:
         return None
-    at, found = thresholds.session_timeout_imminent.at, None
+    at, found = thresholds.of(Options).at, None
     for member in group.members.values():
         timeout_ms, beat_ms = member.session_timeout_ms, member.last_heartbeat_ms
         if beat_ms < 0 or timeout_ms <= 0:
@@ -94,7 +105,7 @@ def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | N
 
 def shortest_silence_ms(group: Group, thresholds: Thresholds) -> int:
     """Return the shortest silence that is too long for any member, heard or not; 0 if none is known."""
-    at = thresholds.session_timeout_imminent.at
+    at = thresholds.of(Options).at
     known = [member.session_timeout_ms for member in group.members.values() if member.session_timeout_ms > 0]
     return round(at * min(known, default=0))
 
@@ -105,7 +116,7 @@ def evaluate(situation: Situation) -> Verdict:
     silent, due = _judge(situation, is_open=opened is not None)
     if not silent:
         return Verdict(due_ms=due) if opened is None else Verdict(closing=_closing(situation), due_ms=due)
-    rule, now_ms = situation.thresholds.session_timeout_imminent, situation.now_ms
+    rule, now_ms = situation.thresholds.of(Options), situation.now_ms
     first = min(silent, key=base_ms)
     left_ms = max(0, base_ms(first) + first.session_timeout_ms - now_ms)
     names = some([who_is(member) for member in silent])
@@ -138,7 +149,7 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
     watched = _watched(situation.group)
     if not watched:
         return [], None
-    at, now_ms = situation.thresholds.session_timeout_imminent.at, situation.now_ms
+    at, now_ms = situation.thresholds.of(Options).at, situation.now_ms
     silent, dues = [], []
     has_replicas = situation.evidence.brokers_heard > 1
     heard_ms = max(member.last_heartbeat_ms for member in watched)
@@ -219,4 +230,11 @@ def _closing(situation: Situation) -> Closing:
     return over(situation, what)
 
 
-SESSION_TIMEOUT_IMMINENT = GroupRule(NAME, evaluate)
+SESSION_TIMEOUT_IMMINENT = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.REQUESTS,
+    timed=False,
+    watched=True,
+)

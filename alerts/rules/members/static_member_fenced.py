@@ -4,15 +4,21 @@ Two processes hold one (each throws the other out); the ids change at each resta
 ends before a restart is done.  One replacement is a restart, and healthy.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from alerts.alert import Culprit, Severity, checksum, clock, some, span, who_is
 from alerts.rules.engine import (
     EVIDENCE_MAX,
+    MINUTE_MS,
     NOTHING,
     QUIET_MS,
+    Count,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
     Sighting,
     Situation,
     Verdict,
@@ -41,6 +47,13 @@ NAMES_MS, NAMES_EVERY_MS = 30_000, 2_000
 """How long, and how often, the client of a holder is looked for: ten heartbeats at the usual interval."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """So many replacements of one instance id within the window are no restarts any more."""
+
+    replacements: Annotated[Count, "replacements of one instance id within the window"] = 3
+    window_ms: Annotated[DurationMs, "how far back replacements are counted"] = 10 * MINUTE_MS
+
+
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     step = situation.step
@@ -48,7 +61,7 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING
     is_news = _note(situation)
     is_news |= _name_holders(situation)
-    window_ms = situation.thresholds.static_member_fenced.window_ms
+    window_ms = situation.thresholds.of(Options).window_ms
     forget_ms = forget(
         situation, NAME, lambda one: DAY_MS if one.kind in {LATE, RENAMED} else max(window_ms, QUIET_MS)
     )
@@ -339,7 +352,7 @@ def _renamed(situation: Situation, lost: Sighting, member: Member) -> bool:
 
 def _told(situation: Situation) -> list[Sighting]:
     """Return the sightings that count."""
-    seen, rule = memory_of(situation).of(NAME), situation.thresholds.static_member_fenced
+    seen, rule = memory_of(situation).of(NAME), situation.thresholds.of(Options)
     opened_ms = situation.now_ms - rule.window_ms
     replaced: dict[str, list[Sighting]] = {}
     for one in seen:
@@ -367,7 +380,7 @@ def _severity(situation: Situation, told: list[Sighting]) -> Severity:
     late = [one for one in told if one.kind == LATE]
     renamed = [one for one in told if one.kind == RENAMED]
     is_sure = len(told) > len(late) + len(renamed) or _number(late) > 1 or len(renamed) > 2
-    return situation.thresholds.static_member_fenced.severity if is_sure else Severity.INFO
+    return situation.thresholds.of(Options).severity if is_sure else Severity.INFO
 
 
 def _finding(situation: Situation, told: list[Sighting]) -> Finding:
@@ -400,4 +413,9 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     )
 
 
-STATIC_MEMBER_FENCED = GroupRule(NAME, evaluate)
+STATIC_MEMBER_FENCED = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="hygiene",
+)

@@ -7,14 +7,18 @@ until the value is changed, or for a day after the last sign of it.  Kafka's def
 from collections import Counter
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from typing import Annotated
 
-from alerts.alert import clock, round_up, some, span, times, who_is
+from alerts.alert import Severity, clock, round_up, some, span, times, who_is
 from alerts.rules.engine import (
     EVIDENCE_MAX,
+    MINUTE_MS,
     NOTHING,
     Closing,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
     Sighting,
     Situation,
     Verdict,
@@ -61,6 +65,13 @@ _ENOUGH = {
     POLL: POLL_TIMES,
     JOINS: JOIN_TIMES,
 }
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long the timeouts within a group may differ (as while a change is rolled out)."""
+
+    severity: Severity = Severity.INFO
+    after_ms: Annotated[DurationMs, "time in which timeouts within a group differ"] = 15 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -275,7 +286,7 @@ def _differ(group: Group) -> dict[str, tuple[Member, Member]]:
 def _mixed_ms(situation: Situation) -> int | None:
     """Return when settings have differed for long enough, None if they do not, or that is not known."""
     group, known = situation.group, situation.memory.hygiene
-    after_ms = situation.thresholds.unsafe_timeouts.after_ms
+    after_ms = situation.thresholds.of(Options).after_ms
     if group.state in WITHOUT_MEMBERS:
         ended(situation, MIXED)
         return None
@@ -321,7 +332,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     kinds = sorted({f"{one.kind}/{one.number}" for one in told})
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),
-        severity=situation.thresholds.unsafe_timeouts.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"Group {situation.group.group}: {said[0][0]}{_and_more(len(said) - 1)}",
         cause=told[0].sentence,
         culprits=culprits,
@@ -402,4 +413,10 @@ _WORDS: dict[str, tuple[str, str, str]] = {
 """Kind -> summary, cost, advice with the value to set."""
 
 
-UNSAFE_TIMEOUTS = GroupRule(NAME, evaluate)
+UNSAFE_TIMEOUTS = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="hygiene",
+    blames_nobody="no member: no source tells who asked for these ids",
+)

@@ -12,6 +12,8 @@ from alerts.rules.engine import (
     QUIET_MS,
     Finding,
     GroupRule,
+    RuleOptions,
+    Sees,
     Sighting,
     Situation,
     Verdict,
@@ -36,6 +38,10 @@ _REMOVED = {
     CauseKind.REBALANCE_TIMEOUT: "it did not rejoin in time",
     CauseKind.SYNC_TIMEOUT: "it did not fetch its assignment in time",
 }
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -119,7 +125,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     generations = some(sorted({str(one.number) for one in told}))
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),
-        severity=situation.thresholds.zombie_commit.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"Group {situation.group.group}: {names} goes on working after it lost its partitions; "
         f"{times(count, 'commit')} of generation {generations} refused.",
         cause=newest.sentence,
@@ -132,4 +138,10 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     )
 
 
-ZOMBIE_COMMIT = GroupRule(NAME, evaluate)
+ZOMBIE_COMMIT = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.REQUESTS,
+    remembers="hygiene",
+)

@@ -4,10 +4,29 @@ Made by the driver's supervisor and sent straight to the receivers, since nothin
 may lie on the cluster in trouble.
 """
 
-from alerts.alert import Alert, Severity, clock, span
-from alerts.rules.engine import Closing, Finding, fire, resolve
+from typing import Annotated
 
-CLUSTER_UNREACHABLE = "ClusterUnreachable"
+from alerts.alert import Alert, Severity, clock, span
+from alerts.rules.engine import (
+    MINUTE_MS,
+    Closing,
+    DurationMs,
+    Finding,
+    RuleOptions,
+    Sees,
+    SupervisorRule,
+    fire,
+    resolve,
+)
+
+NAME = "ClusterUnreachable"
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long a cluster may give no answer at all."""
+
+    severity: Severity = Severity.CRITICAL
+    after_ms: Annotated[DurationMs, "time without any answer from the cluster"] = MINUTE_MS
 
 
 def find_unreachable(
@@ -37,7 +56,7 @@ def find_unreachable(
         finding,
         cluster=cluster,
         group="",
-        name=CLUSTER_UNREACHABLE,
+        name=NAME,
         detected_at_ms=now_ms,
         runbook_base=runbook_base,
     )
@@ -51,3 +70,11 @@ def cluster_reachable(alert: Alert, now_ms: int) -> Alert:
         f"Kafka cluster {alert.cluster} answers again after {lasted}; what happened meanwhile is being read."
     )
     return resolve(alert, Closing(ends_at_ms=now_ms, summary=summary))
+
+
+CLUSTER_UNREACHABLE = SupervisorRule(
+    name=NAME,
+    options=Options,
+    needs=Sees.NOTHING,
+    blames_nobody="no member: the cluster itself, or the way to it",
+)

@@ -12,6 +12,8 @@ from alerts.rules.engine import (
     ClusterMemory,
     ClusterRule,
     Finding,
+    RuleOptions,
+    Sees,
     Thresholds,
     Verdict,
 )
@@ -22,6 +24,10 @@ NAME = "GroupsQuarantined"
 UNTOLD_MS = 2 * 3_600_000
 """A shard tells of its own at each full report, and when they are over: what was not told for so long is."""
 _NAMED_MAX = 20
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """Our own failures; it has no threshold."""
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
@@ -42,7 +48,7 @@ def _finding(found: dict[tuple[int, str], Quarantine], thresholds: Thresholds) -
     lost = sum(one.lost for one in found.values())
     return Finding(
         starts_at_ms=max(0, min(one.since_ms for one in found.values())),
-        severity=thresholds.groups_quarantined.severity,
+        severity=thresholds.of(Options).severity,
         summary=f"groupwatch itself failed on {some(names, at_most=_NAMED_MAX)}.",
         cause=f"A bug of groupwatch or damaged state, last: {newest.error}",
         evidence=tuple(_line(key, one) for key, one in sorted(found.items())[:EVIDENCE_MAX]),
@@ -74,4 +80,10 @@ def _line(key: tuple[int, str], one: Quarantine) -> str:
     return f"{clock(max(0, one.last_ms))}: {_name(*key)}: {what}, last {one.error}"
 
 
-GROUPS_QUARANTINED = ClusterRule(NAME, evaluate)
+GROUPS_QUARANTINED = ClusterRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.NOTHING,
+    blames_nobody="no member: groupwatch itself",
+)

@@ -3,10 +3,29 @@
 Made by the driver's supervisor, beside the stream that it watches.
 """
 
-from alerts.alert import Alert, Severity, clock, span
-from alerts.rules.engine import Closing, Finding, fire, resolve
+from typing import Annotated
 
-MONITOR_STALLED = "MonitorStalled"
+from alerts.alert import Alert, Severity, clock, span
+from alerts.rules.engine import (
+    MINUTE_MS,
+    Closing,
+    DurationMs,
+    Finding,
+    RuleOptions,
+    Sees,
+    SupervisorRule,
+    fire,
+    resolve,
+)
+
+NAME = "MonitorStalled"
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long no batch may finish while Kafka answers."""
+
+    severity: Severity = Severity.CRITICAL
+    after_ms: Annotated[DurationMs, "time without a finished batch while Kafka answers"] = 2 * MINUTE_MS
 
 
 def find_stalled(
@@ -47,7 +66,7 @@ def find_stalled(
         finding,
         cluster=cluster,
         group="",
-        name=MONITOR_STALLED,
+        name=NAME,
         detected_at_ms=now_ms,
         runbook_base=runbook_base,
     )
@@ -59,3 +78,11 @@ def monitor_running(alert: Alert, now_ms: int) -> Alert:
     lasted = span(now_ms - alert.starts_at_ms)
     summary = f"groupwatch finishes batches for cluster {alert.cluster} again after {lasted}."
     return resolve(alert, Closing(ends_at_ms=now_ms, summary=summary))
+
+
+MONITOR_STALLED = SupervisorRule(
+    name=NAME,
+    options=Options,
+    needs=Sees.NOTHING,
+    blames_nobody="no member: groupwatch itself",
+)

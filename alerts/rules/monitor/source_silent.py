@@ -10,20 +10,27 @@ Records of a topic are lost as well when they were deleted before they were read
 anew; the driver finds that when it starts.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from alerts.alert import clock, some, span, times
 from alerts.rules.engine import (
     EVIDENCE_MAX,
+    MINUTE_MS,
     NOTHING,
     Closing,
     ClusterMemory,
     ClusterRule,
+    DurationMs,
     Finding,
+    RuleOptions,
+    Sees,
     Thresholds,
     Verdict,
     Watch,
 )
+from alerts.rules.monitor.cluster_unreachable import CLUSTER_UNREACHABLE
 from coordinator_model.observations import BROKERS_MAX, Source
 from coordinator_model.shard import ClusterState, LostRecords
 
@@ -60,6 +67,12 @@ _GAP_COSTS = {
 }
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long a request log that used to speak may be silent while the cluster lives."""
+
+    after_ms: Annotated[DurationMs, "silence where there should be none"] = MINUTE_MS
+
+
 class _Gap(msgspec.Struct, frozen=True):
     """Records of one topic that nobody will ever read."""
 
@@ -80,7 +93,7 @@ class _Loss(msgspec.Struct, frozen=True):
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
     """Return what is to be said of the cluster's sources now."""
-    rule = thresholds.source_silent
+    rule = thresholds.of(Options)
     if len(memory.watches) > BROKERS_MAX:
         memory.watches = {one: watch for one, watch in memory.watches.items() if _is_kept(state, one)}
     _watch(state, memory, rule.after_ms, now_ms)
@@ -267,4 +280,12 @@ def _due_ms(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
     return min(dues, default=None)
 
 
-SOURCE_SILENT = ClusterRule(NAME, evaluate)
+SOURCE_SILENT = ClusterRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    remembers="watches",
+    effect_of=(CLUSTER_UNREACHABLE,),
+    blames_nobody="no member: the brokers named in the summary, or what ships their logs",
+)

@@ -4,10 +4,29 @@ Or it waits for a transaction that hangs: then it may commit nothing at all, and
 """
 
 from alerts.alert import clock, some, span, times
-from alerts.rules.engine import EVIDENCE_MAX, NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.engine import EVIDENCE_MAX, NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
 from alerts.rules.progress.progress_once import STALLED, TOLD, not_told_by_other, silent_too
-from alerts.rules.progress.scene import is_excused, names, owners, parts_of, scene_of, sentences, split
-from alerts.rules.progress.verdicts import REPEATS_MIN, WAITS, Part, Scene, hangs_at, stalls_at
+from alerts.rules.progress.scene import (
+    EXCUSES,
+    REBALANCING,
+    WIDE_CAUSES,
+    is_excused,
+    names,
+    owners,
+    parts_of,
+    scene_of,
+    sentences,
+    split,
+)
+from alerts.rules.progress.verdicts import (
+    REPEATS_MIN,
+    WAITS,
+    CommitsStalledOptions,
+    Part,
+    Scene,
+    hangs_at,
+    stalls_at,
+)
 from alerts.rules.progress.whole import out_of_turn
 from coordinator_model.state import WINDOW, Tracks
 
@@ -31,7 +50,7 @@ def evaluate(situation: Situation) -> Verdict:
         return stalls_at(part, scene, is_open=opened is not None)
 
     resting, _ = split(iter(repeating), at, scene.now)
-    within_ms = situation.thresholds.commits_stalled.after_ms
+    within_ms = situation.thresholds.of(CommitsStalledOptions).after_ms
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
@@ -65,7 +84,7 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
     return Finding(
         starts_at_ms=tracks.base_ms + first,
-        severity=situation.thresholds.commits_stalled.severity,
+        severity=situation.thresholds.of(CommitsStalledOptions).severity,
         summary=f"Group {group}: {some(names(parts))} {has} stood still for {span(stood)} while "
         f"{times(lag, 'record')} wait; the same offset was committed again {often}.",
         cause="The consumer lives and commits, but what it reads next does not get through: one record "
@@ -100,7 +119,7 @@ def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     limit = span(scene.transaction)
     return Finding(
         starts_at_ms=tracks.base_ms + first,
-        severity=situation.thresholds.commits_stalled.severity,
+        severity=situation.thresholds.of(CommitsStalledOptions).severity,
         summary=f"Group {group} waits for an open transaction in {where} since "
         f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {times(lag, 'record')} wait.",
         cause=f"A producer's transaction in {where} was neither committed nor aborted within {limit}, after "
@@ -125,4 +144,12 @@ def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
     )
 
 
-COMMITS_STALLED = GroupRule(NAME, evaluate)
+COMMITS_STALLED = GroupRule(
+    name=NAME,
+    options=CommitsStalledOptions,
+    evaluate=evaluate,
+    needs=Sees.ENDS,
+    effect_of=(*REBALANCING, *WIDE_CAUSES),
+    excused_by=EXCUSES,
+    blames_nobody="no member: nobody is known to own these partitions",
+)

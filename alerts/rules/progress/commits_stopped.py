@@ -1,9 +1,13 @@
 """CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
 
 from alerts.alert import clock, some, span, times, who_is
-from alerts.rules.engine import NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
+from alerts.rules.members import POLL_INTERVAL_EXCEEDED
 from alerts.rules.progress.progress_once import STOPPED, TOLD, not_told_by_other
 from alerts.rules.progress.scene import (
+    EXCUSES,
+    REBALANCING,
+    WIDE_CAUSES,
     is_excused,
     is_parked,
     names,
@@ -13,7 +17,7 @@ from alerts.rules.progress.scene import (
     sentences,
     split,
 )
-from alerts.rules.progress.verdicts import WAITS, Part, Scene, is_young, stops_at
+from alerts.rules.progress.verdicts import WAITS, CommitsStoppedOptions, Part, Scene, is_young, stops_at
 from alerts.rules.progress.whole import out_of_turn
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Group, Tracks
@@ -36,7 +40,7 @@ def evaluate(situation: Situation) -> Verdict:
 
     known = list(parts_of(situation.group, tracks))
     resting, due = split(iter(known), at, scene.now)
-    within_ms = situation.thresholds.commits_stopped.after_ms
+    within_ms = situation.thresholds.of(CommitsStoppedOptions).after_ms
     parts = out_of_turn(situation.group, known, resting, scene, within_ms)
     if len(parts) < len(resting):
         due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
@@ -73,7 +77,7 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     what = f"nothing committed on {some(names(parts))} for {span(silent)}"
     return Finding(
         starts_at_ms=tracks.base_ms + first,
-        severity=situation.thresholds.commits_stopped.severity,
+        severity=situation.thresholds.of(CommitsStoppedOptions).severity,
         summary=f"Group {group.group}: {what} while {times(lag, 'record')} wait; "
         f"it usually commits every {span(gap)}.",
         cause=_cause(situation),
@@ -125,4 +129,13 @@ def _advice(situation: Situation) -> str:
     )
 
 
-COMMITS_STOPPED = GroupRule(NAME, evaluate)
+COMMITS_STOPPED = GroupRule(
+    name=NAME,
+    options=CommitsStoppedOptions,
+    evaluate=evaluate,
+    needs=Sees.ENDS,
+    watched=True,
+    effect_of=(*REBALANCING, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),
+    excused_by=EXCUSES,
+    blames_nobody="no member: nobody is left, or nobody is known to own these partitions",
+)

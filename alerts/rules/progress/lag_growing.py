@@ -6,10 +6,23 @@ much faster the lag grows in time than time goes by.
 """
 
 from alerts.alert import clock, some, span, times
-from alerts.rules.engine import NOTHING, Finding, GroupRule, Situation, Verdict, over
+from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
+from alerts.rules.members import POLL_INTERVAL_EXCEEDED
 from alerts.rules.progress import whole
-from alerts.rules.progress.scene import is_excused, names, owners, parts_of, scene_of, sentences
-from alerts.rules.progress.verdicts import Part, Scene, is_at_rest, is_growing
+from alerts.rules.progress.commits_stalled import COMMITS_STALLED
+from alerts.rules.progress.commits_stopped import COMMITS_STOPPED
+from alerts.rules.progress.scene import (
+    EXCUSES,
+    REBALANCING,
+    WIDE_CAUSES,
+    is_excused,
+    names,
+    owners,
+    parts_of,
+    scene_of,
+    sentences,
+)
+from alerts.rules.progress.verdicts import LagGrowingOptions, Part, Scene, is_at_rest, is_growing
 from coordinator_model.state import Growth, Tracks
 
 NAME = "LagGrowing"
@@ -72,7 +85,7 @@ def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: li
     share = f"{read * 100 // written} %" if written else "nothing"
     return Finding(
         starts_at_ms=tracks.base_ms + began,
-        severity=situation.thresholds.lag_growing.severity,
+        severity=situation.thresholds.of(LagGrowingOptions).severity,
         summary=f"Group {group.group} falls behind on {some(names(parts))}: {times(now, 'record')}, "
         f"up from {before:,} in {span(until - began)}; it reads {share} of what is written.",
         cause=f"For {span(until - began)} less was read than written, without a break. "
@@ -98,4 +111,14 @@ def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
     )
 
 
-LAG_GROWING = GroupRule(NAME, evaluate)
+LAG_GROWING = GroupRule(
+    name=NAME,
+    options=LagGrowingOptions,
+    evaluate=evaluate,
+    needs=Sees.ENDS,
+    remembers="wholes",
+    timed=False,  # only news of end offsets changes its answer, and then it is asked
+    effect_of=(*REBALANCING, COMMITS_STOPPED, COMMITS_STALLED, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),
+    excused_by=EXCUSES,
+    blames_nobody="no single member: the group as a whole",
+)

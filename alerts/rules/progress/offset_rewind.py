@@ -11,6 +11,7 @@ from alerts.rules.engine import (
     Finding,
     GroupRule,
     Occurrence,
+    RuleOptions,
     Situation,
     Verdict,
     culprit,
@@ -36,6 +37,10 @@ _BY_STRANGER = (
     "An offset below the one before was committed, of the same topic, by somebody who is no member of the "
     "group: a consumer that takes its partitions by itself (assign) and went back, or an admin tool."
 )
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """An event; it has no threshold."""
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -136,7 +141,7 @@ def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, R
     group, by_hand = situation.group, _is_by_hand(situation.group)
     records = sum(rewind.before - rewind.offset for _, rewind in news)
     where = some([part.name for part, _ in news])
-    severity = situation.thresholds.offset_rewind.severity
+    severity = situation.thresholds.of(Options).severity
     named = {one.culprit.member_id: one.culprit for one in memory.occurrences if one.culprit.member_id}
     return Finding(
         starts_at_ms=memory.first_ms,
@@ -157,4 +162,10 @@ def _closing(situation: Situation, ends_at_ms: int) -> Closing:
     return Closing(ends_at_ms=ends_at_ms, summary=quiet)
 
 
-OFFSET_REWIND = GroupRule(NAME, evaluate)
+OFFSET_REWIND = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="rewound",
+    blames_nobody="no member: a tool, or a client that is no member of the group",
+)

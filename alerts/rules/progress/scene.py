@@ -12,20 +12,18 @@ from alerts.rules.engine import (
     rebalance_timeout_ms,
 )
 from alerts.rules.members import POLL_INTERVAL_EXCEEDED, SESSION_TIMEOUT, SESSION_TIMEOUT_IMMINENT
+from alerts.rules.monitor import CLUSTER_UNREACHABLE, MONITOR_STALLED, SOURCE_SILENT
 from alerts.rules.progress.verdicts import HANGS_MS, Part, Scene, habit
 from alerts.rules.rebalances import REBALANCE_STORM, STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
 from coordinator_model.groups.core import partitions_of
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.state import Basis, Group, Member, Tracks
 
-CAUSES: Final = (
-    STUCK_COMPLETING_REBALANCE.name,
-    STUCK_PREPARING_REBALANCE.name,
-    REBALANCE_STORM.name,
-    SESSION_TIMEOUT_IMMINENT.name,
-    SESSION_TIMEOUT.name,
-    POLL_INTERVAL_EXCEEDED.name,
-)
+REBALANCING: Final = (STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE, REBALANCE_STORM)
+WIDE_CAUSES: Final = (SOURCE_SILENT, CLUSTER_UNREACHABLE, MONITOR_STALLED)
+"""While end offsets or commits do not come in, groups seem to stand still."""
+
+EXCUSES: Final = (*REBALANCING, SESSION_TIMEOUT_IMMINENT, SESSION_TIMEOUT, POLL_INTERVAL_EXCEEDED)
 """Who does not commit because of one of these is told of that, and only that."""
 
 PARKED_MS: Final = 26 * 3_600_000
@@ -83,7 +81,7 @@ def is_excused(situation: Situation) -> bool:
     """Say whether something else is told, or goes on, that explains why nothing is committed."""
     if situation.group.state not in (GroupState.STABLE, GroupState.EMPTY):
         return True
-    return any(situation.opened(name) is not None for name in CAUSES)
+    return any(situation.opened(cause.name) is not None for cause in EXCUSES)
 
 
 def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:

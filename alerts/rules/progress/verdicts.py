@@ -20,9 +20,9 @@ window (``verdict``).
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from alerts.rules.engine import DEFAULTS, Thresholds
+from alerts.rules.engine import MINUTE_MS, DurationMs, RuleOptions, Thresholds
 from coordinator_model.groups import offsets
 from coordinator_model.groups.offsets import ENDS_LATE_MS, LEFT_MAX, committed, ended, grows, is_far
 from coordinator_model.state import Habit, Track, Tracks
@@ -43,6 +43,24 @@ ENDING_MS: Final = 15_000
 """Brokers look for transactions that have lasted too long every 10 s."""
 LATE_PERCENT: Final = 125
 """Of the usual gap between commits, when the next one should have come."""
+
+
+class CommitsStoppedOptions(RuleOptions, frozen=True, kw_only=True):
+    """How long a group may commit nothing while records wait, whatever its habit is."""
+
+    after_ms: Annotated[DurationMs, "time without a commit while records wait, whatever is usual"] = 90_000
+
+
+class CommitsStalledOptions(RuleOptions, frozen=True, kw_only=True):
+    """How long a group may commit the same offset while records wait, whatever its habit is."""
+
+    after_ms: Annotated[DurationMs, "time at one offset while records wait, whatever is usual"] = MINUTE_MS
+
+
+class LagGrowingOptions(RuleOptions, frozen=True, kw_only=True):
+    """How long the lag must have grown without a break."""
+
+    window_ms: Annotated[DurationMs, "time in which the lag grows without a break"] = 4 * MINUTE_MS
 
 
 class Status(StrEnum):
@@ -123,7 +141,7 @@ def _is_leftover(part: Part, since: int) -> bool:
 
 def silence_bound(part: Part, scene: Scene) -> int:
     """Return how long the group may commit nothing of this partition while records wait."""
-    after_ms = scene.thresholds.commits_stopped.after_ms
+    after_ms = scene.thresholds.of(CommitsStoppedOptions).after_ms
     return max(after_ms, part.track.span, scene.waits, scene.patience)
 
 
@@ -161,7 +179,7 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
         since = max(since, scene.steady)
         if track.repeats < max(REPEATS_MIN, track.commits - 1) or _is_leftover(part, track.moved):
             return None
-    at = since + max(scene.thresholds.commits_stalled.after_ms, scene.stands)
+    at = since + max(scene.thresholds.of(CommitsStalledOptions).after_ms, scene.stands)
     # Time without a commit is silence, not standing still.
     return at if is_open or part.last >= at else None
 
@@ -188,7 +206,7 @@ def is_growing(part: Part, scene: Scene) -> bool:
         return False  # that is to stall
     lasted = growth.rose_to - max(growth.rose_from, scene.steady)
     is_slow = grows(growth.lag, growth.peak, growth.top - growth.end)
-    return lasted >= scene.thresholds.lag_growing.window_ms and growth.peak > LEFT_MAX and is_slow
+    return lasted >= scene.thresholds.of(LagGrowingOptions).window_ms and growth.peak > LEFT_MAX and is_slow
 
 
 def is_at_rest(part: Part, scene: Scene) -> bool:
@@ -241,7 +259,7 @@ def verdict(
     end_offsets: Iterable[tuple[int, int]],
     now_ms: int,
     *,
-    thresholds: Thresholds = DEFAULTS,
+    thresholds: Thresholds | None = None,
     steady_ms: int = 0,
     topic_ids: Iterable[int] = (),
 ) -> Status:
@@ -251,7 +269,7 @@ def verdict(
         commits: (offset, epoch ms) of the group's commits, oldest first.
         end_offsets: (end offset, epoch ms), oldest first; in a commit's own millisecond they come after it.
         now_ms: the time of judgement.
-        thresholds: the rules' as they hold for the group.
+        thresholds: the rules' as they hold for the group; None: the defaults.
         steady_ms: since when the group is Stable (0: ever since).
         topic_ids: for each commit the id of the topic (0 unknown), if any is known.
     """
@@ -274,7 +292,7 @@ def verdict(
     track = _track(tracks)
     scene = Scene(
         now=tracks.since_base(now_ms),
-        thresholds=thresholds,
+        thresholds=thresholds or Thresholds(),
         waits=habit(tracks.waits),
         stands=habit(tracks.stands),
         steady=steady,

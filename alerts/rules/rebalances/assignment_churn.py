@@ -6,10 +6,24 @@ While RebalanceStorm fires it is held back (``inhibition``): the storm tells the
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from alerts.alert import clock, span, times
-from alerts.rules.engine import NOTHING, Closing, CostEntry, Finding, GroupRule, Situation, Verdict
+from alerts.alert import Severity, clock, span, times
+from alerts.rules.engine import (
+    MINUTE_MS,
+    NOTHING,
+    Closing,
+    CostEntry,
+    Count,
+    DurationMs,
+    Finding,
+    GroupRule,
+    RuleOptions,
+    Situation,
+    Verdict,
+)
 from alerts.rules.rebalances import rebalance_costs, storm_history
+from alerts.rules.rebalances.rebalance_storm import REBALANCE_STORM
 from coordinator_model.groups.core import counts_of, partitions_of, subscribers
 from coordinator_model.kafka.assignors import ASSIGNORS, kept
 from coordinator_model.state import RebalanceCost
@@ -24,9 +38,18 @@ _COMPUTED_MAX = 50_000
 """Members times partitions up to which the assignors are run."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """So many rebalances within the window that moved so many partitions for nothing."""
+
+    severity: Severity = Severity.INFO
+    rebalances: Annotated[Count, "rebalances within the window that moved too much"] = 3
+    partitions: Annotated[Count, "partitions that they moved for nothing"] = 10
+    window_ms: Annotated[DurationMs, "how far back they are counted, an hour at most"] = 60 * MINUTE_MS
+
+
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
-    rule, memory = situation.thresholds.assignment_churn, situation.memory
+    rule, memory = situation.thresholds.of(Options), situation.memory
     finished = situation.step.cost.finished if situation.step.cost else None
     if finished is not None and memory.costs is not None:
         _explain(situation, memory.costs.entries[-1], finished)
@@ -50,7 +73,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 def _explain(situation: Situation, entry: CostEntry, finished: RebalanceCost) -> None:
     """Note whether a rebalance counts: nothing explains it, and there was something to keep."""
-    storm, window_ms = situation.memory.storm, situation.thresholds.rebalance_storm.window_ms
+    storm, window_ms = situation.memory.storm, situation.thresholds.of(REBALANCE_STORM.options).window_ms
     if storm is None or finished.initial or not finished.before or entry.moved < 0 or entry.least < 0:
         return
     counted = storm_history.counted(storm, now_ms=situation.now_ms, window_ms=window_ms)
@@ -60,7 +83,7 @@ def _explain(situation: Situation, entry: CostEntry, finished: RebalanceCost) ->
 
 def _explain_since(situation: Situation) -> None:
     """Take out what has been explained since: many deployments start the new one before the old one goes."""
-    storm, window_ms = situation.memory.storm, situation.thresholds.rebalance_storm.window_ms
+    storm, window_ms = situation.memory.storm, situation.thresholds.of(REBALANCE_STORM.options).window_ms
     lately_ms = situation.now_ms - window_ms + _SAME_START_MS
     entries = [one for one in rebalance_costs.since(situation.memory, lately_ms) if one.churns]
     if storm is None or not entries:
@@ -85,7 +108,7 @@ def _finding(situation: Situation, churning: Sequence[CostEntry], finished: Reba
     elapsed = span(churning[-1].ended_ms - churning[0].started_ms)
     return Finding(
         starts_at_ms=churning[0].started_ms,
-        severity=situation.thresholds.assignment_churn.severity,
+        severity=situation.thresholds.of(Options).severity,
         summary=f"{times(len(churning), 'rebalance')} of group {group.group} in {elapsed} moved {moved} "
         f"partitions; {least} moves would have been enough.",
         cause=f"The group assigns its {finished.partitions} partitions to "
@@ -156,7 +179,7 @@ def _advice(situation: Situation, churning: Sequence[CostEntry]) -> str:
 
 
 def _closing(situation: Situation, since_ms: int) -> Closing:
-    window = span(situation.thresholds.assignment_churn.window_ms)
+    window = span(situation.thresholds.of(Options).window_ms)
     lasted = span(situation.now_ms - since_ms)
     summary = (
         f"Group {situation.group.group} has not moved many more partitions than it had to for {window}, "
@@ -165,4 +188,11 @@ def _closing(situation: Situation, since_ms: int) -> Closing:
     return Closing(ends_at_ms=situation.now_ms, summary=summary)
 
 
-ASSIGNMENT_CHURN = GroupRule(NAME, evaluate)
+ASSIGNMENT_CHURN = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="costs",
+    effect_of=(REBALANCE_STORM,),
+    blames_nobody="no single member: the assignor that they all use",
+)

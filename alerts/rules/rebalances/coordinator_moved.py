@@ -8,8 +8,9 @@ happened, as they should, are not told.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated
 
-from alerts.alert import clock, some, span, times
+from alerts.alert import Severity, clock, some, span, times
 from alerts.rules.engine import (
     EVIDENCE_MAX,
     NOTHING,
@@ -17,7 +18,10 @@ from alerts.rules.engine import (
     Closing,
     ClusterMemory,
     ClusterRule,
+    Count,
     Finding,
+    RuleOptions,
+    Sees,
     Thresholds,
     Verdict,
 )
@@ -31,9 +35,16 @@ SETTLED_MS = 5_000
 """It is told when no further group has rebalanced, or been heard of, for so long: all at once."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How many groups must rebalance because of one move."""
+
+    severity: Severity = Severity.INFO
+    affected: Annotated[Count, "groups that rebalanced because of one move"] = 3
+
+
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
     """Return what is to be said of the cluster's coordinators now."""
-    rule, opened = thresholds.coordinator_moved, memory.open.get(NAME)
+    rule, opened = thresholds.of(Options), memory.open.get(NAME)
     upsets = [one for one in state.upsets if now_ms < one.rebalanced_ms + QUIET_MS]
     worst = max(_together(upsets), key=lambda one: len(_groups(one)), default=[])
     newest_ms = max((one.rebalanced_ms for one in state.upsets), default=-1)
@@ -75,7 +86,7 @@ def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
     what = f"Coordinators moved{blame}" if has_moved else "Coordinators waited for a replica"
     return Finding(
         starts_at_ms=first_ms,
-        severity=thresholds.coordinator_moved.severity,
+        severity=thresholds.of(Options).severity,
         summary=f"{what} at {clock(first_ms)}, and {times(len(groups), 'group')} rebalanced because of it.",
         cause=_cause(upsets),
         evidence=tuple(_line(one) for one in upsets[:EVIDENCE_MAX]),
@@ -122,4 +133,10 @@ def _line(one: Upset) -> str:
     )
 
 
-COORDINATOR_MOVED = ClusterRule(NAME, evaluate)
+COORDINATOR_MOVED = ClusterRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    blames_nobody="no member: the broker that the coordinator moved from",
+)

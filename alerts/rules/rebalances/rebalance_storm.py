@@ -6,15 +6,20 @@ for half a window: a storm at just the threshold's pace would otherwise fire and
 """
 
 from collections import Counter
+from typing import Annotated
 
 from alerts.alert import Culprit, clock, some, span, times, who, who_is, why
 from alerts.rules.engine import (
     EVIDENCE_MAX,
+    MINUTE_MS,
     NOTHING,
     Closing,
+    Count,
+    DurationMs,
     Finding,
     GroupRule,
     OpenAlert,
+    RuleOptions,
     Situation,
     StormMemory,
     Trigger,
@@ -32,6 +37,13 @@ _MOSTLY = 0.5
 _NEVER_BEGAN = -1
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """So many counted rebalances within the window are a storm."""
+
+    rebalances: Annotated[Count, "rebalances within the window that make a storm"] = 5
+    window_ms: Annotated[DurationMs, "how far back rebalances are counted"] = 10 * MINUTE_MS
+
+
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     began = _note(situation)
@@ -39,7 +51,7 @@ def evaluate(situation: Situation) -> Verdict:
     opened = situation.opened(NAME)
     if memory is None:
         return NOTHING if opened is None else _judge_open(situation, opened, [], began=False)
-    rule = situation.thresholds.rebalance_storm
+    rule = situation.thresholds.of(Options)
     if not began and opened is None:
         return NOTHING
     counted = storm_history.counted(memory, now_ms=situation.now_ms, window_ms=rule.window_ms)
@@ -52,7 +64,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 def _note(situation: Situation) -> bool:
     """Keep the history; True if a rebalance began."""
-    step, memory, rule = situation.step, situation.memory, situation.thresholds.rebalance_storm
+    step, memory, rule = situation.step, situation.memory, situation.thresholds.of(Options)
     began = False
     if step.transitions or step.departures:
         memory.storm = memory.storm or StormMemory()
@@ -79,7 +91,7 @@ def _judge_open(situation: Situation, opened: OpenAlert, counted: list[Trigger],
     if situation.now_ms >= over_at_ms:
         return Verdict(closing=_closing(situation, opened))
     memory = situation.memory.storm
-    is_news = began and memory is not None and len(counted) >= situation.thresholds.rebalance_storm.rebalances
+    is_news = began and memory is not None and len(counted) >= situation.thresholds.of(Options).rebalances
     if not is_news or memory is None:
         return Verdict(due_ms=over_at_ms)
     return Verdict(finding=_finding(situation, memory, counted), due_ms=over_at_ms)
@@ -87,7 +99,7 @@ def _judge_open(situation: Situation, opened: OpenAlert, counted: list[Trigger],
 
 def _over_at_ms(situation: Situation, opened: OpenAlert | None, counted: list[Trigger]) -> int:
     """Return when the storm is over if no further rebalance begins."""
-    rule = situation.thresholds.rebalance_storm
+    rule = situation.thresholds.of(Options)
     newest_ms = counted[-1].at_ms if counted else _NEVER_BEGAN
     if opened is not None and opened.adopted:
         newest_ms = max(newest_ms, opened.touched_ms)
@@ -98,7 +110,7 @@ def _over_at_ms(situation: Situation, opened: OpenAlert | None, counted: list[Tr
 
 
 def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> Finding:
-    rule, group = situation.thresholds.rebalance_storm, situation.group
+    rule, group = situation.thresholds.of(Options), situation.group
     culprits = _culprits(memory, counted)
     dominant = dominant_kind(counted)
     told = situation.opened(NAME)
@@ -218,4 +230,9 @@ def _closing(situation: Situation, opened: OpenAlert) -> Closing:
     return Closing(ends_at_ms=now_ms, summary=summary, cost=told)
 
 
-REBALANCE_STORM = GroupRule(NAME, evaluate)
+REBALANCE_STORM = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    remembers="storm",
+)

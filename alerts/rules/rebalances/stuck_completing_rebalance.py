@@ -4,12 +4,17 @@ Kafka bounds one such stay by the rebalance timeout (``ClassicGroup`` pending sy
 each generation burned starts it anew, so the stay is counted from the first of the loop.
 """
 
+from typing import Annotated
+
 from alerts.alert import Culprit, clock, some, span, times, who_is
 from alerts.rules.engine import (
     NOTHING,
     Closing,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
+    Sees,
     Situation,
     Thresholds,
     Verdict,
@@ -18,11 +23,18 @@ from alerts.rules.engine import (
     rebalance_timeout_ms,
 )
 from alerts.rules.rebalances import rebalance_costs, stuck
+from alerts.rules.rebalances.stuck_preparing_rebalance import STUCK_PREPARING_REBALANCE
 from coordinator_model.groups.core import LOOP_MEMORY_MS
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.state import Basis, Departure, Group
 
 NAME = "StuckCompletingRebalance"
+
+
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long a group may wait for its leader's assignment."""
+
+    after_ms: Annotated[DurationMs, "time in the sync phase before it is stuck"] = 30_000
 
 
 def since_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
@@ -40,7 +52,7 @@ def since_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
         return last.completing_since_ms
     if group.state is not GroupState.PREPARING_REBALANCE or not last.burned:
         return None
-    preparing = thresholds.stuck_preparing_rebalance
+    preparing = thresholds.of(STUCK_PREPARING_REBALANCE.options)
     if preparing.enabled and now_ms >= group.state_since_ms + preparing.after_ms:
         return None
     return last.completing_since_ms
@@ -62,13 +74,13 @@ def completing_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int 
     since = since_ms(group, thresholds, now_ms)
     if since is None or group.state is GroupState.EMPTY:
         return None
-    return since + thresholds.stuck_completing_rebalance.after_ms
+    return since + thresholds.of(Options).after_ms
 
 
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     group, now_ms, thresholds = situation.group, situation.now_ms, situation.thresholds
-    rule = thresholds.stuck_completing_rebalance
+    rule = thresholds.of(Options)
     since = since_ms(group, thresholds, now_ms)
     if since is None:
         return _over(situation)
@@ -97,7 +109,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 def _next_ms(situation: Situation, critical_at_ms: int | None) -> int | None:
     # In the join phase of a loop, StuckPreparingRebalance takes over at its own time.
-    group, preparing = situation.group, situation.thresholds.stuck_preparing_rebalance
+    group, preparing = situation.group, situation.thresholds.of(STUCK_PREPARING_REBALANCE.options)
     if group.state is GroupState.EMPTY:
         return group.state_since_ms + LOOP_MEMORY_MS
     if group.state is GroupState.PREPARING_REBALANCE and preparing.enabled:
@@ -205,4 +217,13 @@ def _advice(group: Group, gone: list[Departure]) -> str:
     )
 
 
-STUCK_COMPLETING_REBALANCE = GroupRule(NAME, evaluate)
+STUCK_COMPLETING_REBALANCE = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    timed=False,
+    watched=True,
+    end_is_logged=True,
+    blames_nobody="no client: the broker has not stored the assignment, or who leads is not known",
+)

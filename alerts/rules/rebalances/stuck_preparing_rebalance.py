@@ -5,12 +5,18 @@ initial rebalance (from Empty) is extended while members keep arriving, which is
 stuck when nobody has arrived for ``after``, or when its legal bound is over.
 """
 
+from typing import Annotated
+
 from alerts.alert import clock, clock_time, some, span, times, who_is
 from alerts.rules.engine import (
+    MINUTE_MS,
     NOTHING,
     Closing,
+    DurationMs,
     Finding,
     GroupRule,
+    RuleOptions,
+    Sees,
     Situation,
     Thresholds,
     Verdict,
@@ -31,11 +37,17 @@ _LATE_SHARE = 0.5
 every healthy member gets one before it rejoins."""
 
 
+class Options(RuleOptions, frozen=True, kw_only=True):
+    """How long a join phase may last."""
+
+    after_ms: Annotated[DurationMs, "time in the join phase before it is stuck"] = MINUTE_MS
+
+
 def preparing_due_ms(group: Group, thresholds: Thresholds) -> int | None:
     """Return when the alert fires if nothing happens."""
     if group.state is not GroupState.PREPARING_REBALANCE or group.state_since_ms < 0:
         return None
-    after_ms = thresholds.stuck_preparing_rebalance.after_ms
+    after_ms = thresholds.of(Options).after_ms
     since_ms = group.state_since_ms
     if group.rebalance is None or not group.rebalance.initial:
         return since_ms + after_ms
@@ -48,7 +60,7 @@ def preparing_due_ms(group: Group, thresholds: Thresholds) -> int | None:
 def evaluate(situation: Situation) -> Verdict:
     """Return what is to be said of the group now."""
     group, now_ms = situation.group, situation.now_ms
-    rule = situation.thresholds.stuck_preparing_rebalance
+    rule = situation.thresholds.of(Options)
     fires_at_ms = preparing_due_ms(group, situation.thresholds)
     if fires_at_ms is None:
         return _over(situation)
@@ -184,4 +196,12 @@ def _advice(group: Group, missing: list[Member], basis: Basis) -> str:
     )
 
 
-STUCK_PREPARING_REBALANCE = GroupRule(NAME, evaluate)
+STUCK_PREPARING_REBALANCE = GroupRule(
+    name=NAME,
+    options=Options,
+    evaluate=evaluate,
+    needs=Sees.A_LOG,
+    timed=False,
+    watched=True,
+    end_is_logged=True,
+)

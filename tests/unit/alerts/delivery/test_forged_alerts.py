@@ -14,7 +14,7 @@ from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.receivers.webhook import webhook_body
 from alerts.delivery.routing import Route
-from alerts.rules.engine.inhibition import WideCauses
+from alerts.rules.wide_causes import WideCauses
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic

@@ -12,7 +12,7 @@ from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.routing import Route
 from alerts.delivery.silences import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
-from alerts.rules.engine.inhibition import WIDE_HOLD_MAX_MS
+from alerts.rules.wide_causes import WIDE_HOLD_MAX_MS
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import MemoryTopic

@@ -8,10 +8,12 @@ from textwrap import dedent
 import pytest
 
 from alerts.alert.alert import Severity
-from alerts.rules.engine.thresholds import RULE_KEYS, Settings
+from alerts.rules.members import SESSION_TIMEOUT_IMMINENT
+from alerts.rules.rebalances import REBALANCE_STORM, STUCK_PREPARING_REBALANCE
+from alerts.rules.registry import ALL_RULES
+from alerts.rules.settings import Settings
 from streaming.config.config import Config, ConfigError, load_config, notes, parse_config, settings_json
 from streaming.config.plan import plan_of
-from streaming.config.rules import RULES, alert_name
 from streaming.config.types import parse_duration_ms
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
@@ -73,10 +75,11 @@ def test_only_name_and_bootstrap_servers_are_needed() -> None:
 
 def test_every_alert_of_the_contract_is_a_rule_in_snake_case() -> None:
     """Each alert name has its options block, and no other block is accepted."""
-    assert set(map(alert_name, RULES)) == set(ALERT_NAMES)
-    text = MINIMAL + "rules:\n" + "".join(f"  {rule}: {{enabled: false, severity: info}}\n" for rule in RULES)
+    assert {rule.name for rule in ALL_RULES} == set(ALERT_NAMES)
+    keys = [rule.key for rule in ALL_RULES]
+    text = MINIMAL + "rules:\n" + "".join(f"  {rule}: {{enabled: false, severity: info}}\n" for rule in keys)
     config = parsed(text)
-    assert all(config.rule(rule)["enabled"] is False for rule in RULES)
+    assert all(config.rule(rule)["enabled"] is False for rule in keys)
 
 
 def test_the_reference_configuration_shows_every_option_with_its_default() -> None:
@@ -528,20 +531,27 @@ runbook_base: https://runbooks.example/
     )
     settings = Settings(settings_json(changed, changed.clusters[0]))
     plain, batch = settings.of_group("a"), settings.of_group("b-1")
-    assert (plain.rebalance_storm.rebalances, batch.rebalance_storm.rebalances) == (9, 20)
-    assert (batch.rebalance_storm.window_ms, batch.rebalance_storm.severity) == (3_600_000, "critical")
-    assert (plain.stuck_preparing_rebalance.after_ms, plain.stuck_preparing_rebalance.enabled) == (
+    assert (plain.of(REBALANCE_STORM.options).rebalances, batch.of(REBALANCE_STORM.options).rebalances) == (
+        9,
+        20,
+    )
+    assert (batch.of(REBALANCE_STORM.options).window_ms, batch.of(REBALANCE_STORM.options).severity) == (
+        3_600_000,
+        "critical",
+    )
+    assert (
+        plain.of(STUCK_PREPARING_REBALANCE.options).after_ms,
+        plain.of(STUCK_PREPARING_REBALANCE.options).enabled,
+    ) == (
         61_000,
         False,
     )
-    assert (plain.session_timeout_imminent.at, plain.session_timeout_imminent.enabled) == (0.5, True)
-    assert batch.session_timeout_imminent.enabled is False
+    assert (
+        plain.of(SESSION_TIMEOUT_IMMINENT.options).at,
+        plain.of(SESSION_TIMEOUT_IMMINENT.options).enabled,
+    ) == (0.5, True)
+    assert batch.of(SESSION_TIMEOUT_IMMINENT.options).enabled is False
     assert settings.runbook_base == "https://runbooks.example/"
-
-
-def test_the_rules_of_the_file_are_those_that_judge() -> None:
-    """No rule is accepted that does nothing, and none that works cannot be set."""
-    assert set(RULES) == set(RULE_KEYS.values())
 
 
 def test_the_probe_has_a_rate_and_can_be_off() -> None:

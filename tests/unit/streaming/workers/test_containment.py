@@ -1,5 +1,6 @@
 """A failure of our own code costs what it happened to, and is said; the rest goes on."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -9,8 +10,7 @@ import pytest
 
 from alerts.alert.alert import Alert, AlertStatus
 from alerts.rules import judge
-from alerts.rules.engine.rule import GroupRule
-from alerts.rules.registry import RULES
+from alerts.rules.registry import CLUSTER_RULES, RULES
 from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.observations import CLUSTER_SHARD
@@ -105,7 +105,9 @@ def test_without_a_failure_nobody_is_quarantined() -> None:
 def test_a_rule_that_fails_costs_its_own_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """All other rules, and the group's transitions, are as without it; the alert names group and rule."""
     broken = tuple(
-        GroupRule(rule.name, failing_for(NEIGHBOUR, rule.evaluate)) if rule.name == "IdleMembers" else rule
+        dataclasses.replace(rule, evaluate=failing_for(NEIGHBOUR, rule.evaluate))
+        if rule.name == "IdleMembers"
+        else rule
         for rule in RULES
     )
     monkeypatch.setattr(judge, "RULES", broken)
@@ -132,9 +134,8 @@ def test_an_alert_of_another_rule_is_told_though_one_fails(monkeypatch: pytest.M
             )
 
     expected = [name for name in alerts_of(lived(meanwhile=rewind)) if name != NAME]
-    broken = (
-        GroupRule("RebalanceStorm", fail),
-        *(one for one in RULES if one.name != "RebalanceStorm"),
+    broken = tuple(
+        dataclasses.replace(rule, evaluate=fail) if rule.name == "RebalanceStorm" else rule for rule in RULES
     )
     monkeypatch.setattr(judge, "RULES", broken)
 
@@ -233,7 +234,11 @@ def test_a_memory_of_the_rules_that_cannot_be_read_is_empty(memory: bytes) -> No
 
 def test_a_rule_about_the_cluster_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The alert about quarantined groups is told all the same, and names what failed."""
-    monkeypatch.setitem(judge._CLUSTER_RULES, "SourceSilent", fail)
+    broken = tuple(
+        dataclasses.replace(rule, evaluate=fail) if rule.name == "SourceSilent" else rule
+        for rule in CLUSTER_RULES
+    )
+    monkeypatch.setattr(judge, "CLUSTER_RULES", broken)
     alert = quarantine_alerts(lived())[-1]
 
     assert "what concerns the whole cluster" in alert.summary

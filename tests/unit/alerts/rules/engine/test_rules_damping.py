@@ -1,19 +1,18 @@
 """One incident is one alert: flapping is damped, effects wait for causes, half evidence is quieter."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from alerts.rules import judge
+from alerts.rules import judge, memories
 from alerts.rules import registry as order
 from alerts.rules.engine import damping
-from alerts.rules.engine.inhibition import EFFECTS, GRACE_MS
+from alerts.rules.engine.inhibition import GRACE_MS
 from alerts.rules.engine.lifecycle import Finding, OpenAlert
-from alerts.rules.engine.rule import GroupRule
 from alerts.rules.engine.situation import Situation, Verdict
-from alerts.rules.engine.thresholds import RULE_KEYS
 from coordinator_model.shard.judging import Evidence
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ def test_what_is_remembered_of_flapping_is_forgotten(stage: "Stage") -> None:
 def test_memory_of_the_last_version_is_read(stage: "Stage") -> None:
     """A held alert has more fields than one of before."""
     flap(stage, 4)
-    encoded = msgspec.msgpack.decode((stage.memory or b"")[judge._HEADER.size :])
+    encoded = msgspec.msgpack.decode((stage.memory or b"")[memories.HEADER.size :])
     opened = encoded[0][STUCK]
 
     assert msgspec.convert(opened[:5], OpenAlert).firings == 1
@@ -182,7 +181,7 @@ def finding(situation: Situation) -> Finding:
 def always_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """CommitsStopped holds all the time."""
     rules = tuple(
-        GroupRule(rule.name, lambda situation: Verdict(finding=finding(situation)))
+        dataclasses.replace(rule, evaluate=lambda situation: Verdict(finding=finding(situation)))
         if rule.name == "CommitsStopped"
         else rule
         for rule in order.RULES
@@ -222,15 +221,16 @@ def test_an_effect_waits_while_its_cause_fires_and_a_minute_longer(
 
 
 def test_causes_and_effects_are_alerts_and_no_circle() -> None:
-    """A name that is no alert would hold nothing back; two that wait for one another would never be told."""
-    names = {*EFFECTS, *(cause for causes in EFFECTS.values() for cause in causes)}
+    """A rule that is not asked would hold nothing back; two that wait for one another would never be told."""
     places = {rule.name: place for place, rule in enumerate(order.RULES)}
 
-    assert names <= RULE_KEYS.keys()
-    for effect, causes in EFFECTS.items():
-        assert all(effect not in EFFECTS.get(cause, ()) for cause in causes)
+    for effect in order.ALL_RULES:
+        assert set(effect.effect_of) <= set(order.ALL_RULES)
+        assert all(effect not in cause.effect_of for cause in effect.effect_of)
+    for effect in order.RULES:
         # The judge asks in this order: a cause must have spoken before its effect.
-        assert all(places[cause] < places[effect] for cause in causes)
+        causes = [cause.name for cause in (*effect.effect_of, *effect.excused_by) if cause.name in places]
+        assert all(places[cause] < places[effect.name] for cause in causes)
 
 
 # --- half evidence -----------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.rules import RuleJudge
-from alerts.rules.engine.thresholds import RULE_KEYS
+from alerts.rules import RuleJudge, judge
+from alerts.rules.engine import Finding, GroupMemory, GroupRule, RuleOptions, Situation, Verdict
 from alerts.rules.monitor.cluster_unreachable import cluster_reachable, find_unreachable
 from alerts.rules.monitor.monitor_stalled import find_stalled, monitor_running
-from alerts.rules.registry import RULES
+from alerts.rules.registry import ALL_RULES, RULES
 from coordinator_model.shard.judging import Judge
 from coordinator_model.state.group import Basis
 from tests.unit.made_alerts import an_alert
@@ -52,18 +52,54 @@ def test_it_is_a_judge() -> None:
     assert callable(judge.judge_cluster)
 
 
-def test_every_built_rule_has_its_place() -> None:
-    """The order lists each rule about groups once; the others are about clusters."""
-    of_clusters = {
-        "SourceSilent",
-        "ClusterUnreachable",
-        "MonitorStalled",
-        "CoordinatorMoved",
-        "GroupsQuarantined",
-    }
+def test_every_rule_is_declared_once() -> None:
+    """With a name and a class of options of its own, which its settings are found by."""
+    assert len({rule.name for rule in ALL_RULES}) == len(ALL_RULES)
+    assert len({rule.options for rule in ALL_RULES}) == len(ALL_RULES)
+    assert len({rule.key for rule in ALL_RULES}) == len(ALL_RULES)
 
-    assert {rule.name for rule in RULES} == RULE_KEYS.keys() - of_clusters
-    assert len(RULES) == len({rule.name for rule in RULES})
+
+def test_what_a_rule_keeps_has_a_place_in_the_memory() -> None:
+    """And each place has a rule that says so, but for those of the alerts themselves."""
+    of_alerts = {"open", "used", "surplus", "ends", "graces"}
+    fields = set(GroupMemory.__struct_fields__) - of_alerts
+
+    assert {rule.remembers for rule in RULES} - {""} == fields
+
+
+def test_a_rule_is_timed_unless_it_says_otherwise(
+    new_stage: "NewStage", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that somebody writes fires when it said, though heartbeats that change nothing pass it over."""
+
+    class Options(RuleOptions, frozen=True, kw_only=True):
+        """None of its own."""
+
+    def evaluate(situation: Situation) -> Verdict:
+        at_ms = situation.group.state_since_ms + 20_000
+        if situation.now_ms < at_ms or situation.opened("MadeUp") is not None:
+            return Verdict(due_ms=at_ms)
+        finding = Finding(
+            starts_at_ms=at_ms,
+            severity=Severity.INFO,
+            summary="Group orders is made up.",
+            cause="A test.",
+            cost="None.",
+            advice="None.",
+        )
+        return Verdict(finding=finding)
+
+    made_up = GroupRule(name="MadeUp", options=Options, evaluate=evaluate)
+    monkeypatch.setattr(judge, "RULES", (*RULES, made_up))
+    stage = new_stage(requests=True)
+    stage.start(3)
+    for _ in range(8):
+        stage.wait(3_000)
+        for member in ("m0", "m1", "m2"):
+            stage.beat(member)
+
+    (alert,) = stage.told("MadeUp")
+    assert alert.detected_at_ms == alert.starts_at_ms
 
 
 def test_a_healthy_group_costs_nothing(new_stage: "NewStage") -> None:

@@ -7,7 +7,16 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Severity
-from alerts.rules.engine.thresholds import DEFAULTS, RULE_KEYS, Settings, Thresholds, ThresholdsError
+from alerts.rules.engine.options import Thresholds
+from alerts.rules.members import SESSION_TIMEOUT, SESSION_TIMEOUT_IMMINENT
+from alerts.rules.monitor import CLUSTER_UNREACHABLE, MONITOR_STALLED
+from alerts.rules.rebalances import (
+    REBALANCE_STORM,
+    STUCK_COMPLETING_REBALANCE,
+    STUCK_PREPARING_REBALANCE,
+)
+from alerts.rules.registry import ALL_RULES
+from alerts.rules.settings import Settings, ThresholdsError
 
 
 def settings(**rules: Any) -> Settings:
@@ -18,27 +27,30 @@ def test_no_settings_are_the_defaults() -> None:
     """The numbers of the configuration's documentation."""
     found = Settings().of_group("any")
 
-    assert found == DEFAULTS == Thresholds()
-    assert (found.rebalance_storm.rebalances, found.rebalance_storm.window_ms) == (5, 600_000)
-    assert found.stuck_preparing_rebalance.after_ms == 60_000
-    assert found.stuck_completing_rebalance.after_ms == 30_000
-    assert found.session_timeout_imminent.at == 0.7
-    assert found.cluster_unreachable.severity is found.monitor_stalled.severity is Severity.CRITICAL
-
-
-def test_every_field_is_a_rule() -> None:
-    """No rule without a key, no key without a rule."""
-    assert set(Thresholds.__struct_fields__) == set(RULE_KEYS.values())
+    assert [found.of(rule.options) for rule in ALL_RULES] == [rule.options() for rule in ALL_RULES]
+    assert [Thresholds().of(rule.options) for rule in ALL_RULES] == [rule.options() for rule in ALL_RULES]
+    assert (found.of(REBALANCE_STORM.options).rebalances, found.of(REBALANCE_STORM.options).window_ms) == (
+        5,
+        600_000,
+    )
+    assert found.of(STUCK_PREPARING_REBALANCE.options).after_ms == 60_000
+    assert found.of(STUCK_COMPLETING_REBALANCE.options).after_ms == 30_000
+    assert found.of(SESSION_TIMEOUT_IMMINENT.options).at == 0.7
+    assert (
+        found.of(CLUSTER_UNREACHABLE.options).severity
+        is found.of(MONITOR_STALLED.options).severity
+        is Severity.CRITICAL
+    )
 
 
 def test_a_rule_takes_what_is_given_and_keeps_the_rest() -> None:
     """Only what is written changes."""
     found = settings(rebalance_storm={"rebalances": 9, "severity": "critical"}).of_group("any")
 
-    assert found.rebalance_storm.rebalances == 9
-    assert found.rebalance_storm.window_ms == 600_000
-    assert found.rebalance_storm.severity is Severity.CRITICAL
-    assert found.session_timeout == DEFAULTS.session_timeout
+    assert found.of(REBALANCE_STORM.options).rebalances == 9
+    assert found.of(REBALANCE_STORM.options).window_ms == 600_000
+    assert found.of(REBALANCE_STORM.options).severity is Severity.CRITICAL
+    assert found.of(SESSION_TIMEOUT.options) == SESSION_TIMEOUT.options()
 
 
 @pytest.mark.parametrize(
@@ -64,8 +76,8 @@ def test_the_first_override_that_matches_in_full_wins(group: str, rebalances: in
         }
     ).of_group(group)
 
-    assert found.rebalance_storm.rebalances == rebalances
-    assert found.rebalance_storm.window_ms == 1_000
+    assert found.of(REBALANCE_STORM.options).rebalances == rebalances
+    assert found.of(REBALANCE_STORM.options).window_ms == 1_000
 
 
 def test_overrides_of_one_rule_leave_the_others() -> None:
@@ -75,13 +87,13 @@ def test_overrides_of_one_rule_leave_the_others() -> None:
         session_timeout={"overrides": [{"groups": [".*b"], "severity": "info"}]},
     )
 
-    assert [found.of_group(group).rebalance_storm.enabled for group in ("a", "ab", "b")] == [
+    assert [found.of_group(group).of(REBALANCE_STORM.options).enabled for group in ("a", "ab", "b")] == [
         False,
         False,
         True,
     ]
-    assert found.of_group("ab").session_timeout.severity is Severity.INFO
-    assert found.of_group("a").session_timeout.severity is Severity.WARNING
+    assert found.of_group("ab").of(SESSION_TIMEOUT.options).severity is Severity.INFO
+    assert found.of_group("a").of(SESSION_TIMEOUT.options).severity is Severity.WARNING
 
 
 def test_groups_with_equal_overrides_share_their_thresholds() -> None:
@@ -98,7 +110,7 @@ def test_unknown_keys_are_passed_over() -> None:
         b'{"rules":{"lag_growing":{"x":1},"session_timeout":{"new":true,"enabled":false}},"more":[]}'
     )
 
-    assert found.of_group("g").session_timeout.enabled is False
+    assert found.of_group("g").of(SESSION_TIMEOUT.options).enabled is False
 
 
 @pytest.mark.parametrize(
@@ -126,10 +138,10 @@ def test_the_configuration_file_gives_what_is_read_here() -> None:
     """Both sides know the same rules, thresholds and defaults."""
     config_rules = pytest.importorskip("streaming.config.rules")
     written = config_rules.rules_settings(config_rules.Rules())
-    read = msgspec.to_builtins(Settings(json.dumps({"rules": written}).encode()).defaults)
+    read = Settings(json.dumps({"rules": written}).encode()).defaults
 
-    assert read == msgspec.to_builtins(DEFAULTS)
+    assert read == Settings().defaults
     assert {
         name: {key: value for key, value in rule.items() if key != "overrides"}
         for name, rule in written.items()
-    } == read
+    } == {rule.key: msgspec.to_builtins(read.of(rule.options)) for rule in ALL_RULES}

@@ -7,11 +7,10 @@ as facts, corrected where its users report them as false; the others are ours.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 import pytest
 
-from alerts.rules.engine.thresholds import Thresholds
-from alerts.rules.progress.verdicts import Status, verdict
+from alerts.rules.engine.options import Thresholds
+from alerts.rules.progress.verdicts import CommitsStoppedOptions, Status, verdict
 
 OK, UNKNOWN = Status.OK, Status.UNKNOWN
 STOPPED, STALLED, REWOUND, GROWING = Status.STOPPED, Status.STALLED, Status.REWOUND, Status.GROWING
@@ -331,6 +330,5 @@ def test_thresholds_are_the_rules() -> None:
     ends = [(offset + 300, at_ms) for offset, at_ms in commits]
     patient = Thresholds()
     assert verdict(commits, ends, T0 + 200_000, thresholds=patient) is STOPPED
-    stopped = msgspec.structs.replace(patient.commits_stopped, after_ms=600_000)
-    patient = msgspec.structs.replace(patient, commits_stopped=stopped)
+    patient = Thresholds({CommitsStoppedOptions: CommitsStoppedOptions(after_ms=600_000)})
     assert verdict(commits, ends, T0 + 200_000, thresholds=patient) is OK

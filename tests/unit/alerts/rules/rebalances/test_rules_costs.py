@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
+from alerts.rules.engine.options import Thresholds
 from alerts.rules.engine.situation import GroupMemory, Situation
-from alerts.rules.engine.thresholds import Thresholds
 from alerts.rules.rebalances.rebalance_costs import note, partition_time, since
 from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber
 from coordinator_model.observations import observations as on

@@ -6,8 +6,8 @@ from itertools import accumulate, islice
 import msgspec
 
 from coordinator_model import observations as on
+from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.snapshot import Header, Slot
-from coordinator_model.shard.timeline import Live
 
 PRODUCER_GROUPS_MAX = 1_000
 """Groups for which one producer's open transaction has committed; a real one has one."""

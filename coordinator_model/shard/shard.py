@@ -23,7 +23,9 @@ from coordinator_model.observations import CLUSTER_SHARD, NEVER, Seen, Source, d
 from coordinator_model.ordering import Held, Order, Run, rest_of
 from coordinator_model.shard import live_sources, loads, quarantine, routing, strangers
 from coordinator_model.shard.cluster_shard import ClusterShard
+from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.judging import Judge, Outputs
+from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.settings import ShardSettings, read_settings
 from coordinator_model.shard.snapshot import (
@@ -35,7 +37,8 @@ from coordinator_model.shard.snapshot import (
     encode,
     encode_apart,
 )
-from coordinator_model.shard.timeline import Live, Timeline
+from coordinator_model.shard.timeline import Timeline
+from coordinator_model.shard.verdicts import Verdicts
 from coordinator_model.state import Step
 
 __all__ = ["Shard"]
@@ -134,7 +137,7 @@ class Shard:
         now_ms = header.order.advance()
         self._date_rebuilding(now_ms)
         if header.order.overflowed:
-            self._timeline.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
+            self._failures.diverge("held_overflow", "", -1, now_ms, str(header.order.overflowed))
             header.order.overflowed = 0
         self._come_back(now_ms)
         outputs.zones = header.order.zones.take_news(whole=header.order.asked)
@@ -145,7 +148,7 @@ class Shard:
             try:
                 self._work_off(held, now_ms)
             except Exception as error:  # not one group's: what was to be done till now is lost
-                self._timeline.contain(quarantine.WHOLE_SHARD, None, now_ms, error)
+                self._failures.contain(quarantine.WHOLE_SHARD, None, now_ms, error)
                 self._runs.clear()
             header.done_ms = now_ms
             live_sources.forget_heard(header, now_ms - live_sources.HEARD_KEPT_MS)
@@ -161,7 +164,7 @@ class Shard:
         back_ms, header.order.regressed_ms = header.order.regressed_ms, 0
         if not back_ms:
             return
-        self._timeline.diverge("time_regressed", "", -1, now_ms, f"{back_ms} ms")
+        self._failures.diverge("time_regressed", "", -1, now_ms, f"{back_ms} ms")
         header.done_ms = min(header.done_ms, now_ms)
         for broker, known in header.heard.items():
             header.heard[broker] = [(min(counts_ms, now_ms), one) for counts_ms, one in known]
@@ -172,14 +175,20 @@ class Shard:
         self._room = None
         settings = self._settings
         self._judge = judge
-        self._timeline = Timeline(
+        self._failures = Failures(header=self.header, outputs=outputs, strict=self.strict)
+        self._verdicts = Verdicts(
             cluster=self.cluster,
             header=self.header,
             judge=judge,
             outputs=outputs,
+            failures=self._failures,
             offsets_enabled=settings.offsets_enabled,
+        )
+        self._timeline = Timeline(
+            header=self.header,
+            verdicts=self._verdicts,
+            failures=self._failures,
             forget_after_ms=settings.forget_after_ms,
-            strict=self.strict,
         )
         if judge is not None:
             judge.configure(self.header.settings or b"{}")
@@ -189,10 +198,10 @@ class Shard:
         header, at_ms = self.header, max(self.header.done_ms, 0)
         brokers = strangers.bound_brokers(header)
         if brokers:
-            self._timeline.diverge(strangers.TOO_MANY_BROKERS, "", -1, at_ms, f"{brokers} brokers in lines")
+            self._failures.diverge(strangers.TOO_MANY_BROKERS, "", -1, at_ms, f"{brokers} brokers in lines")
         doubts = drop_oldest(header.strangers, strangers.STRANGERS_MAX, lambda doubt: doubt.answered_at_ms)
         if doubts:
-            self._timeline.diverge(strangers.TOO_MANY_STRANGERS, "", -1, at_ms, f"{doubts} groups unknown")
+            self._failures.diverge(strangers.TOO_MANY_STRANGERS, "", -1, at_ms, f"{doubts} groups unknown")
 
     def _has_room(self, name: str, at_ms: int) -> bool:
         """Say whether a group that is not known yet can be taken in."""
@@ -201,7 +210,7 @@ class Shard:
             self._room = strangers.groups_max(self.header.shard_count) - used
         if strangers.weight(name) <= self._room:
             return True
-        self._timeline.diverge(strangers.TOO_MANY_GROUPS, "", -1, at_ms, f"{len(self.slots)} groups")
+        self._failures.diverge(strangers.TOO_MANY_GROUPS, "", -1, at_ms, f"{len(self.slots)} groups")
         return False
 
     def _date_rebuilding(self, now_ms: int) -> None:
@@ -209,12 +218,12 @@ class Shard:
         if self.header.rebuilt_since_ms == 0 < now_ms:
             self.header.rebuilt_since_ms = now_ms
             quarantine.date(self.header.quarantined, now_ms)
-            self._timeline.quarantined.add(quarantine.WHOLE_SHARD)
+            self._failures.quarantined.add(quarantine.WHOLE_SHARD)
 
     def _set_aside(self, seen: Seen, error: Exception) -> None:
         """Note an observation that could not even be put in order."""
         group = seen.what.group if isinstance(seen.what, on.GroupObservation) else quarantine.WHOLE_SHARD
-        self._timeline.contain(group, seen, max(self.header.done_ms, 0), error)
+        self._failures.contain(group, seen, max(self.header.done_ms, 0), error)
 
     @property
     def _settings(self) -> ShardSettings:
@@ -326,7 +335,7 @@ class Shard:
 
     def _diverge(self, kind: str, held: Held) -> None:
         if self.header.live_since_ms >= 0:
-            self._timeline.diverge(kind, "", held.seen.broker, held.order_ms)
+            self._failures.diverge(kind, "", held.seen.broker, held.order_ms)
 
     def _run_segment(self, singles: dict[str, list[Held]], until_ms: int) -> None:
         names = {name for name, runs in self._runs.items() if any(run.first_ms() < until_ms for run in runs)}
@@ -339,7 +348,7 @@ class Shard:
         try:
             self._run_group(name, singles, until_ms)
         except Exception as error:  # what was seen of it till then is lost; the other groups go on
-            self._timeline.contain(name, None, until_ms, error)
+            self._failures.contain(name, None, until_ms, error)
             slot = self.slots.get(name)
             if slot is not None:
                 slot.due_ms = slot.judge_due_ms = NEVER
@@ -400,7 +409,7 @@ class Shard:
             if self.strict:
                 raise
             at_ms = max(self._cursor_ms, self.header.done_ms)
-            self._timeline.poison(slot.name, None, at_ms, error, what="its saved state", lost=True)
+            self._failures.poison(slot.name, None, at_ms, error, what="its saved state", lost=True)
             live = Live(slot, groups.new_group(slot.name), absent=True)
             self._timeline.drop(live, at_ms, _LOST.format(slot.name))
             self.slots.pop(slot.name, None)
@@ -414,10 +423,10 @@ class Shard:
                 if not live.absent:
                     act(live)
             except Exception as error:
-                self._timeline.contain(name, None, at_ms, error)
+                self._failures.contain(name, None, at_ms, error)
 
     def _note_contradiction(self) -> None:
-        at_ms, self._timeline.contradicted_ms = self._timeline.contradicted_ms, NEVER
+        at_ms, self._verdicts.contradicted_ms = self._verdicts.contradicted_ms, NEVER
         if at_ms != NEVER and self.header.info_live:
             lost_ms = (at_ms // SLICE_MS + 1) * SLICE_MS
             self.header.info_lost_ms = min(self.header.info_lost_ms, lost_ms)
@@ -448,7 +457,7 @@ class Shard:
 
     def _judge_anew(self, live: Live, at_ms: int) -> None:
         if self.header.live_since_ms >= 0:
-            self._timeline.ask_judge(live, Step(met=True), at_ms)
+            self._verdicts.ask_judge(live, Step(met=True), at_ms)
         self._timeline.reschedule(live, at_ms)
 
     # --- what cuts a segment -----------------------------------------------------------------------
@@ -483,7 +492,7 @@ class Shard:
         else:
             self.header.rebuilt_since_ms = -1
             quarantine.refilled(self.header.quarantined)
-            self._timeline.quarantined.add(quarantine.WHOLE_SHARD)
+            self._failures.quarantined.add(quarantine.WHOLE_SHARD)
 
     def _move(self, cut: Held) -> None:
         header, what = self.header, cut.seen.what
@@ -532,7 +541,7 @@ class Shard:
     def _adopt(self, what: on.Adopted, at_ms: int) -> None:
         known = what.group in self.slots
         live = self._wake(what.group)
-        if not self._timeline.adopt(live, what.alert, at_ms):
+        if not self._verdicts.adopt(live, what.alert, at_ms):
             return
         if known:
             self._judge_anew(live, at_ms)
@@ -551,7 +560,7 @@ class Shard:
             return False
         self.header.settings = what.settings
         settings = self._settings
-        self._timeline.offsets_enabled = settings.offsets_enabled
+        self._verdicts.offsets_enabled = settings.offsets_enabled
         self._timeline.forget_after_ms = settings.forget_after_ms
         if self._judge is not None:
             self._judge.configure(what.settings)
@@ -568,8 +577,8 @@ class Shard:
     # --- the end of a step -------------------------------------------------------------------------
 
     def _finish(self, outputs: Outputs, now_ms: int) -> None:
-        outputs.transitions = [one for _, one in sorted(self._timeline.transitions, key=_at)]
-        outputs.alerts = [one for _, one in sorted(self._timeline.alerts, key=_at)]
+        outputs.transitions = [one for _, one in sorted(self._verdicts.transitions, key=_at)]
+        outputs.alerts = [one for _, one in sorted(self._verdicts.alerts, key=_at)]
         order = self.header.order
         for name in sorted(self._to_report(now_ms)):
             self._report(name, outputs, now_ms)
@@ -588,28 +597,28 @@ class Shard:
             if live.absent:  # it was lost just now
                 return
             live.slot.report_ms = NEVER
-            context = self._timeline.context(live, now_ms, backlog=False)
+            context = self._verdicts.context(live, now_ms, backlog=False)
             outputs.reports.append(report_of(live.group, at_ms=now_ms, context=context))
         except Exception as error:
-            self._timeline.contain(name, None, now_ms, error)
+            self._failures.contain(name, None, now_ms, error)
 
     def _rest(self, live: Live, now_ms: int) -> None:
         """Encode a group; one that cannot be written goes on as it was before this step."""
         try:
             live.rest()
         except Exception as error:
-            self._timeline.contain(live.slot.name, None, now_ms, error)
+            self._failures.contain(live.slot.name, None, now_ms, error)
             if not bytes(live.slot.raw):  # nor was it there before
                 self.slots.pop(live.slot.name, None)
 
     def _tell_quarantined(self, outputs: Outputs, now_ms: int) -> None:
         """Tell the cluster's shard of groups that something failed on, and of those that work again."""
         header = self.header
-        if not (header.quarantined or self._timeline.quarantined):
+        if not (header.quarantined or self._failures.quarantined):
             return
         sound = {*self.slots, *(() if header.rebuilt_since_ms >= 0 else (quarantine.WHOLE_SHARD,))}
         over = quarantine.release(header.quarantined, now_ms, sound)
-        names = {*self._timeline.quarantined, *over, *(header.quarantined if header.order.asked else ())}
+        names = {*self._failures.quarantined, *over, *(header.quarantined if header.order.asked else ())}
         outputs.quarantined = [
             quarantine.told(header.quarantined, header.shard, one) for one in sorted(names)
         ]

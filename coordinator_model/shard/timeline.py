@@ -6,9 +6,6 @@ folded.  Rules of precedence at one millisecond: deadlines come after everything
 folded runs after single observations.
 """
 
-from functools import lru_cache
-from typing import Any
-
 import msgspec
 
 from coordinator_model import groups
@@ -19,7 +16,7 @@ from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER, Seen
 from coordinator_model.ordering import Held, Run, part, rest_of
-from coordinator_model.shard import live_sources, quarantine
+from coordinator_model.shard import live_sources
 from coordinator_model.shard.coalescing import (
     are_quiet,
     first_times,
@@ -29,11 +26,13 @@ from coordinator_model.shard.coalescing import (
     run_key,
     split,
 )
-from coordinator_model.shard.judging import Divergence, Evidence, Judge, Outputs
-from coordinator_model.shard.snapshot import Header, Poisoned, Slot, decode_group, encode_group
+from coordinator_model.shard.failures import Failures
+from coordinator_model.shard.live_group import Live
+from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.strangers import remember_end
+from coordinator_model.shard.verdicts import Verdicts
 from coordinator_model.shard.writes import gather, tells_end
-from coordinator_model.state import Doubt, Group, Step, Transition
+from coordinator_model.state import Doubt, Group, Step
 
 DEAD_KEPT_MS = 60_000
 """A dead group is kept so long: after a move of the coordinator it comes back with its past."""
@@ -41,86 +40,23 @@ COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
 FIRED_MAX = 200_000
 """Deadlines of one group between two things seen of it: days of one each few seconds."""
-POISONED_MAX = 5
-PACKED_MAX = 2_048
 
 _SHOWS_LIFE = on.types_that(lambda one: one.shows_life)
 _NO_STEP = Step()
-
-
-@lru_cache(maxsize=256)
-def _context(
-    cluster: str,
-    info_live: bool,
-    offsets_enabled: bool,
-    backlog: bool,
-    requests_live: bool,
-    *,
-    requests_steady: bool,
-) -> Context:
-    return Context(
-        cluster=cluster,
-        info_live=info_live,
-        offsets_enabled=offsets_enabled,
-        backlog=backlog,
-        requests_live=requests_live,
-        requests_steady=requests_steady,
-    )
-
-
-class Live:
-    """A group while a step works on it."""
-
-    __slots__ = ("absent", "group", "slot", "visible")
-
-    def __init__(self, slot: Slot, group: Group, *, absent: bool = False) -> None:
-        self.slot = slot
-        self.group = group
-        self.absent = absent
-        """Not known yet, or forgotten, deleted or denied; the next sign of life begins a new group."""
-        self.visible = False
-        """Something to report happened to it in this step."""
-
-    @classmethod
-    def wake(cls, slot: Slot) -> "Live":
-        """Decode the group in ``slot``."""
-        return cls(slot, decode_group(slot.raw))
-
-    def rest(self) -> None:
-        """Encode the group back into its slot."""
-        self.slot.raw = encode_group(self.group)
 
 
 class Timeline:
     """Runs groups forward; holds what is the same for all groups of a shard within a step."""
 
     def __init__(
-        self,
-        *,
-        cluster: str,
-        header: Header,
-        judge: Judge | None,
-        outputs: Outputs,
-        offsets_enabled: bool,
-        forget_after_ms: int,
-        strict: bool,
+        self, *, header: Header, verdicts: Verdicts, failures: Failures, forget_after_ms: int
     ) -> None:
-        self.cluster = cluster
         self.header = header
-        self.judge = judge
-        self.outputs = outputs
-        self.offsets_enabled = offsets_enabled
+        self.verdicts = verdicts
+        self.failures = failures
         self.forget_after_ms = forget_after_ms
-        self.strict = strict
-        self.contradicted_ms = NEVER
-        """When the INFO log was first found to have lost a line in this step."""
-        self.transitions: list[tuple[int, Transition]] = []
-        self.alerts: list[tuple[int, Any]] = []
-        self._diverged: dict[tuple[str, str, int], Divergence] = {}
         self.removed: set[str] = set()
         """Groups that were dropped in this step."""
-        self.quarantined: set[str] = set()
-        """Groups that something failed on in this step."""
 
     def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
@@ -130,7 +66,7 @@ class Timeline:
             try:
                 self._take(live, held)
             except Exception as error:
-                self.contain(live.group.group, held.seen, held.order_ms, error)
+                self.failures.contain(live.group.group, held.seen, held.order_ms, error)
         if runs:
             runs = self._pass_safely(live, runs, until_ms)
         if live.slot.due_ms < until_ms:
@@ -154,7 +90,7 @@ class Timeline:
         if live.absent or live.group.state is GroupState.DEAD:
             return
         offsets.note_ends(live.group, what, held.seen.at_ms)
-        self.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
+        self.verdicts.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
         self.reschedule(live, held.order_ms)
 
     def _compare(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
@@ -164,7 +100,7 @@ class Timeline:
         try:
             finding = self._find(live, held, what, before)
         except Exception as error:
-            self.contain(name, held.seen, held.order_ms, error)
+            self.failures.contain(name, held.seen, held.order_ms, error)
             return
         if not live.absent:
             live.group.doubt = finding.doubt
@@ -174,7 +110,7 @@ class Timeline:
 
     def _find(self, live: Live, held: Held, what: on.GroupDescribed, before: Doubt | None) -> Finding:
         group, seen = live.group, held.seen
-        context = self.context(live, held.order_ms, backlog=False)
+        context = self.verdicts.context(live, held.order_ms, backlog=False)
         known = not live.absent
         finding = find(group, seen, context, known=known, coordinator=self.header.coordinator, before=before)
         if not known and finding.verdict not in NEWS:
@@ -182,14 +118,14 @@ class Timeline:
         live.absent = False
         sides = both_sides(group, what)
         step = reconcile(group, seen, finding, context, before)
-        self.outputs.compared += finding.compared
-        self.outputs.agreeing += finding.verdict is Verdict.AGREES
+        self.verdicts.outputs.compared += finding.compared
+        self.verdicts.outputs.agreeing += finding.verdict is Verdict.AGREES
         if finding.verdict is Verdict.WRONG:
             for kind in finding.kinds:
-                self.diverge(kind, group.group, seen.broker, held.order_ms, sides)
+                self.failures.diverge(kind, group.group, seen.broker, held.order_ms, sides)
         if finding.verdict in NEWS:
             live.visible = True
-            self.account(live, step, seen, held.order_ms, backlog=False)
+            self.verdicts.account(live, step, seen, held.order_ms, backlog=False)
         return finding
 
     # --- folded runs -------------------------------------------------------------------------------
@@ -199,7 +135,7 @@ class Timeline:
         try:
             return self._pass(live, runs, limit_ms)
         except Exception as error:
-            self.contain(live.group.group, runs[0].seen, limit_ms, error)
+            self.failures.contain(live.group.group, runs[0].seen, limit_ms, error)
             return rest_of(runs, limit_ms)
 
     def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
@@ -234,16 +170,16 @@ class Timeline:
                 continue
             if context is None or context.backlog is not seen.backlog:
                 since_ms = heads[0].first_ms() if context is None else order_ms
-                context = self.context(live, since_ms, backlog=seen.backlog)
+                context = self.verdicts.context(live, since_ms, backlog=seen.backlog)
             try:
                 step = groups.apply(group, seen, context)
             except Exception as error:
-                if self.strict:
+                if self.failures.strict:
                     raise
-                self.poison(group.group, seen, order_ms, error)
+                self.failures.poison(group.group, seen, order_ms, error)
                 continue
             if _says_something(step):
-                self.account(live, step, seen, order_ms, backlog=seen.backlog)
+                self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
@@ -266,7 +202,7 @@ class Timeline:
         order_ms = max(run.floor_ms, seen.at_ms)
         step = self._step(live, seen, order_ms)
         if _says_something(step):
-            self.account(live, step, seen, order_ms, backlog=seen.backlog)
+            self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
 
     # --- single observations -----------------------------------------------------------------------
@@ -276,7 +212,7 @@ class Timeline:
         pause = pause_before(live.group, seen.what) if type(seen.what) is on.Heartbeats else None
         step = self._step(live, seen, order_ms)
         if live.absent:
-            self._count_divergences(live, step, order_ms, backlog=seen.backlog)
+            self.verdicts.count_divergences(live, step, order_ms, backlog=seen.backlog)
             return
         if pause is not None:
             step.notes.append(pause)
@@ -286,7 +222,7 @@ class Timeline:
             self._report_later(live, order_ms)
         elif not folded or before != (len(live.group.members), live.group.generation):
             live.visible = True
-        self.account(live, step, seen, order_ms, backlog=seen.backlog)
+        self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
 
     def _report_later(self, live: Live, order_ms: int) -> None:
@@ -296,77 +232,14 @@ class Timeline:
     def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
         was_absent, live.absent = live.absent, False
         try:
-            step = groups.apply(live.group, seen, self.context(live, order_ms, backlog=seen.backlog))
+            step = groups.apply(live.group, seen, self.verdicts.context(live, order_ms, backlog=seen.backlog))
             live.absent = was_absent and groups.is_new(live.group)  # it was too old to begin a group
             return step
         except Exception as error:
-            if self.strict:
+            if self.failures.strict:
                 raise
-            self.poison(live.group.group, seen, order_ms, error)
+            self.failures.poison(live.group.group, seen, order_ms, error)
             return Step()
-
-    def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
-        """Count a failure of our own code, or raise it, if we are in a test."""
-        if self.strict:
-            raise error
-        self.poison(group, seen, order_ms, error)
-
-    def poison(
-        self,
-        group: str,
-        seen: Seen | None,
-        order_ms: int,
-        error: Exception,
-        *,
-        what: str = "",
-        lost: bool = False,
-    ) -> None:
-        """Count a failure of our own code, set its observation aside, and name its group; the query goes on.
-
-        Args:
-            group: which it concerns, "" for the shard itself.
-            seen: the observation; None for a deadline, a rule, a report.
-            order_ms: when.
-            error: what was raised.
-            what: what failed, where that is no observation.
-            lost: the group's state could not be read.
-        """
-        words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
-        text = (f"{what}: {words}" if what else words)[:500]
-        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]
-        self.header.poisoned = kept[-POISONED_MAX:]
-        broker = -1 if seen is None else seen.broker
-        self.diverge("internal_error", group, broker, order_ms, text)
-        if quarantine.note(self.header.quarantined, group, order_ms, text, lost=lost):
-            self.quarantined.add(group)
-
-    def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
-        """Count one divergence; many of one kind are one entry, since they may be thousands."""
-        key = (kind, group, broker)
-        known = self._diverged.get(key)
-        if known is not None:
-            known.count += 1
-            return
-        self._diverged[key] = one = Divergence(
-            kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail
-        )
-        self.outputs.divergences.append(one)
-
-    def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
-        """Return what is known of the sources at ``order_ms``."""
-        header, broker = self.header, self._broker(live)
-        return _context(
-            self.cluster,
-            header.info_live,
-            self.offsets_enabled,
-            backlog,
-            live_sources.requests_live(header, broker, order_ms),
-            # Only timers ask for it, and they run where the INFO log does not tell.
-            requests_steady=header.info_live or live_sources.requests_steady(header, broker, order_ms),
-        )
-
-    def _broker(self, live: Live) -> int:
-        return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
 
     # --- deadlines ---------------------------------------------------------------------------------
 
@@ -375,7 +248,7 @@ class Timeline:
         try:
             self._fire_each(live, limit_ms)
         except Exception as error:
-            self.contain(live.group.group, None, limit_ms, error)
+            self.failures.contain(live.group.group, None, limit_ms, error)
             live.slot.due_ms = live.slot.judge_due_ms = NEVER
 
     def _fire_each(self, live: Live, limit_ms: int) -> None:
@@ -387,9 +260,9 @@ class Timeline:
             last_ms = max(last_ms, due_ms)
             if stuck > STUCK_MAX or fired > FIRED_MAX:
                 error = RuntimeError(f"a deadline at {due_ms} does not pass")
-                if self.strict:
+                if self.failures.strict:
                     raise error
-                self.poison(live.group.group, None, due_ms, error)
+                self.failures.poison(live.group.group, None, due_ms, error)
                 live.slot.due_ms = live.slot.judge_due_ms = NEVER
                 return
             if not self._fire(live, due_ms):
@@ -401,7 +274,7 @@ class Timeline:
             self.drop(live, due_ms)
             return False
         backlog = self.header.live_since_ms < 0
-        context = self.context(live, due_ms, backlog=backlog)
+        context = self.verdicts.context(live, due_ms, backlog=backlog)
         step = _NO_STEP
         try:
             model_ms = groups.due_at(live.group, context)
@@ -409,15 +282,15 @@ class Timeline:
                 self._forgive(live, due_ms)
                 step = groups.pass_time(live.group, due_ms, context)
         except Exception as error:
-            if self.strict:
+            if self.failures.strict:
                 raise
-            self.poison(live.group.group, None, due_ms, error)
+            self.failures.poison(live.group.group, None, due_ms, error)
             live.slot.due_ms = NEVER
             return True
         if step.transitions or step.departures or step.arrivals:
             live.visible = True
         if step is not _NO_STEP or live.slot.judge_due_ms <= due_ms:
-            self.account(live, step, None, due_ms, backlog=backlog)
+            self.verdicts.account(live, step, None, due_ms, backlog=backlog)
         self.reschedule(live, due_ms)
         return True
 
@@ -425,7 +298,7 @@ class Timeline:
         """Begin the sessions anew of members in whose silence the whole log was silent as well."""
         if self.header.info_live:
             return
-        known = self._evidence(live, at_ms)
+        known = self.verdicts.evidence(live, at_ms)
         for member in live.group.members.values():
             since_ms = known.requests_since_ms(gap_max_ms(member))
             if at_ms - since_ms < live_sources.PROOF_MS_MAX:
@@ -434,7 +307,7 @@ class Timeline:
     def drop(self, live: Live, at_ms: int, why: str = "") -> None:
         """Resolve what is open about the group and forget it; ``why`` is a sentence for the unusual case."""
         if self.header.live_since_ms >= 0:
-            self.ask_judge(live, Step(why_dropped=why), at_ms, removed=True)
+            self.verdicts.ask_judge(live, Step(why_dropped=why), at_ms, removed=True)
         live.absent = True
         name = live.group.group
         self.removed.add(name)
@@ -464,105 +337,11 @@ class Timeline:
     def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""
         slot = live.slot
-        context = self.context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        context = self.verdicts.context(live, at_ms, backlog=self.header.live_since_ms < 0)
         model_ms = groups.due_at(live.group, context)
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
         slot.due_ms = max(due_ms, at_ms)
-
-    # --- rules -------------------------------------------------------------------------------------
-
-    def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
-        """Put a step's results where they belong and ask the rules; the backlog is silent."""
-        if backlog or self.header.live_since_ms < 0:
-            return
-        group = live.group.group
-        last = core.last_move(live.group, self.header.moved)
-        for transition in step.transitions:
-            self.transitions.append((at_ms, transition))
-            moved = core.move_behind(transition, last, self.header.coordinator)
-            if moved is not None and core.is_upset(live.group, transition, moved):
-                self.outputs.upset.append(core.upset(transition, self.header.shard, moved))
-        self._count_divergences(live, step, at_ms, backlog=backlog)
-        if step.contradicted:
-            self.outputs.contradictions.append((self._broker(live), "coordinator_log", group))
-            self.contradicted_ms = min(self.contradicted_ms, at_ms)
-        if step.transitions or step.arrivals or step.departures:
-            live.visible = True
-        self.ask_judge(live, step, at_ms)
-
-    def _count_divergences(self, live: Live, step: Step, at_ms: int, *, backlog: bool) -> None:
-        if backlog or self.header.live_since_ms < 0:
-            return
-        for kind in step.divergences:
-            self.diverge(kind, live.group.group, self._broker(live), at_ms)
-
-    def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
-        """Let the rules judge the group as it stands at ``at_ms``."""
-        if self.judge is None:
-            return
-        slot = live.slot
-        try:
-            judgement = self.judge.judge(
-                cluster=self.cluster,
-                group=live.group,
-                step=step,
-                memory=slot.memory,
-                now_ms=at_ms,
-                evidence=self._evidence(live, at_ms),
-                removed=removed,
-            )
-        except Exception as error:
-            if self.strict:
-                raise
-            self.poison(live.group.group, None, at_ms, error, what="the rules")
-            slot.judge_due_ms = NEVER
-            return
-        for rule, failure in judgement.failures:
-            if self.strict:
-                raise failure
-            self.poison(live.group.group, None, at_ms, failure, what=rule)
-        slot.memory = judgement.memory
-        slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
-        if judgement.alerts:
-            live.visible = True
-            self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
-
-    def adopt(self, live: Live, alert: bytes, at_ms: int) -> bool:
-        """Hand the rules an alert that an earlier job left open; False: nobody takes it."""
-        if self.judge is None:
-            return False
-        try:
-            live.slot.memory = self.judge.adopt(alert=alert, memory=live.slot.memory)
-        except Exception as error:
-            if self.strict:
-                raise
-            self.poison(live.group.group, None, at_ms, error)
-            return False
-        return True
-
-    def _evidence(self, live: Live, at_ms: int) -> Evidence:
-        header, broker = self.header, self._broker(live)
-        heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
-        return Evidence(
-            info_live=header.info_live,
-            requests_live=heard_ms >= 0 and at_ms - heard_ms <= live_sources.REQUESTS_LIVE_MS,
-            offsets_enabled=self.offsets_enabled,
-            requests_heard_ms=heard_ms,
-            live_since_ms=header.live_since_ms,
-            requests_seconds=live_sources.seconds_heard(header, broker, at_ms),
-            retention_ms=header.retention_ms,
-            moved=core.last_move(live.group, header.moved),
-            brokers_heard=live_sources.brokers_heard(header, at_ms),
-        )
-
-
-def _packed(seen: Seen | None) -> bytes:
-    """Return what was set aside, as far as it can be kept."""
-    try:
-        return b"" if seen is None else on.pack([seen])[:PACKED_MAX]
-    except Exception:  # what made our code fail may well be what cannot be packed
-        return repr(seen).encode("utf-8", "backslashreplace")[:PACKED_MAX]
 
 
 def _is_over(group: Group) -> bool:

@@ -14,8 +14,8 @@ from alerts.rules.registry import CLUSTER_RULES, RULES
 from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.shard import live_group, shard, snapshot
 from coordinator_model.shard import live_sources as evidence
-from coordinator_model.shard import shard, snapshot, timeline
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import OFFSETS
 from streaming.workers.shard_state import STATE_VERSION, ShardStage
@@ -148,7 +148,7 @@ def test_an_alert_of_another_rule_is_told_though_one_fails(monkeypatch: pytest.M
         pytest.param(classic, "apply", id="observation"),
         pytest.param(classic, "due_at", id="deadline"),
         pytest.param(shard, "report_of", id="report"),
-        pytest.param(timeline, "encode_group", id="encoding"),
+        pytest.param(live_group, "encode_group", id="encoding"),
     ],
 )
 def test_what_fails_on_one_group_leaves_its_neighbours_alone(

@@ -1,0 +1,78 @@
+"""What happens where our own code fails, or our picture and the sources disagree: it is counted and named."""
+
+from coordinator_model import observations as on
+from coordinator_model.observations import Seen
+from coordinator_model.shard import quarantine
+from coordinator_model.shard.judging import Divergence, Outputs
+from coordinator_model.shard.snapshot import Header, Poisoned
+
+POISONED_MAX = 5
+PACKED_MAX = 2_048
+
+
+class Failures:
+    """Counts divergences and failures of one step, and names the groups that something failed on."""
+
+    def __init__(self, *, header: Header, outputs: Outputs, strict: bool) -> None:
+        self.header = header
+        self.outputs = outputs
+        self.strict = strict
+        """Raise on a failure of our own code instead of counting it; for tests."""
+        self.quarantined: set[str] = set()
+        """Groups that something failed on in this step."""
+        self._diverged: dict[tuple[str, str, int], Divergence] = {}
+
+    def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
+        """Count a failure of our own code, or raise it, if we are in a test."""
+        if self.strict:
+            raise error
+        self.poison(group, seen, order_ms, error)
+
+    def poison(
+        self,
+        group: str,
+        seen: Seen | None,
+        order_ms: int,
+        error: Exception,
+        *,
+        what: str = "",
+        lost: bool = False,
+    ) -> None:
+        """Count a failure of our own code, set its observation aside, and name its group; the query goes on.
+
+        Args:
+            group: which it concerns, "" for the shard itself.
+            seen: the observation; None for a deadline, a rule, a report.
+            order_ms: when.
+            error: what was raised.
+            what: what failed, where that is no observation.
+            lost: the group's state could not be read.
+        """
+        words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
+        text = (f"{what}: {words}" if what else words)[:500]
+        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]
+        self.header.poisoned = kept[-POISONED_MAX:]
+        broker = -1 if seen is None else seen.broker
+        self.diverge("internal_error", group, broker, order_ms, text)
+        if quarantine.note(self.header.quarantined, group, order_ms, text, lost=lost):
+            self.quarantined.add(group)
+
+    def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
+        """Count one divergence; many of one kind are one entry, since they may be thousands."""
+        key = (kind, group, broker)
+        known = self._diverged.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        self._diverged[key] = one = Divergence(
+            kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail
+        )
+        self.outputs.divergences.append(one)
+
+
+def _packed(seen: Seen | None) -> bytes:
+    """Return what was set aside, as far as it can be kept."""
+    try:
+        return b"" if seen is None else on.pack([seen])[:PACKED_MAX]
+    except Exception:  # what made our code fail may well be what cannot be packed
+        return repr(seen).encode("utf-8", "backslashreplace")[:PACKED_MAX]

@@ -1,0 +1,162 @@
+"""What comes of a group's step: what is known of the sources then, what is emitted, what the rules say."""
+
+from functools import lru_cache
+from typing import Any
+
+from coordinator_model.groups import core
+from coordinator_model.groups.core import Context
+from coordinator_model.observations import NEVER, Seen
+from coordinator_model.shard import live_sources
+from coordinator_model.shard.failures import Failures
+from coordinator_model.shard.judging import Evidence, Judge, Outputs
+from coordinator_model.shard.live_group import Live
+from coordinator_model.shard.snapshot import Header
+from coordinator_model.state import Step, Transition
+
+
+@lru_cache(maxsize=256)
+def _context(
+    cluster: str,
+    info_live: bool,
+    offsets_enabled: bool,
+    backlog: bool,
+    requests_live: bool,
+    *,
+    requests_steady: bool,
+) -> Context:
+    return Context(
+        cluster=cluster,
+        info_live=info_live,
+        offsets_enabled=offsets_enabled,
+        backlog=backlog,
+        requests_live=requests_live,
+        requests_steady=requests_steady,
+    )
+
+
+class Verdicts:
+    """Gathers what the groups of a shard did in one step, and asks the rules about it."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        header: Header,
+        judge: Judge | None,
+        outputs: Outputs,
+        failures: Failures,
+        offsets_enabled: bool,
+    ) -> None:
+        self.cluster = cluster
+        self.header = header
+        self.judge = judge
+        self.outputs = outputs
+        self.failures = failures
+        self.offsets_enabled = offsets_enabled
+        self.contradicted_ms = NEVER
+        """When the INFO log was first found to have lost a line in this step."""
+        self.transitions: list[tuple[int, Transition]] = []
+        self.alerts: list[tuple[int, Any]] = []
+
+    def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
+        """Return what is known of the sources at ``order_ms``."""
+        header, broker = self.header, self.broker(live)
+        return _context(
+            self.cluster,
+            header.info_live,
+            self.offsets_enabled,
+            backlog,
+            live_sources.requests_live(header, broker, order_ms),
+            # Only timers ask for it, and they run where the INFO log does not tell.
+            requests_steady=header.info_live or live_sources.requests_steady(header, broker, order_ms),
+        )
+
+    def broker(self, live: Live) -> int:
+        """Return who coordinates a group, as far as it is known."""
+        return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
+
+    def evidence(self, live: Live, at_ms: int) -> Evidence:
+        """Return what the rules may take for proof at ``at_ms``."""
+        header, broker = self.header, self.broker(live)
+        heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
+        return Evidence(
+            info_live=header.info_live,
+            requests_live=heard_ms >= 0 and at_ms - heard_ms <= live_sources.REQUESTS_LIVE_MS,
+            offsets_enabled=self.offsets_enabled,
+            requests_heard_ms=heard_ms,
+            live_since_ms=header.live_since_ms,
+            requests_seconds=live_sources.seconds_heard(header, broker, at_ms),
+            retention_ms=header.retention_ms,
+            moved=core.last_move(live.group, header.moved),
+            brokers_heard=live_sources.brokers_heard(header, at_ms),
+        )
+
+    def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
+        """Put a step's results where they belong and ask the rules; the backlog is silent."""
+        if backlog or self.header.live_since_ms < 0:
+            return
+        group = live.group.group
+        last = core.last_move(live.group, self.header.moved)
+        for transition in step.transitions:
+            self.transitions.append((at_ms, transition))
+            moved = core.move_behind(transition, last, self.header.coordinator)
+            if moved is not None and core.is_upset(live.group, transition, moved):
+                self.outputs.upset.append(core.upset(transition, self.header.shard, moved))
+        self.count_divergences(live, step, at_ms, backlog=backlog)
+        if step.contradicted:
+            self.outputs.contradictions.append((self.broker(live), "coordinator_log", group))
+            self.contradicted_ms = min(self.contradicted_ms, at_ms)
+        if step.transitions or step.arrivals or step.departures:
+            live.visible = True
+        self.ask_judge(live, step, at_ms)
+
+    def count_divergences(self, live: Live, step: Step, at_ms: int, *, backlog: bool) -> None:
+        """Count where the sources contradict one another; the backlog is silent."""
+        if backlog or self.header.live_since_ms < 0:
+            return
+        for kind in step.divergences:
+            self.failures.diverge(kind, live.group.group, self.broker(live), at_ms)
+
+    def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
+        """Let the rules judge the group as it stands at ``at_ms``."""
+        if self.judge is None:
+            return
+        slot = live.slot
+        try:
+            judgement = self.judge.judge(
+                cluster=self.cluster,
+                group=live.group,
+                step=step,
+                memory=slot.memory,
+                now_ms=at_ms,
+                evidence=self.evidence(live, at_ms),
+                removed=removed,
+            )
+        except Exception as error:
+            if self.failures.strict:
+                raise
+            self.failures.poison(live.group.group, None, at_ms, error, what="the rules")
+            slot.judge_due_ms = NEVER
+            return
+        for rule, failure in judgement.failures:
+            if self.failures.strict:
+                raise failure
+            self.failures.poison(live.group.group, None, at_ms, failure, what=rule)
+        slot.memory = judgement.memory
+        slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
+        if judgement.alerts:
+            live.visible = True
+            self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
+
+    def adopt(self, live: Live, alert: bytes, at_ms: int) -> bool:
+        """Hand the rules an alert that an earlier job left open; False: nobody takes it."""
+        if self.judge is None:
+            return False
+        try:
+            live.slot.memory = self.judge.adopt(alert=alert, memory=live.slot.memory)
+        except Exception as error:
+            if self.failures.strict:
+                raise
+            self.failures.poison(live.group.group, None, at_ms, error)
+            return False
+        return True

@@ -4,8 +4,14 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.records import Commit, OffsetsCommitted
+from coordinator_model.observations.requests import (
+    CommitsAnswered,
+    Heartbeats,
+)
+from coordinator_model.observations.seen import AnyObservation, Seen
 from coordinator_model.observations.traits import TRAITS
 
 
@@ -24,13 +30,13 @@ def shifted(seen: Seen, by_ms: int) -> Seen:
     )
 
 
-def _shifted(what: on.AnyObservation, by_ms: int) -> on.AnyObservation:
+def _shifted(what: AnyObservation, by_ms: int) -> AnyObservation:
     changes: dict[str, Any] = {}
-    if isinstance(what, on.Heartbeats | on.CommitsAnswered):
+    if isinstance(what, Heartbeats | CommitsAnswered):
         changes["times"] = tuple(max(0, one + by_ms) for one in what.times)
-    elif isinstance(what, on.BrokerHeard):
+    elif isinstance(what, BrokerHeard):
         changes["seconds"] = tuple(max(0, one + round(by_ms / 1000)) for one in what.seconds)
-    elif isinstance(what, on.OffsetsCommitted):
+    elif isinstance(what, OffsetsCommitted):
         changes["commits"] = tuple(_commit(one, by_ms) for one in what.commits)
     for name in TRAITS[type(what)].time_fields:
         at_ms = getattr(what, name)
@@ -39,7 +45,7 @@ def _shifted(what: on.AnyObservation, by_ms: int) -> on.AnyObservation:
     return msgspec.structs.replace(what, **changes) if changes else what
 
 
-def _commit(one: on.Commit, by_ms: int) -> on.Commit:
+def _commit(one: Commit, by_ms: int) -> Commit:
     if one.committed_at_ms < 0:
         return one
     return msgspec.structs.replace(one, committed_at_ms=max(0, one.committed_at_ms + by_ms))

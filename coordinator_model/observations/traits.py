@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 
 from coordinator_model.kafka import GroupState
-from coordinator_model.observations import observations as on
+from coordinator_model.observations import answers, base, control, log, records, requests
 
 
 class Concerns(Flag):
@@ -73,88 +73,88 @@ _GROUP, _GROUPS, _SHARD, _CLUSTER = Concerns.GROUP, Concerns.GROUPS, Concerns.SH
 _A = AfterRecord
 _PREPARING, _COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
 
-TRAITS: Mapping[type[on.Observation], Traits] = {
+TRAITS: Mapping[type[base.Observation], Traits] = {
     # --- lines of the coordinator's log
-    on.MemberIdHandedOut: Traits(_GROUP, shows_classic_life=True, after_record=_A.ARRIVAL),
-    on.MemberJoined: Traits(_GROUP, shows_classic_life=True, after_record=_A.ARRIVAL),
-    on.StaticMemberReplaced: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
-    on.RebalanceStarted: Traits(
+    log.MemberIdHandedOut: Traits(_GROUP, shows_classic_life=True, after_record=_A.ARRIVAL),
+    log.MemberJoined: Traits(_GROUP, shows_classic_life=True, after_record=_A.ARRIVAL),
+    log.StaticMemberReplaced: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
+    log.RebalanceStarted: Traits(
         _GROUP, shows_classic_life=True, tells_generation=True, place=_PREPARING, after_record=_A.PLACE
     ),
-    on.JoinPhaseEnded: Traits(
+    log.JoinPhaseEnded: Traits(
         _GROUP, shows_classic_life=True, tells_generation=True, place=_COMPLETING, after_record=_A.PLACE
     ),
-    on.AssignmentReceived: Traits(
+    log.AssignmentReceived: Traits(
         _GROUP, shows_classic_life=True, tells_generation=True, after_record=_A.ASSIGNMENT
     ),
-    on.GroupEmptied: Traits(
+    log.GroupEmptied: Traits(
         _GROUP, shows_classic_life=True, tells_generation=True, place=GroupState.EMPTY, after_record=_A.PLACE
     ),
-    on.MembersKicked: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
-    on.MemberFailed: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
-    on.PendingMemberExpired: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
-    on.MemberLeft: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
-    on.NobodyRejoined: Traits(_GROUP),
-    on.SimpleGroupCreated: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
-    on.GroupLoaded: Traits(_GROUP, after_record=_A.NOTHING),
-    on.GroupUnloaded: Traits(_GROUP, shows_life=False),
-    on.GroupDied: Traits(_GROUP, ends_life=True, after_record=_A.NOTHING),
-    on.GroupConverted: Traits(_GROUP, ends_life=True, after_record=_A.NOTHING),
-    on.GroupsDeleted: Traits(
+    log.MembersKicked: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
+    log.MemberFailed: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
+    log.PendingMemberExpired: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
+    log.MemberLeft: Traits(_GROUP, shows_classic_life=True, after_record=_A.DEPARTURE),
+    log.NobodyRejoined: Traits(_GROUP),
+    log.SimpleGroupCreated: Traits(_GROUP, shows_classic_life=True, after_record=_A.NOTHING),
+    log.GroupLoaded: Traits(_GROUP, after_record=_A.NOTHING),
+    log.GroupUnloaded: Traits(_GROUP, shows_life=False),
+    log.GroupDied: Traits(_GROUP, ends_life=True, after_record=_A.NOTHING),
+    log.GroupConverted: Traits(_GROUP, ends_life=True, after_record=_A.NOTHING),
+    log.GroupsDeleted: Traits(
         _GROUPS, cuts_time=True, shows_life=False, ends_life=True, after_record=_A.NOTHING
     ),
-    on.ModernMemberGone: Traits(_GROUP, shows_life=False),
-    on.LeaderReplaced: Traits(_GROUPS, cuts_time=True, after_record=_A.NOTHING),
-    on.InstanceFenced: Traits(_GROUPS, cuts_time=True),
-    on.InstanceRefused: Traits(_GROUP, shows_life=False),
-    on.ShardLoading: Traits(_SHARD | _CLUSTER, cuts_time=True),
-    on.ShardLoaded: Traits(_SHARD | _CLUSTER, cuts_time=True),
-    on.ShardUnloaded: Traits(_SHARD | _CLUSTER, cuts_time=True),
-    on.LogNoted: Traits(_SHARD),
+    log.ModernMemberGone: Traits(_GROUP, shows_life=False),
+    log.LeaderReplaced: Traits(_GROUPS, cuts_time=True, after_record=_A.NOTHING),
+    log.InstanceFenced: Traits(_GROUPS, cuts_time=True),
+    log.InstanceRefused: Traits(_GROUP, shows_life=False),
+    log.ShardLoading: Traits(_SHARD | _CLUSTER, cuts_time=True),
+    log.ShardLoaded: Traits(_SHARD | _CLUSTER, cuts_time=True),
+    log.ShardUnloaded: Traits(_SHARD | _CLUSTER, cuts_time=True),
+    log.LogNoted: Traits(_SHARD),
     # --- records of __consumer_offsets
-    on.OffsetsCommitted: Traits(_GROUP, shows_classic_life=True),
-    on.GroupRecorded: Traits(
+    records.OffsetsCommitted: Traits(_GROUP, shows_classic_life=True),
+    records.GroupRecorded: Traits(
         _GROUP, joins_write=True, shows_classic_life=True, time_fields=("state_since_ms",)
     ),
-    on.GroupTombstone: Traits(_GROUP, joins_write=True, shows_life=False),
-    on.ModernRecord: Traits(_GROUP, joins_write=True),
-    on.ModernWrite: Traits(_GROUP),
+    records.GroupTombstone: Traits(_GROUP, joins_write=True, shows_life=False),
+    records.ModernRecord: Traits(_GROUP, joins_write=True),
+    records.ModernWrite: Traits(_GROUP),
     # --- answers in the request log
-    on.Heartbeats: Traits(_GROUP, coalesces=True, after_record=_A.MEMBERSHIP),
-    on.JoinAnswered: Traits(
+    requests.Heartbeats: Traits(_GROUP, coalesces=True, after_record=_A.MEMBERSHIP),
+    requests.JoinAnswered: Traits(
         _GROUP, shows_classic_life=True, after_record=_A.HANDED_OUT, time_fields=("arrived_at_ms",)
     ),
-    on.SyncAnswered: Traits(_GROUP, after_record=_A.MEMBERSHIP, time_fields=("arrived_at_ms",)),
-    on.LeaveAnswered: Traits(_GROUP, after_record=_A.LEAVE),
-    on.CommitsAnswered: Traits(_GROUP, coalesces=True),
-    on.OffsetsClaimed: Traits(_GROUP),
-    on.TransactionEnded: Traits(_GROUPS, shows_life=False),
-    on.DeleteAnswered: Traits(_GROUP, shows_life=False, ends_life=True),
-    on.EpochAnswered: Traits(_GROUP, shows_life=False, time_fields=("arrived_at_ms",)),
-    on.ShardStalled: Traits(_SHARD, cuts_time=True, time_fields=("since_ms",)),
+    requests.SyncAnswered: Traits(_GROUP, after_record=_A.MEMBERSHIP, time_fields=("arrived_at_ms",)),
+    requests.LeaveAnswered: Traits(_GROUP, after_record=_A.LEAVE),
+    requests.CommitsAnswered: Traits(_GROUP, coalesces=True),
+    requests.OffsetsClaimed: Traits(_GROUP),
+    requests.TransactionEnded: Traits(_GROUPS, shows_life=False),
+    requests.DeleteAnswered: Traits(_GROUP, shows_life=False, ends_life=True),
+    requests.EpochAnswered: Traits(_GROUP, shows_life=False, time_fields=("arrived_at_ms",)),
+    log.ShardStalled: Traits(_SHARD, cuts_time=True, time_fields=("since_ms",)),
     # --- what the decoders tell of the logs themselves
-    on.BrokerHeard: Traits(_SHARD | _CLUSTER),
-    on.Counted: Traits(_CLUSTER),
-    on.Undecodable: Traits(_CLUSTER),
+    control.BrokerHeard: Traits(_SHARD | _CLUSTER),
+    control.Counted: Traits(_CLUSTER),
+    control.Undecodable: Traits(_CLUSTER),
     # --- in band, from the driver
-    on.Clock: Traits(Concerns.WATERMARK, from_driver=True),
-    on.EventsClock: Traits(Concerns.WATERMARK),
-    on.PartitionAnew: Traits(Concerns.WATERMARK, from_driver=True),
-    on.Settings: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
-    on.Adopted: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
-    on.GroupDescribed: Traits(_GROUP, from_driver=True),
-    on.EndsTold: Traits(_GROUP, from_driver=True),
-    on.ShardLed: Traits(_SHARD, from_driver=True, cuts_time=True),
-    on.ReplicaMissed: Traits(_SHARD, from_driver=True, cuts_time=True),
-    on.RetentionTold: Traits(_SHARD, from_driver=True, cuts_time=True),
-    on.ShardRefilled: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
-    on.Contradicted: Traits(_CLUSTER, from_driver=True),
-    on.LeadersDescribed: Traits(_CLUSTER, from_driver=True),
-    on.BrokerDescribed: Traits(_CLUSTER, from_driver=True),
-    on.TopicsDescribed: Traits(_CLUSTER, from_driver=True),
-    on.GroupUpset: Traits(_CLUSTER, from_driver=True),
-    on.GroupQuarantined: Traits(_CLUSTER, from_driver=True),
-    on.RecordsLost: Traits(_CLUSTER, from_driver=True),
+    control.Clock: Traits(Concerns.WATERMARK, from_driver=True),
+    control.EventsClock: Traits(Concerns.WATERMARK),
+    control.PartitionAnew: Traits(Concerns.WATERMARK, from_driver=True),
+    control.Settings: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
+    control.Adopted: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
+    answers.GroupDescribed: Traits(_GROUP, from_driver=True),
+    answers.EndsTold: Traits(_GROUP, from_driver=True),
+    answers.ShardLed: Traits(_SHARD, from_driver=True, cuts_time=True),
+    answers.ReplicaMissed: Traits(_SHARD, from_driver=True, cuts_time=True),
+    answers.RetentionTold: Traits(_SHARD, from_driver=True, cuts_time=True),
+    control.ShardRefilled: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
+    control.Contradicted: Traits(_CLUSTER, from_driver=True),
+    answers.LeadersDescribed: Traits(_CLUSTER, from_driver=True),
+    answers.BrokerDescribed: Traits(_CLUSTER, from_driver=True),
+    answers.TopicsDescribed: Traits(_CLUSTER, from_driver=True),
+    control.GroupUpset: Traits(_CLUSTER, from_driver=True),
+    control.GroupQuarantined: Traits(_CLUSTER, from_driver=True),
+    control.RecordsLost: Traits(_CLUSTER, from_driver=True),
 }
 
 

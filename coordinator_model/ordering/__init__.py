@@ -1,15 +1,7 @@
 """When each observation takes effect: buffered until the watermark, dated right, in one order."""
 
-from coordinator_model.ordering.order import (
-    END_UNKNOWN,
-    SETTLE_MS,
-    Held,
-    Order,
-    Run,
-    cut,
-    part,
-    rest_of,
-)
+from coordinator_model.ordering.buffered import Held, Run, cut, part, rest_of
+from coordinator_model.ordering.order import END_UNKNOWN, SETTLE_MS, Order
 from coordinator_model.ordering.righting import SKEW_MAX_MS
 
 __all__ = [

@@ -9,8 +9,12 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model import observations as on
+from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Clock, EventsClock
+from coordinator_model.observations.records import Commit, GroupRecorded, MemberRecord, OffsetsCommitted
+from coordinator_model.observations.seen import Seen
 from tests.fingerprint.worlds import World, save
 from tests.properties import cut_worlds as cuts
 from tests.properties import handing_over as modern
@@ -128,22 +132,22 @@ def progress(seed: int) -> list[Arrival]:
         for reading in readings:
             reading.go_on()
         commits = tuple(
-            on.Commit("t", number, reading.offset, now_ms)
+            Commit("t", number, reading.offset, now_ms)
             for number, reading in enumerate(readings)
             if reading.is_committed
         )
         if commits:
-            arrivals.append((now_ms, _seen(now_ms, on.OffsetsCommitted(group="orders", commits=commits))))
+            arrivals.append((now_ms, _seen(now_ms, OffsetsCommitted(group="orders", commits=commits))))
         if step % 3 == 0:
             ends = {number: reading.end for number, reading in enumerate(readings)}
-            told = on.EndsTold(group="orders", ends={"t": ends}, since_ms=START_MS, asked_ms=now_ms)
+            told = EndsTold(group="orders", ends={"t": ends}, since_ms=START_MS, asked_ms=now_ms)
             arrivals.append((now_ms, _seen(now_ms, told, Source.CONTROL)))
     return arrivals
 
 
-def _generation(partitions: int, at_ms: int) -> on.GroupRecorded:
+def _generation(partitions: int, at_ms: int) -> GroupRecorded:
     members = tuple(
-        on.MemberRecord(
+        MemberRecord(
             member_id=f"{name}-1",
             client_id=name,
             client_host="/10.0.0.1",
@@ -154,7 +158,7 @@ def _generation(partitions: int, at_ms: int) -> on.GroupRecorded:
         )
         for index, name in enumerate("ab")
     )
-    return on.GroupRecorded(
+    return GroupRecorded(
         group="orders",
         generation=1,
         protocol_type="consumer",
@@ -203,9 +207,9 @@ class Recording:
         """Append a clock, and its copy."""
         self._sequence += 1
         end_offset = len(self.parts[OFFSETS])
-        clock = on.Clock(sequence=self._sequence, end_offset=end_offset, events_partitions=1, is_answer=True)
+        clock = Clock(sequence=self._sequence, end_offset=end_offset, events_partitions=1, is_answer=True)
         self._append(CONTROL, at_ms, _seen(at_ms, clock, Source.CONTROL))
-        copy = on.EventsClock(sequence=self._sequence, skew_ms={1: 0})
+        copy = EventsClock(sequence=self._sequence, skew_ms={1: 0})
         self._append(EVENTS, at_ms, _seen(at_ms, copy, Source.CONTROL))
 
 
@@ -251,7 +255,7 @@ def packed(rows: list[Seen], delivered: int) -> bytes:
     return on.pack(
         [
             msgspec.structs.replace(one, what=msgspec.structs.replace(one.what, position=delivered))
-            if isinstance(one.what, on.Clock)
+            if isinstance(one.what, Clock)
             else one
             for one in rows
         ]

@@ -8,7 +8,7 @@ import msgspec
 
 from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
-from coordinator_model.observations.observations import unpack
+from coordinator_model.observations.seen import unpack
 from coordinator_model.shard.judging import Outputs
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Transition

@@ -8,14 +8,17 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from kafka.structs import TopicPartition
 
+from coordinator_model import observations as on
 from coordinator_model.decoding import coordinator_log, request_log
 from coordinator_model.decoding.log_envelope import open_record
 from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.wire import DecodeError
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import GroupsDeleted
+from coordinator_model.observations.requests import TransactionEnded
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group, Transition
 from streaming.devkit.kafka.kafka import EmbeddedKafka
@@ -79,9 +82,9 @@ def lines(cluster: EmbeddedKafka) -> Iterator[tuple[int, Source, on.AnyObservati
 
 
 def concerns(what: on.AnyObservation, group: str) -> bool:
-    if isinstance(what, on.GroupsDeleted):
+    if isinstance(what, GroupsDeleted):
         return what.names == group
-    return isinstance(what, on.TransactionEnded) or getattr(what, "group", None) == group
+    return isinstance(what, TransactionEnded) or getattr(what, "group", None) == group
 
 
 def mirror(cluster: EmbeddedKafka, name: str) -> tuple[Group, list[Transition]]:

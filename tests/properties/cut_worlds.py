@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from coordinator_model.observations import observations as on
+from coordinator_model import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -19,7 +20,7 @@ from coordinator_model.observations.newer_records import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import END_UNKNOWN
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Evidence, Judge, Judgement, Outputs

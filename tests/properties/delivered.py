@@ -13,9 +13,18 @@ from typing import Any
 
 import msgspec
 
+from coordinator_model import observations as on
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Clock, EventsClock
+from coordinator_model.observations.log import (
+    GroupLoaded,
+    GroupUnloaded,
+    ShardLoaded,
+    ShardLoading,
+    ShardUnloaded,
+)
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Slot, decode_group
@@ -67,14 +76,14 @@ def with_moves(seen: list[Seen]) -> list[Seen]:
     lines: list[Seen] = []
     epoch = 1
     for one in seen:
-        if isinstance(one.what, on.GroupLoaded):
+        if isinstance(one.what, GroupLoaded):
             epoch += 1
-            lines.append(msgspec.structs.replace(one, what=on.ShardLoading(epoch=epoch)))
+            lines.append(msgspec.structs.replace(one, what=ShardLoading(epoch=epoch)))
         lines.append(one)
-        if isinstance(one.what, on.GroupLoaded):
-            lines.append(msgspec.structs.replace(one, what=on.ShardLoaded(epoch=epoch)))
-        if isinstance(one.what, on.GroupUnloaded):
-            lines.append(msgspec.structs.replace(one, what=on.ShardUnloaded()))
+        if isinstance(one.what, GroupLoaded):
+            lines.append(msgspec.structs.replace(one, what=ShardLoaded(epoch=epoch)))
+        if isinstance(one.what, GroupUnloaded):
+            lines.append(msgspec.structs.replace(one, what=ShardUnloaded()))
     return lines
 
 
@@ -130,7 +139,7 @@ def deliver(delivered: Delivered, group: str, *, judge: Judge | None = None, bat
 
 def _read_to(position: int, seen: Seen) -> Seen:
     """Return an observation; a clock says how far the topic had been read before its batch."""
-    if not isinstance(seen.what, on.Clock):
+    if not isinstance(seen.what, Clock):
         return seen
     return msgspec.structs.replace(seen, what=msgspec.structs.replace(seen.what, position=position))
 
@@ -142,9 +151,9 @@ def _rows(delivered: Delivered) -> Iterable[tuple[int, int, Seen]]:
     ends = sorted(at_ms for at_ms, one in ordered if one.source is TOPIC)
     for sequence, at_ms in enumerate(_clock_times([at_ms for at_ms, _ in ordered])):
         end = sum(one <= at_ms for one in ends)
-        clock = on.Clock(sequence=sequence, end_offset=end, events_partitions=len(FEEDS))
+        clock = Clock(sequence=sequence, end_offset=end, events_partitions=len(FEEDS))
         moments.append((at_ms, 1, _control(at_ms, 0, clock)))
-        copy = on.EventsClock(sequence=sequence)
+        copy = EventsClock(sequence=sequence)
         moments += [(at_ms, 1, _control(at_ms, feed, copy)) for feed in FEEDS.values()]
     counts: Counter[str] = Counter()
     for number, (at_ms, _, one) in enumerate(sorted(moments, key=lambda row: row[:2])):
@@ -158,7 +167,7 @@ def _rows(delivered: Delivered) -> Iterable[tuple[int, int, Seen]]:
 def _lane(seen: Seen, partition: int) -> str:
     if seen.source is TOPIC:
         return "offsets"
-    return "control" if isinstance(seen.what, on.Clock) else f"events {partition}"
+    return "control" if isinstance(seen.what, Clock) else f"events {partition}"
 
 
 def _clock_times(comes: list[int]) -> list[int]:

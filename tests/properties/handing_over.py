@@ -6,9 +6,10 @@ It is written from Kafka's rules for reconciliation alone (``CurrentAssignmentBu
 import random
 from dataclasses import dataclass, field
 
+from coordinator_model import observations as on
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
@@ -18,7 +19,6 @@ from coordinator_model.observations.newer_records import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations.observations import Source
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen

@@ -14,8 +14,43 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Observation, Source
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    NobodyRejoined,
+    PendingMemberExpired,
+    Reason,
+    RebalanceStarted,
+    StaticMemberReplaced,
+)
+from coordinator_model.observations.records import (
+    Commit,
+    GroupRecorded,
+    GroupTombstone,
+    MemberRecord,
+    OffsetsCommitted,
+)
+from coordinator_model.observations.requests import (
+    Client,
+    CommitsAnswered,
+    DeleteAnswered,
+    Heartbeats,
+    JoinAnswered,
+    LeaveAnswered,
+    SyncAnswered,
+)
+from coordinator_model.observations.seen import Seen
 from tests.unit.made_seen import seen
 
 GROUP = "orders"
@@ -47,7 +82,7 @@ class Truth(NamedTuple):
 class Ask:
     """What a JoinGroup asks."""
 
-    client: on.Client
+    client: Client
     member_id: str = ""
     instance_id: str | None = None
     session_ms: int = 6_000
@@ -127,15 +162,15 @@ class World:
         broker = -1 if source is Source.OFFSETS else self.broker
         self.seen.append(seen(self.now_ms, what, source, broker=broker, offset=len(self.seen)))
 
-    def line(self, what: on.Observation) -> None:
+    def line(self, what: Observation) -> None:
         """Write a line of the coordinator's INFO log."""
         self.see(Source.COORDINATOR_LOG, what)
 
-    def record(self, what: on.Observation) -> None:
+    def record(self, what: Observation) -> None:
         """Append to ``__consumer_offsets``."""
         self.see(Source.OFFSETS, what)
 
-    def answered(self, what: on.Observation) -> None:
+    def answered(self, what: Observation) -> None:
         """Write a line of the request log."""
         self.see(Source.REQUEST_LOG, what)
 
@@ -147,7 +182,7 @@ class Coordinator:
         self.world = world
         self.max_size = max_size
         self.timers: dict[str, int] = {}
-        self.stored: on.GroupRecorded | None = None
+        self.stored: GroupRecorded | None = None
         self.commits: set[tuple[str, int]] = set()
         self.saved: dict[str, Member] = {}
         self.loading = False
@@ -199,8 +234,8 @@ class Coordinator:
         self.timers.pop("sync", None)
         initial = self.state == EMPTY
         self._move(PREPARING, kind)
-        reason = on.Reason(kind=kind, text=text, member_ids=ids, instance_id=instance)
-        self.world.line(on.RebalanceStarted(group=GROUP, generation=self.generation, reason=reason))
+        reason = Reason(kind=kind, text=text, member_ids=ids, instance_id=instance)
+        self.world.line(RebalanceStarted(group=GROUP, generation=self.generation, reason=reason))
         if initial:
             remaining = max(self._rebalance_ms() - DELAY_MS, 0)
             self._timer("join", DELAY_MS, lambda: self._initial(DELAY_MS, remaining))
@@ -240,20 +275,18 @@ class Coordinator:
         kicked = [m for m in self.members.values() if not m.join and m.ask.instance_id is None]
         if kicked:
             self.world.line(
-                on.MembersKicked(group=GROUP, member_ids=tuple(member.member_id for member in kicked))
+                MembersKicked(group=GROUP, member_ids=tuple(member.member_id for member in kicked))
             )
         for member in kicked:
             self._remove(member.member_id)
         joined = [member for member in self.members.values() if member.join]
         if self.members and not joined:
-            self.world.line(on.NobodyRejoined(group=GROUP))
+            self.world.line(NobodyRejoined(group=GROUP))
             self._timer("join", self._rebalance_ms(), self._complete)
             return
         if joined and (self.leader not in self.members or not self.members[str(self.leader)].join):
             if self.leader is not None:
-                self.world.line(
-                    on.LeaderReplaced(old_leader_id=self.leader, new_leader_id=joined[0].member_id)
-                )
+                self.world.line(LeaderReplaced(old_leader_id=self.leader, new_leader_id=joined[0].member_id))
             self.leader = joined[0].member_id
         self.generation += 1
         if joined:
@@ -264,7 +297,7 @@ class Coordinator:
     def _sync_phase(self) -> None:
         self._move(COMPLETING, "join_completed")
         self.world.line(
-            on.JoinPhaseEnded(group=GROUP, generation=self.generation, member_count=len(self.members))
+            JoinPhaseEnded(group=GROUP, generation=self.generation, member_count=len(self.members))
         )
         self.pending_sync = set(self.members)
         for member in self.members.values():
@@ -276,12 +309,12 @@ class Coordinator:
     def _empty(self, kind: str) -> None:
         self.leader = None
         self._move(EMPTY, kind)
-        self.world.line(on.GroupEmptied(group=GROUP, generation=self.generation))
+        self.world.line(GroupEmptied(group=GROUP, generation=self.generation))
         self._store("")
 
     def _store(self, protocol: str) -> None:
         members = tuple(
-            on.MemberRecord(
+            MemberRecord(
                 member_id=member.member_id,
                 client_id=member.ask.client.client_id,
                 client_host=member.ask.client.host,
@@ -293,7 +326,7 @@ class Coordinator:
             )
             for member in self.members.values()
         )
-        self.stored = on.GroupRecorded(
+        self.stored = GroupRecorded(
             group=GROUP,
             generation=self.generation,
             protocol_type=self.protocol_type,
@@ -320,7 +353,7 @@ class Coordinator:
         leader = (self.leader or "") if error == 0 else ""
         is_leader = error == 0 and leader == member_id
         self.world.answered(
-            on.JoinAnswered(
+            JoinAnswered(
                 group=GROUP,
                 member_id=member_id,
                 error_code=error,
@@ -353,7 +386,7 @@ class Coordinator:
 
     def _say_synced(self, ask: Ask, member_id: str, generation: int, error: int, parked: Parked) -> None:
         self.world.answered(
-            on.SyncAnswered(
+            SyncAnswered(
                 group=GROUP,
                 member_id=member_id,
                 error_code=error,
@@ -412,15 +445,15 @@ class Coordinator:
             if old is not None:
                 self._replace(old, member_id, ask, parked)
                 return
-            self.world.line(on.MemberJoined(group=GROUP, member_id=member_id, instance_id=ask.instance_id))
+            self.world.line(MemberJoined(group=GROUP, member_id=member_id, instance_id=ask.instance_id))
             self._add(member_id, ask, parked)
         elif ask.needs_id:
-            self.world.line(on.MemberIdHandedOut(group=GROUP, member_id=member_id, state=self.state))
+            self.world.line(MemberIdHandedOut(group=GROUP, member_id=member_id, state=self.state))
             self.pending.add(member_id)
             self._timer(f"hb {member_id}", ask.session_ms, lambda: self._expire_pending(member_id))
             self._say_joined(ask, member_id, 79, parked)
         else:
-            self.world.line(on.MemberJoined(group=GROUP, member_id=member_id))
+            self.world.line(MemberJoined(group=GROUP, member_id=member_id))
             self._add(member_id, ask, parked)
 
     def _add(self, member_id: str, ask: Ask, parked: Parked) -> None:
@@ -436,9 +469,7 @@ class Coordinator:
 
     def _replace(self, old: Member, member_id: str, ask: Ask, parked: Parked) -> None:
         instance = str(ask.instance_id)
-        self.world.line(
-            on.StaticMemberReplaced(group=GROUP, instance_id=instance, old_member_id=old.member_id)
-        )
+        self.world.line(StaticMemberReplaced(group=GROUP, instance_id=instance, old_member_id=old.member_id))
         self._answer_join(old, 82)
         if old.sync is not None:
             self._answer_sync(old, 82)
@@ -467,7 +498,7 @@ class Coordinator:
     def _join_known(self, ask: Ask, parked: Parked) -> None:
         member = self.members.get(ask.member_id)
         if ask.member_id in self.pending:
-            self.world.line(on.MemberJoined(group=GROUP, member_id=ask.member_id))
+            self.world.line(MemberJoined(group=GROUP, member_id=ask.member_id))
             self._add(ask.member_id, ask, parked)
         elif member is None:
             by_instance = ask.instance_id is not None and any(
@@ -529,7 +560,7 @@ class Coordinator:
         self.pending_sync.discard(member_id)
         if member_id == self.leader:
             self.world.line(
-                on.AssignmentReceived(
+                AssignmentReceived(
                     group=GROUP,
                     generation=self.generation,
                     leader_id=member_id,
@@ -558,7 +589,7 @@ class Coordinator:
             self._session(self.members[member_id])
             error = 27 if self.state == PREPARING else 0
         self.world.answered(
-            on.Heartbeats(
+            Heartbeats(
                 group=GROUP,
                 member_id=member_id,
                 generation=generation,
@@ -580,7 +611,7 @@ class Coordinator:
             self._session(self.members[member_id])
             self.store_commit(offset)
         self.world.answered(
-            on.CommitsAnswered(
+            CommitsAnswered(
                 group=GROUP,
                 member_id=member_id,
                 generation=generation,
@@ -595,8 +626,8 @@ class Coordinator:
     def store_commit(self, offset: int) -> None:
         """Append a commit."""
         self.commits.add(("t", 0))
-        commit = on.Commit("t", 0, offset, self.world.now_ms)
-        self.world.record(on.OffsetsCommitted(group=GROUP, commits=(commit,)))
+        commit = Commit("t", 0, offset, self.world.now_ms)
+        self.world.record(OffsetsCommitted(group=GROUP, commits=(commit,)))
 
     @after_the_commit
     def leave(self, member_id: str, ask: Ask, reason: str | None) -> None:
@@ -606,7 +637,7 @@ class Coordinator:
         kind = "poll_timeout" if (reason or "").startswith("consumer poll timeout") else "member_left"
         if not error:
             self.world.line(
-                on.MemberLeft(group=GROUP, member_id=member_id, client_reason=reason, pending=not known)
+                MemberLeft(group=GROUP, member_id=member_id, client_reason=reason, pending=not known)
             )
             self.pending.discard(member_id)
             self.timers.pop(f"hb {member_id}", None)
@@ -617,7 +648,7 @@ class Coordinator:
             else:
                 self._maybe_complete()
         self.world.answered(
-            on.LeaveAnswered(
+            LeaveAnswered(
                 group=GROUP, member_id=member_id, error_code=error, reason=reason, client=ask.client
             )
         )
@@ -637,7 +668,7 @@ class Coordinator:
             return
         if not member.is_new and (member.join or member.sync):
             return
-        self.world.line(on.MemberFailed(group=GROUP, member_id=member.member_id))
+        self.world.line(MemberFailed(group=GROUP, member_id=member.member_id))
         self._answer_join(member, 25)
         self._remove(member.member_id)
         if self.state in {STABLE, COMPLETING}:
@@ -649,7 +680,7 @@ class Coordinator:
     def _expire_pending(self, member_id: str) -> None:
         if member_id in self.pending:
             self.pending.discard(member_id)
-            self.world.line(on.PendingMemberExpired(group=GROUP, member_id=member_id))
+            self.world.line(PendingMemberExpired(group=GROUP, member_id=member_id))
             if self.state == PREPARING and self._all_joined():
                 self._complete()
 
@@ -670,9 +701,9 @@ class Coordinator:
         """Delete the group if it is empty."""
         if self.state != EMPTY or self.loading:
             return
-        self.world.line(on.GroupsDeleted(names=GROUP))
+        self.world.line(GroupsDeleted(names=GROUP))
         self._bury("group_deleted")
-        self.world.answered(on.DeleteAnswered(group=GROUP, error_code=0))
+        self.world.answered(DeleteAnswered(group=GROUP, error_code=0))
 
     @after_the_commit
     def expire_offsets(self) -> None:
@@ -682,11 +713,11 @@ class Coordinator:
 
     def _bury(self, kind: str) -> None:
         for topic, partition in sorted(self.commits):
-            gone = on.Commit(topic, partition, None, self.world.now_ms)
-            self.world.record(on.OffsetsCommitted(group=GROUP, commits=(gone,)))
+            gone = Commit(topic, partition, None, self.world.now_ms)
+            self.world.record(OffsetsCommitted(group=GROUP, commits=(gone,)))
         self.commits.clear()
         self._move(DEAD, kind)
-        self.world.record(on.GroupTombstone(group=GROUP))
+        self.world.record(GroupTombstone(group=GROUP))
         self.stored = None
         self._forget()
 
@@ -696,7 +727,7 @@ class Coordinator:
         if self.loading:
             return
         world = self.world
-        world.line(on.GroupUnloaded(group=GROUP, generation=self.generation))
+        world.line(GroupUnloaded(group=GROUP, generation=self.generation))
         before = self.state, self.generation
         self.loading = True
         for member in list(self.members.values()):
@@ -709,7 +740,7 @@ class Coordinator:
     def _load(
         self,
         before: tuple[str, int],
-        stored: on.GroupRecorded | None,
+        stored: GroupRecorded | None,
         saved: dict[str, Member],
         commits: set[tuple[str, int]],
     ) -> None:
@@ -724,7 +755,7 @@ class Coordinator:
         self.members = {name: Member(name, one.ask, is_new=False) for name, one in saved.items()}
         self.state = STABLE if self.members else EMPTY
         self.since_ms = stored.state_since_ms
-        world.line(on.GroupLoaded(group=GROUP, group_type="classic", member_count=len(self.members)))
+        world.line(GroupLoaded(group=GROUP, group_type="classic", member_count=len(self.members)))
         if before != (self.state, self.generation):
             told = Truth(world.now_ms, before[0], self.state, self.generation, "coordinator_moved")
             world.truth.append(told)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.requests import Client
 from tests.properties.simulated import EMPTY, GROUP, Ask, Coordinator, World
 
 JOINING, SYNCING, MEMBER, GONE = "joining", "syncing", "member", "gone"
@@ -31,7 +31,7 @@ class Consumer:
         self.heartbeat_ms = chance.choice((1_000, 2_000))
         self.poll_ms = chance.choice((20, 300, 900))
         self.assign_ms = chance.choice((5, 5, 300))
-        self.client = on.Client(
+        self.client = Client(
             client_id=name,
             host="/10.0.0.1",
             connection=f"{name}-{world.uuid()}",

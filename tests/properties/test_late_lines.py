@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
 from tests.properties.delivered import (
     LOG,
     REQUESTS,

@@ -17,7 +17,8 @@ from coordinator_model.groups.core.silent_members import next_deadline
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import MOVES, GroupState
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import snapshot
 from coordinator_model.state.group import Group, Step, Transition
 from tests.properties.simulated import Truth

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.observations.base import CLUSTER_SHARD
 from coordinator_model.shard import snapshot
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS

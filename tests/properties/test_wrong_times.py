@@ -9,8 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model import observations as on
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Clock, EventsClock
+from coordinator_model.observations.log import AssignmentReceived, GroupEmptied
+from coordinator_model.observations.requests import SyncAnswered
+from coordinator_model.observations.seen import Seen
 from coordinator_model.observations.shifting import shifted
 from coordinator_model.ordering.zones import PATIENCE_MS
 from coordinator_model.shard.shard import Shard
@@ -70,7 +74,7 @@ class Topics:
 
     def _clocks(self, now_ms: int, number: int, records: int) -> list[Seen]:
         skews = {1: self.clock_ms} if self.is_told else {}
-        clock = on.Clock(
+        clock = Clock(
             sequence=now_ms,
             end_offset=records,
             position=0,
@@ -90,7 +94,7 @@ class Topics:
                 backlog=False,
                 what=what,
             )
-            for what in (clock, on.EventsClock(sequence=now_ms, skew_ms=skews))
+            for what in (clock, EventsClock(sequence=now_ms, skew_ms=skews))
         ]
 
 
@@ -134,15 +138,15 @@ def _is_proved_soon(rows: list[Seen], *, by_leader: bool = False) -> bool:
     lines = [one for one in rows if one.source in {Source.COORDINATOR_LOG, Source.REQUEST_LOG}]
     beside = [one for one in lines if _is_beside_a_record(one.what)]
     if by_leader:
-        beside = [one for one in beside if not isinstance(one.what, on.GroupEmptied)]
+        beside = [one for one in beside if not isinstance(one.what, GroupEmptied)]
     if not lines or not beside:
         return not lines
     return beside[0].recorded_at_ms - lines[0].recorded_at_ms <= PATIENCE_MS - 5_000
 
 
 def _is_beside_a_record(what: on.AnyObservation) -> bool:
-    is_stored = isinstance(what, on.SyncAnswered) and what.by_leader and what.error_code == 0
-    return is_stored or isinstance(what, on.AssignmentReceived | on.GroupEmptied)
+    is_stored = isinstance(what, SyncAnswered) and what.by_leader and what.error_code == 0
+    return is_stored or isinstance(what, AssignmentReceived | GroupEmptied)
 
 
 FULL = frozenset({Source.COORDINATOR_LOG, Source.OFFSETS})

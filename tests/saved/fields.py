@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from alerts.rules.engine.cluster_memory import ClusterMemory
 from alerts.rules.engine.situation import GroupMemory
-from coordinator_model.observations.observations import Seen
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.snapshot import _Snapshot
 from coordinator_model.state.group import Group
 

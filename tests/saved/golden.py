@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from alerts.rules import memories
 from alerts.rules.engine.situation import GroupMemory
-from coordinator_model.observations.observations import Seen, pack, unpack
+from coordinator_model.observations.seen import Seen, pack, unpack
 from coordinator_model.shard import snapshot
 from coordinator_model.shard.snapshot import Header, Slot
 from coordinator_model.state.group import Group

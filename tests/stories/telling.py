@@ -17,10 +17,12 @@ from typing import Any, cast
 
 from msgspec import UnsetType, structs
 
+from coordinator_model import observations as seen_as
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.newer.progress import hold_ups
-from coordinator_model.observations import observations as seen_as
+from coordinator_model.observations.base import Observation, Source
+from coordinator_model.observations.log import Reason
 from coordinator_model.observations.newer_records import (
     AnyPart,
     Current,
@@ -30,15 +32,9 @@ from coordinator_model.observations.newer_records import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations.observations import (
-    Client,
-    MemberRecord,
-    ModernRecord,
-    Observation,
-    Reason,
-    Seen,
-    Source,
-)
+from coordinator_model.observations.records import MemberRecord, ModernRecord
+from coordinator_model.observations.requests import Client
+from coordinator_model.observations.seen import Seen
 from coordinator_model.state.group import Group, Step, Transition
 from tests.unit.made_seen import seen
 

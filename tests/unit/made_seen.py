@@ -1,6 +1,7 @@
 """An observation for tests to which its place in the partition says little."""
 
-from coordinator_model.observations.observations import AnyObservation, Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.seen import AnyObservation, Seen
 
 _LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 

@@ -23,8 +23,9 @@ from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.wire import DecodeError
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.observations.observations import Seen, Source
-from coordinator_model.ordering.order import Held
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.seen import Seen
+from coordinator_model.ordering.buffered import Held
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.shard.writes import gather
 from streaming.config.kafka_address import KafkaAddress

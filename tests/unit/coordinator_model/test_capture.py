@@ -14,8 +14,9 @@ from coordinator_model.capture import (
 )
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import JoinPhaseEnded, MemberJoined, Reason, RebalanceStarted
+from coordinator_model.observations.records import GroupRecorded, MemberRecord
 from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 
@@ -80,23 +81,23 @@ def test_a_record_and_its_lines_make_one_story() -> None:
         cluster="c", shard_count=2, settings=b"{}", judge=None, feeds=1, offsets=True, strict=True
     )
     shard = shard_of("g", 2)
-    reason = on.Reason(kind="member_joined", text="Adding new member")
-    record = on.GroupRecorded(
+    reason = Reason(kind="member_joined", text="Adding new member")
+    record = GroupRecorded(
         group="g",
         generation=1,
         protocol_type="consumer",
         protocol="range",
         leader_id="m",
         state_since_ms=3_000,
-        members=(on.MemberRecord(member_id="m", client_id="c", client_host="/h", session_timeout_ms=45_000),),
+        members=(MemberRecord(member_id="m", client_id="c", client_host="/h", session_timeout_ms=45_000),),
     )
     mirror.feed({shard: [seen(4_000, record, Source.OFFSETS)]})
     mirror.feed(
         {
             shard: [
-                seen(1_000, on.MemberJoined(group="g", member_id="m")),
-                seen(1_001, on.RebalanceStarted(group="g", generation=0, reason=reason), offset=1),
-                seen(3_000, on.JoinPhaseEnded(group="g", generation=1, member_count=1), offset=2),
+                seen(1_000, MemberJoined(group="g", member_id="m")),
+                seen(1_001, RebalanceStarted(group="g", generation=0, reason=reason), offset=1),
+                seen(3_000, JoinPhaseEnded(group="g", generation=1, member_count=1), offset=2),
             ]
         }
     )

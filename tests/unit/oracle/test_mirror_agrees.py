@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
 from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.decoding.records import subscribed_topics
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import can_move
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.seen import Seen
 from coordinator_model.state.group import Transition
 from tests.oracle import (
     Answered,

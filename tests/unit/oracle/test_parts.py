@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.kafka.java_order import JavaMap, copied_order, put_in_order
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.log import LeaderReplaced, LogNoted
 from tests.oracle import Logged, log_lines
 from tests.oracle.group import Group, Member
 from tests.oracle.lines import play
@@ -104,7 +104,7 @@ def test_the_mirror_takes_the_id_of_an_elected_leader() -> None:
     )
     line = log_lines.leader_replaced(Group(group_id="g"), old, new)
 
-    assert parse_coordinator_line(f"[GroupCoordinator id=1] {line.message}").observation == on.LeaderReplaced(
+    assert parse_coordinator_line(f"[GroupCoordinator id=1] {line.message}").observation == LeaderReplaced(
         old_leader_id=old.member_id, new_leader_id=new.member_id
     )
 
@@ -200,4 +200,4 @@ def test_every_line_of_a_life_is_understood_by_the_mirror() -> None:
         if isinstance(outcome, Logged):
             seen = parse_coordinator_line(prefix + outcome.message).observation
             assert seen is not None
-            assert seen != on.LogNoted(kind="unrecognized"), outcome.message
+            assert seen != LogNoted(kind="unrecognized"), outcome.message

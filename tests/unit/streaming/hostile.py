@@ -11,7 +11,7 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.observations.base import CLUSTER_SHARD
 from streaming.control.records import ClockRecord, SettingsRecord, encode_record
 from streaming.pipeline.sinks import quarantined_record
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage

@@ -10,12 +10,24 @@ from alerts.alert.alert import Alert
 from alerts.delivery.receivers.receiver import Notification
 from alerts.delivery.receivers.webhook import webhook_body
 from alerts.rules import RuleJudge
+from coordinator_model import observations as on
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.refusals import pause_before
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupEmptied,
+    JoinPhaseEnded,
+    MemberFailed,
+    MemberJoined,
+    MemberLeft,
+    Reason,
+    RebalanceStarted,
+)
+from coordinator_model.observations.records import GroupRecorded, MemberRecord
+from coordinator_model.observations.requests import Client, Heartbeats
 from coordinator_model.shard.judging import Evidence
 from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
@@ -143,14 +155,14 @@ class Stage:
             "session_timeout_ms": session_ms,
             "rebalance_timeout_ms": poll_ms,
         }
-        self.log(on.MemberJoined(group="orders", member_id=member, instance_id=instance))
+        self.log(MemberJoined(group="orders", member_id=member, instance_id=instance))
         if not self.preparing:
             self.prepare(CauseKind.MEMBER_JOINED, member, f"Adding new member {member}")
 
     def leave(self, member: str, reason: str | None = "the consumer is being closed") -> None:
         """A member leaves by itself."""
         self.members.pop(member)
-        self.log(on.MemberLeft(group="orders", member_id=member, client_reason=reason))
+        self.log(MemberLeft(group="orders", member_id=member, client_reason=reason))
         if not self.preparing:
             self.prepare(
                 CauseKind.MEMBER_LEFT, member, f"explicit `LeaveGroup` request for ({member}) members."
@@ -159,7 +171,7 @@ class Stage:
     def time_out(self, member: str) -> None:
         """A member's session times out."""
         self.members.pop(member)
-        self.log(on.MemberFailed(group="orders", member_id=member))
+        self.log(MemberFailed(group="orders", member_id=member))
         if not self.preparing:
             self.prepare(
                 CauseKind.SESSION_TIMEOUT, member, f"removing member {member} on heartbeat expiration."
@@ -171,9 +183,9 @@ class Stage:
 
     def prepare(self, kind: CauseKind, member: str, text: str) -> None:
         """The join phase begins."""
-        reason = on.Reason(kind=str(kind), text=text, member_ids=(member,) if member else ())
+        reason = Reason(kind=str(kind), text=text, member_ids=(member,) if member else ())
         self.preparing = True
-        self.log(on.RebalanceStarted(group="orders", generation=self.generation, reason=reason))
+        self.log(RebalanceStarted(group="orders", generation=self.generation, reason=reason))
 
     preparing = False
 
@@ -184,9 +196,9 @@ class Stage:
         self.joined_at_ms = self.now_ms
         if self.members:
             count = len(self.members)
-            self.log(on.JoinPhaseEnded(group="orders", generation=self.generation, member_count=count))
+            self.log(JoinPhaseEnded(group="orders", generation=self.generation, member_count=count))
         else:
-            self.log(on.GroupEmptied(group="orders", generation=self.generation))
+            self.log(GroupEmptied(group="orders", generation=self.generation))
             self.store(leader=None)
 
     def assign(self) -> None:
@@ -194,7 +206,7 @@ class Stage:
         leader = next(iter(self.members))
         count = len(self.members)
         self.log(
-            on.AssignmentReceived(
+            AssignmentReceived(
                 group="orders", generation=self.generation, leader_id=leader, member_count=count
             )
         )
@@ -203,11 +215,11 @@ class Stage:
     def store(self, *, leader: str | None) -> None:
         """The generation's record is written."""
         records = tuple(
-            on.MemberRecord(member_id=name, **{"topics": ("t",), "assigned": {"t": (0,)}, **options})
+            MemberRecord(member_id=name, **{"topics": ("t",), "assigned": {"t": (0,)}, **options})
             for name, options in self.members.items()
         )
         self.see(
-            on.GroupRecorded(
+            GroupRecorded(
                 group="orders",
                 generation=self.generation,
                 protocol_type="consumer",
@@ -240,8 +252,8 @@ class Stage:
         """A heartbeat is answered."""
         at = T0 + (self.now_ms if at_ms is None else at_ms)
         options = self.members[member]
-        client = on.Client(client_id=options["client_id"], host=options["client_host"])
-        what = on.Heartbeats(
+        client = Client(client_id=options["client_id"], host=options["client_host"])
+        what = Heartbeats(
             group="orders",
             member_id=member,
             generation=self.generation,

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from coordinator_model import observations as on
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -12,7 +13,7 @@ from coordinator_model.observations.newer_records import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations.observations import ModernRecord, Source
+from coordinator_model.observations.records import ModernRecord
 from coordinator_model.state.newer import AWAY
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_model import observations as on
 from coordinator_model.decoding.coordinator_log import (
     LENGTH_MAX,
     LogLineError,
@@ -19,7 +20,32 @@ from coordinator_model.decoding.coordinator_shapes import SHAPES, Shape
 from coordinator_model.decoding.log_envelope import open_line
 from coordinator_model.decoding.templates import Template
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupDied,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    InstanceFenced,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    LogNoted,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    NobodyRejoined,
+    PendingMemberExpired,
+    Reason,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+    ShardUnloaded,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+)
 
 SHARDS = 50
 JAVA = "[GroupCoordinator id=1 topic=__consumer_offsets partition=7] "
@@ -31,88 +57,88 @@ B = "cB, (x)-0b3b18a3-a3f6-4c3f-a3e3-e97c3daff201"
 IMITATION = "a in state PreparingRebalance with old generation 3 (reason: x)."
 
 
-def started(group: str, generation: int, kind: str, text: str, **fields: object) -> on.RebalanceStarted:
+def started(group: str, generation: int, kind: str, text: str, **fields: object) -> RebalanceStarted:
     """Return the observation of one started rebalance."""
-    reason = on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
-    return on.RebalanceStarted(group=group, generation=generation, reason=reason)
+    reason = Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
+    return RebalanceStarted(group=group, generation=generation, reason=reason)
 
 
 JAVA_LINES = [
     pytest.param(
         "Dynamic member with unknown member id joins group g 1 in Empty state. "
         f"Created a new member id {A} and requesting the member to rejoin with this id.",
-        on.MemberIdHandedOut(group="g 1", member_id=A, state="Empty"),
+        MemberIdHandedOut(group="g 1", member_id=A, state="Empty"),
         id="a-dynamic-member-gets-an-id",
     ),
     pytest.param(
         f"Dynamic member with unknown member id joins group g in state Stable. Created a new member id {A} "
         "and added the member to the group.",
-        on.MemberJoined(group="g", member_id=A),
+        MemberJoined(group="g", member_id=A),
         id="an-old-client-joins-at-once",
     ),
     pytest.param(
         f"Pending dynamic member with id {B} joins group g in Stable state. Adding to the group now.",
-        on.MemberJoined(group="g", member_id=B),
+        MemberJoined(group="g", member_id=B),
         id="a-pending-member-comes-back",
     ),
     pytest.param(
         "Static member with groupInstanceId=i 1 and unknown member id joins group g in Empty state. "
         f"Created a new member id {A} for this member and added to the group.",
-        on.MemberJoined(group="g", member_id=A, instance_id="i 1"),
+        MemberJoined(group="g", member_id=A, instance_id="i 1"),
         id="a-static-member-joins",
     ),
     pytest.param(
         "Static member with groupInstanceId=i and unknown member id joins group g in Stable state. "
         f"Replacing previously mapped member {A} with this groupInstanceId.",
-        on.StaticMemberReplaced(group="g", instance_id="i", old_member_id=A),
+        StaticMemberReplaced(group="g", instance_id="i", old_member_id=A),
         id="a-static-member-is-replaced",
     ),
     pytest.param(
         "Stabilized group g generation 4 with 2 members.",
-        on.JoinPhaseEnded(group="g", generation=4, member_count=2),
+        JoinPhaseEnded(group="g", generation=4, member_count=2),
         id="the-join-phase-ends",
     ),
     pytest.param(
         f"Assignment received from leader {A} for group g for group x for generation 4. "
         "The group has 2 members, 1 of which are static.",
-        on.AssignmentReceived(group="g for group x", generation=4, leader_id=A, member_count=2),
+        AssignmentReceived(group="g for group x", generation=4, leader_id=A, member_count=2),
         id="the-leader-delivers",
     ),
     pytest.param(
         "Group g with generation 4 is now empty with generation 5 is now empty.",
-        on.GroupEmptied(group="g with generation 4 is now empty", generation=5),
+        GroupEmptied(group="g with generation 4 is now empty", generation=5),
         id="the-group-is-empty",
     ),
     pytest.param(
         f"Group g removed dynamic members who haven't joined: [{A}, {B}]",
-        on.MembersKicked(group="g", member_ids=(A, B)),
+        MembersKicked(group="g", member_ids=(A, B)),
         id="members-are-kicked",
     ),
     pytest.param(
         f"Member {A} in group g has failed, removing it from the group.",
-        on.MemberFailed(group="g", member_id=A),
+        MemberFailed(group="g", member_id=A),
         id="a-session-expires",
     ),
     pytest.param(
         f"Pending member {A} in group g has been removed after session timeout expiration.",
-        on.PendingMemberExpired(group="g", member_id=A),
+        PendingMemberExpired(group="g", member_id=A),
         id="a-pending-member-expires",
     ),
     pytest.param(
         f"[Group g] Member {A} has left group through explicit `LeaveGroup` request; "
         "client reason: consumer poll timeout has expired.",
-        on.MemberLeft(group="g", member_id=A, client_reason="consumer poll timeout has expired."),
+        MemberLeft(group="g", member_id=A, client_reason="consumer poll timeout has expired."),
         id="a-member-leaves-because-it-did-not-poll",
     ),
     pytest.param(
         f"[Group g] Pending member {A} has left group through explicit `LeaveGroup` request; "
         "client reason: not provided",
-        on.MemberLeft(group="g", member_id=A, pending=True),
+        MemberLeft(group="g", member_id=A, pending=True),
         id="a-pending-member-leaves-without-a-reason",
     ),
     pytest.param(
         "Group g could not complete rebalance because no members rejoined.",
-        on.NobodyRejoined(group="g"),
+        NobodyRejoined(group="g"),
         id="nobody-rejoins",
     ),
     pytest.param(
@@ -120,58 +146,58 @@ JAVA_LINES = [
         f"Member ClassicGroupMember(memberId='{B}', groupInstanceId='', clientId='cB, (x)', "
         "clientHost='/10.0.0.7', rebalanceTimeoutMs=300000, sessionTimeoutMs=45000, "
         "protocolType='consumer', supportedProtocols=[range, sticky]) was elected as the new leader.",
-        on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
+        LeaderReplaced(old_leader_id=A, new_leader_id=B),
         id="a-new-leader",
     ),
     pytest.param(
         f"Group leader [memberId: {A}, groupInstanceId: i] failed to join before the rebalance timeout and "
         "the group couldn't proceed to the next generation because no member joined.",
-        on.LeaderReplaced(old_leader_id=A, new_leader_id=None),
+        LeaderReplaced(old_leader_id=A, new_leader_id=None),
         id="no-new-leader",
     ),
     pytest.param(
         f"Request memberId={A} for static member with groupInstanceId=i is fenced by existing memberId={B} "
         "during operation txn-offset-commit",
-        on.InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="txn-offset-commit"),
+        InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="txn-offset-commit"),
         id="an-instance-is-fenced",
     ),
     pytest.param(
         "The following groups were deleted: g1, g2. A total of 2 offsets were removed.",
-        on.GroupsDeleted(names="g1, g2"),
+        GroupsDeleted(names="g1, g2"),
         id="groups-are-deleted",
     ),
     pytest.param(
         "The following groups were deleted: . A total of 0 offsets were removed.",
-        on.LogNoted(kind="nothing_deleted"),
+        LogNoted(kind="nothing_deleted"),
         id="no-group-is-deleted",
     ),
     pytest.param(
         "[GroupId g] Creating a simple consumer group via manual offset commit.",
-        on.SimpleGroupCreated(group="g"),
+        SimpleGroupCreated(group="g"),
         id="a-manual-commit-makes-a-group",
     ),
     pytest.param(
         "Loaded classic group g with 3 members.",
-        on.GroupLoaded(group="g", group_type="classic", member_count=3),
+        GroupLoaded(group="g", group_type="classic", member_count=3),
         id="a-group-is-loaded",
     ),
     pytest.param(
         "[GroupId=g] Unloading group metadata for generation 3.",
-        on.GroupUnloaded(group="g", generation=3),
+        GroupUnloaded(group="g", generation=3),
         id="a-group-is-unloaded",
     ),
     pytest.param(
         "Static member which joins during Stable stage and doesn't affect the selected protocol "
         "will not trigger a rebalance.",
-        on.LogNoted(kind="static_join_without_rebalance"),
+        LogNoted(kind="static_join_without_rebalance"),
         id="a-static-join-without-rebalance",
     ),
     pytest.param(
         f"[GroupId g] Member {A} joins the consumer group using the consumer protocol.",
-        on.LogNoted(kind="modern_member_joined", group="g"),
+        LogNoted(kind="modern_member_joined", group="g"),
         id="a-kip-848-member-joins",
     ),
-    pytest.param("Something new.", on.LogNoted(kind="unrecognized"), id="a-sentence-we-do-not-know"),
+    pytest.param("Something new.", LogNoted(kind="unrecognized"), id="a-sentence-we-do-not-know"),
 ]
 
 
@@ -200,22 +226,22 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
         ),
         (
             f"{SCALA}Stabilized group g generation 5 (__consumer_offsets-12) with 1 members",
-            on.JoinPhaseEnded(group="g", generation=5, member_count=1),
+            JoinPhaseEnded(group="g", generation=5, member_count=1),
             12,
         ),
         (
             f"{SCALA}Group g with generation 6 is now empty (__consumer_offsets-12)",
-            on.GroupEmptied(group="g", generation=6),
+            GroupEmptied(group="g", generation=6),
             12,
         ),
         (
             f"{SCALA}Group g removed dynamic members who haven't joined: Set({A}, {B})",
-            on.MembersKicked(group="g", member_ids=(A, B)),
+            MembersKicked(group="g", member_ids=(A, B)),
             None,
         ),
         (
             f"{SCALA}Member {A} in group g has failed, removing it from the group",
-            on.MemberFailed(group="g", member_id=A),
+            MemberFailed(group="g", member_id=A),
             None,
         ),
         (
@@ -223,84 +249,84 @@ def test_java_coordinator(message: str, expected: on.AnyObservation) -> None:
             "clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, "
             "supportedProtocols=List(range)) has left group g through explicit `LeaveGroup`; "
             "client reason: the consumer is being closed",
-            on.MemberLeft(group="g", member_id=A, client_reason="the consumer is being closed"),
+            MemberLeft(group="g", member_id=A, client_reason="the consumer is being closed"),
             None,
         ),
         (
             f"{SCALA}Dynamic member with unknown member id joins group g in Empty state. "
             f"Created a new member id {A} and request the member to rejoin with this id.",
-            on.MemberIdHandedOut(group="g", member_id=A, state="Empty"),
+            MemberIdHandedOut(group="g", member_id=A, state="Empty"),
             None,
         ),
         (
             f"{SCALA}Dynamic Member with unknown member id joins group g in Empty state. "
             f"Created a new member id {A} for this member and add to the group.",
-            on.MemberJoined(group="g", member_id=A),
+            MemberJoined(group="g", member_id=A),
             None,
         ),
         (
             f"{SCALA}Request memberId={A} for static member with groupInstanceId=i is fenced by current "
             f"memberId={B} during operation heartbeat",
-            on.InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="heartbeat"),
+            InstanceFenced(member_id=A, instance_id="i", by_member_id=B, operation="heartbeat"),
             None,
         ),
         (
             f"Group leader [member.id: {A}, group.instance.id: None] failed to join before "
             "rebalance timeout, "
             f"while new leader MemberMetadata(memberId={B}, groupInstanceId=None, clientId=cB) was elected.",
-            on.LeaderReplaced(old_leader_id=A, new_leader_id=B),
+            LeaderReplaced(old_leader_id=A, new_leader_id=B),
             None,
         ),
         (
             f"{MANAGER}Scheduling loading of offsets and group metadata from __consumer_offsets-12 "
             "for epoch 4",
-            on.ShardLoading(epoch=4),
+            ShardLoading(epoch=4),
             12,
         ),
         (
             f"{MANAGER}Finished loading offsets and group metadata from __consumer_offsets-12 in 9 "
             "milliseconds "
             "for epoch 4, of which 1 milliseconds was spent in the scheduler.",
-            on.ShardLoaded(epoch=4),
+            ShardLoaded(epoch=4),
             12,
         ),
         (
             f"{MANAGER}Finished unloading __consumer_offsets-12 for coordinator epoch Some(4). "
             "Removed 0 cached offsets and 0 cached groups.",
-            on.ShardUnloaded(),
+            ShardUnloaded(),
             12,
         ),
         (
             f"{SCALA}Loading group metadata for g with generation 3",
-            on.GroupLoaded(group="g", group_type="classic", member_count=-1, generation=3),
+            GroupLoaded(group="g", group_type="classic", member_count=-1, generation=3),
             None,
         ),
         (
             f"Loaded member MemberMetadata(memberId={A}, groupInstanceId=None, clientId=cA, "
             "clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, "
             "supportedProtocols=List(range)) in group g with generation 3.",
-            on.LogNoted(kind="member_loaded", group="g"),
+            LogNoted(kind="member_loaded", group="g"),
             None,
         ),
         (
             f"{MANAGER}Group g transitioned to Dead in generation 3",
-            on.GroupDied(group="g", generation=3),
+            GroupDied(group="g", generation=3),
             None,
         ),
         (
             f"{RUNTIME}Scheduling loading of metadata from __consumer_offsets-12 with epoch 4",
-            on.ShardLoading(epoch=4),
+            ShardLoading(epoch=4),
             12,
         ),
         (
             f"{RUNTIME}Finished loading of metadata from __consumer_offsets-12 with epoch 4 in 9ms where 1ms "
             "was spent in the scheduler. Loaded 3 records which total to 99 bytes.",
-            on.ShardLoaded(epoch=4),
+            ShardLoaded(epoch=4),
             12,
         ),
         (
             f"{RUNTIME}Finished unloading metadata for __consumer_offsets-12 with epoch OptionalInt[5].",
-            on.ShardUnloaded(),
+            ShardUnloaded(),
             12,
         ),
     ],
@@ -394,7 +420,7 @@ def test_reasons(text: str, kind: str, fields: dict[str, object]) -> None:
         f"(reason: {text})."
     )
 
-    assert reason_of(text) == on.Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
+    assert reason_of(text) == Reason(kind=kind, text=text, **fields)  # type: ignore[arg-type]
     assert parse_coordinator_line(line).observation == started("g", 4, kind, text, **fields)
 
 
@@ -411,7 +437,7 @@ def _read_by(message: str) -> tuple[str, str]:
     text = re.sub(r"^\[Group\w+ [^\]]*\]:? ", "", message)
     if text.startswith("Preparing"):
         what = parse_coordinator_line(message).observation
-        assert isinstance(what, on.RebalanceStarted)
+        assert isinstance(what, RebalanceStarted)
         said = what.reason.text
         return next(
             (template.sentence, shape.known)
@@ -453,7 +479,7 @@ def _templates(shape: Shape | ReasonShape) -> tuple[Template, ...]:
 def test_elected_leaders_of_running_brokers(version: str) -> None:
     """The new leader is printed whole, with its client and timeouts; only its id is taken."""
     told = [parse_coordinator_line(message).observation for message in _logged(version)]
-    elected = [what for what in told if isinstance(what, on.LeaderReplaced) and what.new_leader_id]
+    elected = [what for what in told if isinstance(what, LeaderReplaced) and what.new_leader_id]
 
     assert elected
     for what in elected:
@@ -502,7 +528,7 @@ def test_leaving_reason_that_imitates_the_line() -> None:
         f"has left group through explicit `LeaveGroup` request; client reason: {client}"
     )
 
-    assert parse_coordinator_line(line, shard_count=SHARDS).observation == on.MemberLeft(
+    assert parse_coordinator_line(line, shard_count=SHARDS).observation == MemberLeft(
         group="g", member_id=A, client_reason=client
     )
 
@@ -513,7 +539,7 @@ def test_stack_trace_below() -> None:
         f"{JAVA}Group g could not complete rebalance because no members rejoined.\njava.lang.X: y\n\tat z"
     )
 
-    assert parse_coordinator_line(message).observation == on.NobodyRejoined(group="g")
+    assert parse_coordinator_line(message).observation == NobodyRejoined(group="g")
 
 
 @pytest.mark.parametrize(
@@ -539,7 +565,7 @@ def test_other_loggers(message: str) -> None:
 def test_numbers_beyond_kafkas_types(sentence: str, number: str) -> None:
     """A number that Kafka cannot have written is out of range: no observation, and no other sentence."""
     if "Finished unloading" in sentence:
-        assert parse_coordinator_line(JAVA + sentence.format(number)).observation == on.ShardUnloaded()
+        assert parse_coordinator_line(JAVA + sentence.format(number)).observation == ShardUnloaded()
         return
     with pytest.raises(LogLineError) as error:
         parse_coordinator_line(JAVA + sentence.format(number))
@@ -566,7 +592,7 @@ def test_longest_line() -> None:
     """A line of absurd length is noted, not searched."""
     message = f"{JAVA}Preparing to rebalance group " + "g" * LENGTH_MAX
 
-    assert parse_coordinator_line(message).observation == on.LogNoted(kind="too_long")
+    assert parse_coordinator_line(message).observation == LogNoted(kind="too_long")
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,16 @@ from coordinator_model.decoding.records import (
     subscribed_topics,
 )
 from coordinator_model.decoding.wire import DecodeError, Fault
-from coordinator_model.observations.observations import (
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import (
     Commit,
     GroupRecorded,
     GroupTombstone,
     MemberRecord,
     ModernRecord,
     OffsetsCommitted,
-    Source,
-    pack,
-    unpack,
 )
+from coordinator_model.observations.seen import pack, unpack
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     commit_key,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_model import observations as on
 from coordinator_model.decoding.request_log import (
     Answered,
     RequestLineError,
@@ -14,12 +15,25 @@ from coordinator_model.decoding.request_log import (
     parse_request_line,
     worst_error,
 )
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import LogNoted, ShardStalled
+from coordinator_model.observations.requests import (
+    Client,
+    CommitsAnswered,
+    DeleteAnswered,
+    EpochAnswered,
+    Heartbeats,
+    JoinAnswered,
+    LeaveAnswered,
+    OffsetsClaimed,
+    SyncAnswered,
+    TransactionEnded,
+)
 
 AT = 1795218710925
 MEMBER = "cA-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"
 CONNECTION = "127.0.0.1:39192-10.0.0.7:55350-0-3"
-CLIENT = on.Client(
+CLIENT = Client(
     client_id="cA", host="/10.0.0.7", connection=CONNECTION, principal="User:ANONYMOUS", software="librdkafka"
 )
 REAL = (
@@ -52,14 +66,14 @@ def line(api: int, request: Any, response: Any, **more: Any) -> bytes:
 
 def test_real_heartbeat() -> None:
     """A heartbeat of a real broker, with the logger's name behind it."""
-    client = on.Client(
+    client = Client(
         client_id="cA",
         host="/127.0.0.1",
         connection="127.0.0.1:39192-127.0.0.1:55350-0-3",
         principal="User:ANONYMOUS",
         software="unknown",
     )
-    beat = on.Heartbeats(group="g1", member_id=MEMBER, generation=1, error_code=0, times=(AT,), client=client)
+    beat = Heartbeats(group="g1", member_id=MEMBER, generation=1, error_code=0, times=(AT,), client=client)
 
     assert parse_request_line(REAL, AT) == Answered("heartbeat", (beat,))
 
@@ -88,7 +102,7 @@ CASES = [
         },
         "join_group",
         (
-            on.JoinAnswered(
+            JoinAnswered(
                 group="g",
                 member_id=MEMBER,
                 error_code=0,
@@ -121,7 +135,7 @@ CASES = [
         },
         "join_group",
         (
-            on.JoinAnswered(
+            JoinAnswered(
                 group="g",
                 member_id=MEMBER,
                 error_code=79,
@@ -143,7 +157,7 @@ CASES = [
         {"errorCode": 27, "assignment": ""},
         "sync_group",
         (
-            on.SyncAnswered(
+            SyncAnswered(
                 group="g",
                 member_id=MEMBER,
                 error_code=27,
@@ -160,7 +174,7 @@ CASES = [
         {"groupId": "g", "memberId": MEMBER},
         {"errorCode": 25},
         "leave_group",
-        (on.LeaveAnswered(group="g", member_id=MEMBER, error_code=25, client=CLIENT),),
+        (LeaveAnswered(group="g", member_id=MEMBER, error_code=25, client=CLIENT),),
         id="a-member-leaves-version-0",
     ),
     pytest.param(
@@ -178,8 +192,8 @@ CASES = [
         },
         "leave_group",
         (
-            on.LeaveAnswered(group="g", member_id=MEMBER, error_code=0, reason="bye", client=CLIENT),
-            on.LeaveAnswered(group="g", member_id="", error_code=25, instance_id="i", client=CLIENT),
+            LeaveAnswered(group="g", member_id=MEMBER, error_code=0, reason="bye", client=CLIENT),
+            LeaveAnswered(group="g", member_id="", error_code=25, instance_id="i", client=CLIENT),
         ),
         id="two-members-leave-version-5",
     ),
@@ -194,7 +208,7 @@ CASES = [
         },
         "offset_commit",
         (
-            on.CommitsAnswered(
+            CommitsAnswered(
                 group="g", member_id=MEMBER, generation=4, error_code=22, times=(AT,), client=CLIENT
             ),
         ),
@@ -233,7 +247,7 @@ CASES = [
         },
         "txn_offset_commit",
         (
-            on.OffsetsClaimed(
+            OffsetsClaimed(
                 group="g",
                 member_id=MEMBER,
                 generation=4,
@@ -280,7 +294,7 @@ CASES = [
             ]
         },
         "write_txn_markers",
-        (on.TransactionEnded(producer_id=4001, committed=False, partition=3),),
+        (TransactionEnded(producer_id=4001, committed=False, partition=3),),
         id="a-transaction-ends-where-its-marker-was-written",
     ),
     pytest.param(
@@ -288,7 +302,7 @@ CASES = [
         {"groupsNames": ["g", "h"]},
         {"results": [{"groupId": "g", "errorCode": 0}, {"groupId": "h", "errorCode": 68}]},
         "delete_groups",
-        (on.DeleteAnswered(group="g", error_code=0), on.DeleteAnswered(group="h", error_code=68)),
+        (DeleteAnswered(group="g", error_code=0), DeleteAnswered(group="h", error_code=68)),
         id="groups-are-deleted",
     ),
     pytest.param(
@@ -296,7 +310,7 @@ CASES = [
         {"groupId": "g"},
         {"errorCode": 0},
         "consumer_group_heartbeat",
-        (on.LogNoted(kind="consumer_group_heartbeat"),),
+        (LogNoted(kind="consumer_group_heartbeat"),),
         id="a-kip-848-heartbeat",
     ),
     pytest.param(
@@ -305,7 +319,7 @@ CASES = [
         {"errorCode": 0, "memberId": "m", "memberEpoch": 4, "heartbeatIntervalMs": 5000, "assignment": None},
         "consumer_group_heartbeat",
         (
-            on.Heartbeats(
+            Heartbeats(
                 group="g",
                 member_id="m",
                 generation=4,
@@ -324,7 +338,7 @@ CASES = [
         {"errorCode": 0, "memberId": "m", "memberEpoch": 2, "heartbeatIntervalMs": 5000},
         "share_group_heartbeat",
         (
-            on.EpochAnswered(
+            EpochAnswered(
                 group="g",
                 protocol="share",
                 member_id="m",
@@ -344,7 +358,7 @@ CASES = [
         {"errorCode": 110, "memberId": "", "memberEpoch": 0, "heartbeatIntervalMs": 0},
         "streams_group_heartbeat",
         (
-            on.EpochAnswered(
+            EpochAnswered(
                 group="g",
                 protocol="streams",
                 member_id="m",
@@ -374,7 +388,7 @@ def test_heartbeats_that_waited_count_from_when_they_came(
     times = {"totalTimeMs": total_ms, "remoteTimeMs": waited_ms}
     _, (beat,) = parse_request_line(line(12, asked, {"errorCode": 0}, **times), AT)
 
-    assert isinstance(beat, on.Heartbeats)
+    assert isinstance(beat, Heartbeats)
     assert beat.times == (at_ms,)
 
 
@@ -399,13 +413,13 @@ def test_writes_that_were_not_replicated_concern_the_shard(api: int, said: Any) 
     told = parse_request_line(
         line(api, *said(15), totalTimeMs=5_001.2, remoteTimeMs=5_000.1), AT
     ).observations
-    stalls = [one for one in told if isinstance(one, on.ShardStalled)]
+    stalls = [one for one in told if isinstance(one, ShardStalled)]
 
-    assert stalls == [on.ShardStalled(group="g", since_ms=AT - 5_001)]
+    assert stalls == [ShardStalled(group="g", since_ms=AT - 5_001)]
     for error_code, waited_ms in ((15, 3.0), (16, 5_001.2), (0, 4_000.0)):
         times = {"totalTimeMs": waited_ms + 1, "remoteTimeMs": waited_ms}
         told = parse_request_line(line(api, *said(error_code), **times), AT).observations
-        assert not any(isinstance(one, on.ShardStalled) for one in told)
+        assert not any(isinstance(one, ShardStalled) for one in told)
 
 
 @pytest.mark.parametrize(("api", "request_", "response", "kind", "observations"), CASES)
@@ -477,7 +491,7 @@ def test_huge_leader_answer() -> None:
     (join,) = parse_request_line(message, AT).observations
 
     assert len(message) > 10_000_000
-    assert isinstance(join, on.JoinAnswered)
+    assert isinstance(join, JoinAnswered)
     assert len(join.member_ids) == 5000
 
 
@@ -519,7 +533,7 @@ def test_no_shape_raises_anything_else(api: int, request_: Any, response: Any) -
     seen = [
         on.Seen(
             at_ms=AT,
-            source=on.Source.REQUEST_LOG,
+            source=Source.REQUEST_LOG,
             partition=0,
             offset=0,
             index=index,

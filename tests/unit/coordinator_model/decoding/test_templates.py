@@ -10,7 +10,7 @@ from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.decoding.coordinator_shapes import SHAPES
 from coordinator_model.decoding.templates import Template
 from coordinator_model.kafka.hashing import shard_of, shards_of_prefixes, shards_of_runs
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.log import MemberLeft
 from coordinator_model.shard.routing import split_names
 
 ID = "-ca3b18a3-a3f6-4c3f-a3e3-e97c3daff200"
@@ -61,7 +61,7 @@ def test_the_partition_tells_the_group_from_what_imitates_it(group: str, reason:
 
     assert parse_coordinator_line(
         f"{line}client reason: {reason}", shard_count=SHARDS
-    ).observation == on.MemberLeft(group=group, member_id=f"m{ID}", client_reason=reason)
+    ).observation == MemberLeft(group=group, member_id=f"m{ID}", client_reason=reason)
 
 
 WORDS = [word for shape in SHAPES for word in re.split(r"\{\w+\}", shape.template.sentence) if word]

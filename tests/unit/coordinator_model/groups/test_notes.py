@@ -10,8 +10,9 @@ from coordinator_model.decoding import coordinator_log, request_log
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import InstanceRefused, PendingMemberExpired, StaticMemberReplaced
+from coordinator_model.observations.requests import CommitsAnswered, EpochAnswered, Heartbeats, JoinAnswered
 from coordinator_model.state.group import Group, Member
 from coordinator_model.state.newer import Modern
 from coordinator_model.state.notes import IdUnused, Refused, Replaced
@@ -39,8 +40,8 @@ def group_of(*members: Member) -> Group:
     )
 
 
-def commit(at_ms: int, error_code: int, member_id: str = A) -> on.CommitsAnswered:
-    return on.CommitsAnswered(
+def commit(at_ms: int, error_code: int, member_id: str = A) -> CommitsAnswered:
+    return CommitsAnswered(
         group="g", member_id=member_id, generation=3, error_code=error_code, times=(at_ms,)
     )
 
@@ -78,8 +79,8 @@ def test_the_backlog_is_silent() -> None:
 def test_a_replacement_is_told_by_its_line_and_by_who_has_the_id_then() -> None:
     """The line does not know the new member id, the answer does; both name the old one."""
     group = group_of(Member(member_id=A, client_id="app", client_host="/h", instance_id="i"))
-    line = apply(group, 1_000, on.StaticMemberReplaced(group="g", instance_id="i", old_member_id=A))
-    joined = on.JoinAnswered(
+    line = apply(group, 1_000, StaticMemberReplaced(group="g", instance_id="i", old_member_id=A))
+    joined = JoinAnswered(
         group="g",
         member_id=B,
         error_code=0,
@@ -99,7 +100,7 @@ def test_a_replacement_is_told_by_its_line_and_by_who_has_the_id_then() -> None:
 def test_a_fenced_request_names_the_holder() -> None:
     """Whoever has the instance id in the mirror."""
     group = group_of(Member(member_id=B, instance_id="i"))
-    beat = on.Heartbeats(group="g", member_id=A, generation=3, error_code=82, times=(1_000,), instance_id="i")
+    beat = Heartbeats(group="g", member_id=A, generation=3, error_code=82, times=(1_000,), instance_id="i")
 
     (noted,) = apply(group, 1_000, beat)
 
@@ -112,7 +113,7 @@ def test_a_join_that_waited_is_marked() -> None:
         apply(
             group_of(),
             9_000,
-            on.JoinAnswered(
+            JoinAnswered(
                 group="g",
                 member_id="",
                 error_code=82,
@@ -144,7 +145,7 @@ def modern_group() -> Group:
 )
 def test_a_consumer_group_notes_who_is_refused(asked: int, error_code: int, operation: str) -> None:
     """An instance id that is not released, another type of group, a member that was replaced."""
-    answered = on.EpochAnswered(
+    answered = EpochAnswered(
         group="g",
         protocol="consumer",
         member_id=A,
@@ -170,7 +171,7 @@ def test_a_consumer_group_notes_refused_commits() -> None:
 
 def test_other_errors_of_heartbeats_are_not_noted() -> None:
     """An epoch that is behind is how members learn of a change."""
-    answered = on.EpochAnswered(
+    answered = EpochAnswered(
         group="g", protocol="consumer", member_id=B, asked=2, epoch=3, error_code=110, arrived_at_ms=1
     )
 
@@ -182,7 +183,7 @@ def test_an_id_that_expired_is_noted() -> None:
     group = group_of()
     group.pending["x"] = 0
 
-    assert apply(group, 9_000, on.PendingMemberExpired(group="g", member_id="x")) == [
+    assert apply(group, 9_000, PendingMemberExpired(group="g", member_id="x")) == [
         IdUnused(at_ms=9_000, member_id="x")
     ]
     assert group.pending == {}
@@ -230,6 +231,6 @@ def test_the_lines_of_consumer_groups(text: str, fenced: bool) -> None:
         f"Static member {A} with instance id i {text}"
     )
 
-    assert coordinator_log.parse_coordinator_line(line, shard_count=50).observation == on.InstanceRefused(
+    assert coordinator_log.parse_coordinator_line(line, shard_count=50).observation == InstanceRefused(
         group="g [x]", member_id=A, instance_id="i", by_member_id=B, fenced=fenced
     )

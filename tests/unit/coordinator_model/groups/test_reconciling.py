@@ -21,14 +21,20 @@ from coordinator_model.groups.reconciling import (
 )
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import (
-    DescribedMember,
-    GroupDescribed,
-    GroupRecorded,
-    MemberRecord,
-    Seen,
+from coordinator_model.observations.answers import DescribedMember, GroupDescribed, ShardLed
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import BrokerHeard, Clock, Settings
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    JoinPhaseEnded,
+    MemberFailed,
+    MemberIdHandedOut,
+    Reason,
+    RebalanceStarted,
 )
+from coordinator_model.observations.records import GroupRecorded, MemberRecord
+from coordinator_model.observations.requests import Client, Heartbeats
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.judging import Outputs
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Departure, Doubt, Group, Member
@@ -56,7 +62,7 @@ def described(state: str, *members: str, **changes: Any) -> GroupDescribed:
 def told(what: GroupDescribed, *, broker: int = 1, took_ms: int = 5) -> Seen:
     """Return an answer as the shard sees it."""
     at_ms = what.asked_at_ms + took_ms
-    return seen(at_ms, what, on.Source.CONTROL, broker=broker)
+    return seen(at_ms, what, Source.CONTROL, broker=broker)
 
 
 def mirrored(state: GroupState = GroupState.STABLE, *members: str, **changes: Any) -> Group:
@@ -221,15 +227,15 @@ class World:
         self.offset = 0
         self.info = info
         if settings is not None:
-            self.say(on.Settings(settings=msgspec.json.encode(settings)), on.Source.CONTROL, broker=-1)
+            self.say(Settings(settings=msgspec.json.encode(settings)), Source.CONTROL, broker=-1)
         self.wait(10)
         if info:
-            self.say(on.MemberIdHandedOut(group="other", member_id="x", state="Stable"))
+            self.say(MemberIdHandedOut(group="other", member_id="x", state="Stable"))
 
-    def say(self, what: Any, source: on.Source = on.Source.COORDINATOR_LOG, broker: int = 1) -> Outputs:
+    def say(self, what: Any, source: Source = Source.COORDINATOR_LOG, broker: int = 1) -> Outputs:
         """Let something be said now, and time pass until it is applied."""
         self.offset += 1
-        broker = -1 if source is on.Source.OFFSETS else broker
+        broker = -1 if source is Source.OFFSETS else broker
         self.shard.step([seen(self.now_ms, what, source, broker=broker, offset=self.offset)], None)
         return self.wait(1)
 
@@ -237,22 +243,22 @@ class World:
         """Let time pass; the shard is saved and loaded."""
         self.now_ms += round(seconds * 1000)
         self.offset += 1
-        clock = on.Clock(sequence=self.offset, end_offset=self.offset, position=self.offset)
-        outputs = self.shard.step([seen(self.now_ms, clock, on.Source.CONTROL, offset=self.offset)], None)
+        clock = Clock(sequence=self.offset, end_offset=self.offset, position=self.offset)
+        outputs = self.shard.step([seen(self.now_ms, clock, Source.CONTROL, offset=self.offset)], None)
         self.shard = Shard.load(self.shard.save(), cluster="c", shard=0, shard_count=1, strict=True)
         return outputs
 
     def answer(self, state: str, *members: str, broker: int = 1, **changes: Any) -> Outputs:
         """Let a broker answer a question that was asked 5 ms ago."""
         what = described(state, *members, **({"asked_at_ms": self.now_ms - 5} | changes))
-        return self.say(what, on.Source.CONTROL, broker)
+        return self.say(what, Source.CONTROL, broker)
 
     def stable(
         self, *members: str, generation: int = 5, group: str = "g", instance_id: str | None = None
     ) -> None:
         """Let a generation be completed, and rest a while; the last member has the instance id."""
         if self.info:
-            self.say(on.JoinPhaseEnded(group=group, generation=generation, member_count=len(members)))
+            self.say(JoinPhaseEnded(group=group, generation=generation, member_count=len(members)))
         record = GroupRecorded(
             group=group,
             generation=generation,
@@ -271,13 +277,13 @@ class World:
                 for m in members
             ),
         )
-        self.say(record, on.Source.OFFSETS)
+        self.say(record, Source.OFFSETS)
         self.wait(30)
 
     def rebalance(self, generation: int = 5) -> None:
         """Let the log tell of a rebalance, and nothing more."""
-        reason = on.Reason(kind="member_joined", text="x")
-        self.say(on.RebalanceStarted(group="g", generation=generation, reason=reason))
+        reason = Reason(kind="member_joined", text="x")
+        self.say(RebalanceStarted(group="g", generation=generation, reason=reason))
         self.wait(10)
 
     def group(self, name: str = "g") -> Group:
@@ -371,9 +377,9 @@ def test_a_line_that_comes_late_takes_the_place_of_what_was_healed(world: World)
     at_ms = world.now_ms
     told = twice(world, "PreparingRebalance", "a", "b")
     (guess,) = told[1].transitions
-    reason = on.Reason(kind="member_joined", text="x")
+    reason = Reason(kind="member_joined", text="x")
     world.now_ms, now_ms = at_ms - 2_000, world.now_ms
-    late = world.say(on.RebalanceStarted(group="g", generation=5, reason=reason))
+    late = world.say(RebalanceStarted(group="g", generation=5, reason=reason))
     world.now_ms = now_ms
     late = late if late.transitions else world.wait(1)
     assert [(t.replaces, t.basis) for t in late.transitions] == [(guess.id, "observed")]
@@ -417,11 +423,9 @@ def test_a_static_member_under_another_id_is_the_same_member(world: World) -> No
 
 def test_the_client_that_a_member_itself_told_stays(world: World) -> None:
     """Kafka: the coordinator goes on telling the client that had a static member's instance id before."""
-    own = on.Client(client_id="new", host="/h2", connection="1-2-0-1")
-    beat = on.Heartbeats(
-        group="g", member_id="b", generation=5, error_code=0, times=(world.now_ms,), client=own
-    )
-    world.say(beat, on.Source.REQUEST_LOG)
+    own = Client(client_id="new", host="/h2", connection="1-2-0-1")
+    beat = Heartbeats(group="g", member_id="b", generation=5, error_code=0, times=(world.now_ms,), client=own)
+    world.say(beat, Source.REQUEST_LOG)
     world.answer("Stable", "a", "b")
     members = world.group().members
     assert (members["a"].client_id, members["a"].client_host) == ("client-a", "/10.0.0.9")
@@ -431,7 +435,7 @@ def test_the_client_that_a_member_itself_told_stays(world: World) -> None:
 def test_a_member_that_had_not_gone_comes_back_as_it_was(world: World) -> None:
     """A line about it was wrong; what the mirror knew of it is not lost."""
     joined_ms = world.group().members["b"].joined_at_ms
-    world.say(on.MemberFailed(group="g", member_id="b"))
+    world.say(MemberFailed(group="g", member_id="b"))
     world.wait(10)
     assert set(world.group().members) == {"a"}
     assert kinds(twice(world, "Stable", "a", "b")) == ["members_differ"]
@@ -489,7 +493,7 @@ def test_a_group_that_the_mirror_does_not_know_is_adopted(world: World) -> None:
             state="Stable",
             members=(DescribedMember(member_id="m"),),
         ),
-        on.Source.CONTROL,
+        Source.CONTROL,
     )
     assert (first.reports, "new" in world.shard.slots) == ([], False)
     world.wait(6)
@@ -501,7 +505,7 @@ def test_a_group_that_the_mirror_does_not_know_is_adopted(world: World) -> None:
             state="Stable",
             members=(DescribedMember(member_id="m"),),
         ),
-        on.Source.CONTROL,
+        Source.CONTROL,
     )
     assert kinds([first, second]) == ["group_unknown_to_mirror"]
     assert [report.group for report in second.reports] == ["new"]
@@ -561,10 +565,10 @@ def test_a_phase_that_was_learnt_is_blamed_on_who_had_been_silent() -> None:
     world.stable("a", "b")
     for member, ago_ms in (("a", 500), ("b", 12_000)):
         at_ms = world.now_ms - ago_ms
-        beat = on.Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
-        world.say(beat, on.Source.REQUEST_LOG)
+        beat = Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
+        world.say(beat, Source.REQUEST_LOG)
     seconds = (world.now_ms // 1000 - 2,)
-    world.say(on.BrokerHeard(broker=1, heard=on.Source.REQUEST_LOG, seconds=seconds), on.Source.REQUEST_LOG)
+    world.say(BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=seconds), Source.REQUEST_LOG)
     told = [world.answer("PreparingRebalance", "a"), world.wait(1)]
     causes = [(t.cause.kind, t.cause.member_id) for one in told for t in one.transitions]
     assert causes == [(CauseKind.SESSION_TIMEOUT, "b")]
@@ -615,8 +619,8 @@ def test_a_snapshot_is_no_news_for_the_rules() -> None:
 def test_without_the_topic_a_lost_end_of_a_rebalance_is_the_next_generation() -> None:
     """There is no record to be back at."""
     world = World(settings={"offsets_enabled": False})
-    world.say(on.JoinPhaseEnded(group="g", generation=5, member_count=1))
-    world.say(on.AssignmentReceived(group="g", generation=5, leader_id="a"))
+    world.say(JoinPhaseEnded(group="g", generation=5, member_count=1))
+    world.say(AssignmentReceived(group="g", generation=5, leader_id="a"))
     world.wait(30)
     world.rebalance()
     told = twice(world, "Stable", "a")
@@ -632,22 +636,22 @@ def test_without_the_topic_a_lost_end_of_a_rebalance_is_the_next_generation() ->
 
 def test_lines_of_a_broker_that_leads_no_longer_are_outdated(world: World) -> None:
     """The metadata name another one with a younger epoch, though no line told of the move."""
-    world.say(on.ShardLed(leader=2, epoch=7), on.Source.CONTROL, broker=-1)
-    reason = on.Reason(kind="member_joined", text="x")
-    outputs = world.say(on.RebalanceStarted(group="g", generation=5, reason=reason))
+    world.say(ShardLed(leader=2, epoch=7), Source.CONTROL, broker=-1)
+    reason = Reason(kind="member_joined", text="x")
+    outputs = world.say(RebalanceStarted(group="g", generation=5, reason=reason))
     assert kinds([outputs, world.wait(1)]) == ["outdated_coordinator"]
     assert world.group().state is GroupState.STABLE
 
 
 def test_an_older_epoch_is_old_news(world: World) -> None:
     """A broker with stale metadata moves nobody."""
-    world.say(on.ShardLed(leader=2, epoch=7), on.Source.CONTROL, broker=-1)
-    world.say(on.ShardLed(leader=1, epoch=6), on.Source.CONTROL, broker=-1)
+    world.say(ShardLed(leader=2, epoch=7), Source.CONTROL, broker=-1)
+    world.say(ShardLed(leader=1, epoch=6), Source.CONTROL, broker=-1)
     assert (world.shard.header.coordinator, world.shard.header.epoch) == (2, 7)
 
 
 def test_an_answer_of_a_broker_that_leads_no_longer_counts_for_nothing(world: World) -> None:
     """It may say Dead of every group that it gave up."""
-    world.say(on.ShardLed(leader=2, epoch=7), on.Source.CONTROL, broker=-1)
+    world.say(ShardLed(leader=2, epoch=7), Source.CONTROL, broker=-1)
     assert [one.compared for one in twice(world, "Dead", broker=1)] == [0, 0]
     assert kinds(twice(world, "Dead", broker=2)) == ["group_unknown_to_broker"]

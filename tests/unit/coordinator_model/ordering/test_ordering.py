@@ -3,20 +3,26 @@
 import msgspec
 import pytest
 
-from coordinator_model.observations import observations as on
+from coordinator_model import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import NEVER
-from coordinator_model.observations.observations import Seen, Source
+from coordinator_model.observations.control import Clock, EventsClock, PartitionAnew
+from coordinator_model.observations.log import MemberFailed
+from coordinator_model.observations.records import Commit, GroupRecorded, ModernRecord, OffsetsCommitted
+from coordinator_model.observations.requests import Heartbeats
+from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering import order as ordering
-from coordinator_model.ordering.order import END_UNKNOWN, Order, Run, cut
+from coordinator_model.ordering.buffered import Run, cut
+from coordinator_model.ordering.order import END_UNKNOWN, Order
 from tests.unit.made_seen import seen
 
-BEAT = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))
-LINE = on.MemberFailed(group="g", member_id="m")
-COMMIT = on.OffsetsCommitted(group="g", commits=(on.Commit("t", 0, 1, 1),))
+BEAT = Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(100, 200, 300))
+LINE = MemberFailed(group="g", member_id="m")
+COMMIT = OffsetsCommitted(group="g", commits=(Commit("t", 0, 1, 1),))
 
 
 def clock(at_ms: int, *, end: int = -1, position: int = -1, feeds: int = 0, skew: int | None = None) -> Seen:
-    what = on.Clock(
+    what = Clock(
         sequence=at_ms,
         end_offset=end,
         position=position,
@@ -27,7 +33,7 @@ def clock(at_ms: int, *, end: int = -1, position: int = -1, feeds: int = 0, skew
 
 
 def copy(at_ms: int, *, partition: int = 0, offset: int = 0, skew: int | None = None) -> Seen:
-    what = on.EventsClock(sequence=at_ms, skew_ms={} if skew is None else {1: skew})
+    what = EventsClock(sequence=at_ms, skew_ms={} if skew is None else {1: skew})
     return seen(at_ms, what, Source.CONTROL, partition=partition, offset=offset)
 
 
@@ -161,7 +167,7 @@ def test_a_record_of_the_future_holds_up_no_other() -> None:
 def test_beats_of_the_future_count_at_the_clock_behind_them() -> None:
     """In a topic of CreateTime a heartbeat may be dated as its producer likes."""
     order = Order()
-    beats = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(1_100, 10**9))
+    beats = Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(1_100, 10**9))
     order.take([copy(1_000), seen(10**9, beats, Source.REQUEST_LOG, offset=1), copy(1_500, offset=2)])
     order.take([clock(20_000, feeds=1), copy(20_000, offset=3)])
     order.advance()
@@ -198,8 +204,8 @@ def test_what_waited_for_a_time_that_was_disproved_is_applied() -> None:
 def test_a_broker_with_a_wrong_clock_is_dated_by_the_drivers(skew: int) -> None:
     """Its lines, records and heartbeats tell when they happened, less what its clock is off."""
     order, base = Order(), 1_000_000
-    wrong = on.Clock(sequence=1, end_offset=1, events_partitions=1, skew_ms={1: skew}, wrong_ms=skew)
-    beats = on.Heartbeats(
+    wrong = Clock(sequence=1, end_offset=1, events_partitions=1, skew_ms={1: skew}, wrong_ms=skew)
+    beats = Heartbeats(
         group="g", member_id="m", generation=1, error_code=0, times=(base + skew + 200, base + skew + 300)
     )
     record = msgspec.structs.replace(RECORD, state_since_ms=base + skew + 100)
@@ -338,7 +344,7 @@ def test_due_is_the_first_thing_that_waits() -> None:
     assert order.due_ms() == 100
 
 
-RECORD = on.GroupRecorded(
+RECORD = GroupRecorded(
     group="g",
     generation=1,
     protocol_type="consumer",
@@ -349,12 +355,12 @@ RECORD = on.GroupRecorded(
 )
 
 
-EPOCH = on.ModernRecord(group="g", group_type="consumer", record_type=3, name="", tombstone=False)
+EPOCH = ModernRecord(group="g", group_type="consumer", record_type=3, name="", tombstone=False)
 
 
 def answer(at_ms: int, end: int) -> Seen:
     """Return a clock whose end a broker told."""
-    what = on.Clock(sequence=at_ms, end_offset=end, is_answer=True)
+    what = Clock(sequence=at_ms, end_offset=end, is_answer=True)
     return seen(at_ms, what, Source.CONTROL, offset=at_ms)
 
 
@@ -366,7 +372,7 @@ def lags(*batches: list[Seen]) -> list[int]:
         order.take(batch)
         order.advance()
         found += [one.seen.what for one in order.release()[0]]
-    return [what.uncommitted_ms for what in found if isinstance(what, on.GroupRecorded | on.ModernRecord)]
+    return [what.uncommitted_ms for what in found if isinstance(what, GroupRecorded | ModernRecord)]
 
 
 @pytest.mark.parametrize("what", [RECORD, EPOCH])
@@ -407,9 +413,7 @@ def test_time_goes_on_when_the_offsets_partition_was_made_anew() -> None:
     order = Order()
     order.take([clock(1_000, end=5_000, position=10)])
     assert order.advance() == -1
-    order.take(
-        [seen(2_000, on.PartitionAnew(), Source.CONTROL, offset=1_500), clock(2_000, end=3, position=0)]
-    )
+    order.take([seen(2_000, PartitionAnew(), Source.CONTROL, offset=1_500), clock(2_000, end=3, position=0)])
     assert order.advance() == -1
     order.take([clock(3_000, end=3, position=3)])
     assert order.advance() == 3_000

@@ -2,9 +2,20 @@
 
 import json
 
-from coordinator_model.observations import observations as on
+from coordinator_model import observations as on
+from coordinator_model.observations.answers import BrokerDescribed, LeadersDescribed, TopicsDescribed
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
 from coordinator_model.observations.bounds import NEVER
-from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.observations.control import (
+    Adopted,
+    BrokerHeard,
+    Clock,
+    Contradicted,
+    Counted,
+    Undecodable,
+)
+from coordinator_model.observations.log import ShardLoading
+from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
 from coordinator_model.shard.judging import Evidence, Judgement
@@ -15,7 +26,7 @@ from tests.unit.made_seen import seen
 
 
 def clock(at_ms: int, *, ask: bool = False) -> Seen:
-    return seen(at_ms, on.Clock(sequence=at_ms, ask=ask), Source.CONTROL, offset=at_ms)
+    return seen(at_ms, Clock(sequence=at_ms, ask=ask), Source.CONTROL, offset=at_ms)
 
 
 class ClusterJudge:
@@ -63,8 +74,8 @@ def shard() -> Shard:
 def test_counts_add_up_by_source_and_kind() -> None:
     """Totals grow with every batch and are kept for each source and kind."""
     state = ClusterState()
-    state.apply(seen(5, on.Counted(counts=(("offsets", "commit", 3), ("events", "heartbeat", 2)))))
-    state.apply(seen(9, on.Counted(counts=(("offsets", "commit", 4),))))
+    state.apply(seen(5, Counted(counts=(("offsets", "commit", 3), ("events", "heartbeat", 2)))))
+    state.apply(seen(9, Counted(counts=(("offsets", "commit", 4),))))
 
     assert state.events == {("offsets", "commit"): 7, ("events", "heartbeat"): 2}
     assert state.newest_ms == {"offsets": 9, "events": 5}
@@ -73,8 +84,8 @@ def test_counts_add_up_by_source_and_kind() -> None:
 def test_the_newest_commit_of_each_partition_is_kept() -> None:
     """Whatever order the batches came in."""
     state = ClusterState()
-    state.apply(seen(5, on.Counted(counts=(), committed=((3, 4), (4, 5)))))
-    state.apply(seen(9, on.Counted(counts=(), committed=((3, 9), (4, 2)))))
+    state.apply(seen(5, Counted(counts=(), committed=((3, 4), (4, 5)))))
+    state.apply(seen(9, Counted(counts=(), committed=((3, 9), (4, 2)))))
 
     assert state.committed_ms == {3: 9, 4: 5}
 
@@ -82,9 +93,9 @@ def test_the_newest_commit_of_each_partition_is_kept() -> None:
 def test_a_leader_that_the_metadata_name_anew_is_a_move() -> None:
     """One for each broker that gained partitions; whom they name first, or again, has gained none."""
     state = ClusterState()
-    state.apply(seen(5, on.LeadersDescribed(leaders={0: (1, 4), 1: (2, 4), 2: (2, 4)})))
-    state.apply(seen(6, on.LeadersDescribed(leaders={0: (1, 5)})))
-    state.apply(seen(7, on.LeadersDescribed(leaders={1: (1, 5), 2: (1, 5), 3: (2, 0)})))
+    state.apply(seen(5, LeadersDescribed(leaders={0: (1, 4), 1: (2, 4), 2: (2, 4)})))
+    state.apply(seen(6, LeadersDescribed(leaders={0: (1, 5)})))
+    state.apply(seen(7, LeadersDescribed(leaders={1: (1, 5), 2: (1, 5), 3: (2, 0)})))
 
     assert state.moves == [Move(at_ms=7, broker=1, kind="led")]
     assert state.leaders == {0: (1, 5), 1: (1, 5), 2: (1, 5), 3: (2, 0)}
@@ -94,7 +105,7 @@ def test_samples_of_bad_records_are_bounded() -> None:
     """Every unreadable record is counted; the newest hundred samples are kept, cut to 512 bytes."""
     state = ClusterState()
     for n in range(SAMPLES_MAX + 20):
-        bad = on.Undecodable(origin="events", reason="not_utf8", count=2, sample=bytes([n % 256]) * 900)
+        bad = Undecodable(origin="events", reason="not_utf8", count=2, sample=bytes([n % 256]) * 900)
         state.apply(seen(n, bad))
 
     assert state.undecodable == {("events", "not_utf8"): 2 * (SAMPLES_MAX + 20)}
@@ -106,7 +117,7 @@ def test_the_newest_second_of_each_log_is_kept() -> None:
     """A log was last heard in its newest second, whatever order the batches came in."""
     state = ClusterState()
     for seconds in ((7, 9), (3,)):
-        state.apply(seen(1, on.BrokerHeard(broker=2, heard=Source.REQUEST_LOG, seconds=seconds)))
+        state.apply(seen(1, BrokerHeard(broker=2, heard=Source.REQUEST_LOG, seconds=seconds)))
 
     assert state.heard == {(2, int(Source.REQUEST_LOG)): 9_000}
 
@@ -114,10 +125,10 @@ def test_the_newest_second_of_each_log_is_kept() -> None:
 def test_contradictions_and_moves_are_news_for_the_rules() -> None:
     """A log that lost lines, and a partition that moved, are judged at once and remembered."""
     state = ClusterState()
-    lost = on.Contradicted(broker=2, lost=Source.COORDINATOR_LOG, group="g")
+    lost = Contradicted(broker=2, lost=Source.COORDINATOR_LOG, group="g")
 
     assert state.apply(seen(5, lost))
-    assert state.apply(seen(6, on.ShardLoading(epoch=3)))
+    assert state.apply(seen(6, ShardLoading(epoch=3)))
     assert state.contradictions == [Contradiction(at_ms=5, broker=2, lost=Source.COORDINATOR_LOG, group="g")]
     assert state.moves == [Move(at_ms=6, broker=1, kind="loading", epoch=3)]
     assert state.divergences == {"log_line_missing": 1}
@@ -138,7 +149,7 @@ def test_a_log_that_is_read_late_is_heard_second_by_second() -> None:
     """A minute that is read at once is no minute of silence and then one second."""
     cluster = shard()
     cluster.step([clock(10_400)], Ear(waits=True))
-    spoke = on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(11, 12, 14))
+    spoke = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(11, 12, 14))
     outputs = cluster.step([seen(14_500, spoke, Source.REQUEST_LOG), clock(16_500)], Ear(waits=True))
 
     assert outputs.alerts == [
@@ -173,7 +184,7 @@ def test_rules_that_wait_for_nothing_are_asked_on_news_only() -> None:
 def test_an_adopted_alert_reaches_the_memory() -> None:
     """An alert about the whole cluster that an earlier job left open is given to the rules."""
     cluster = shard()
-    adopted = seen(10_600, on.Adopted(group="", alert=b"{}"), Source.CONTROL, offset=10_500)
+    adopted = seen(10_600, Adopted(group="", alert=b"{}"), Source.CONTROL, offset=10_500)
     outputs = cluster.step([clock(10_400), adopted, clock(10_700)], ClusterJudge())
 
     assert outputs.alerts == [(10_400, None), (10_600, b"{}")]
@@ -191,8 +202,8 @@ def test_a_broken_rule_stops_nothing() -> None:
 def test_the_report_is_json_and_answers_an_ask() -> None:
     """The picture is sent when something changed or a clock asks, and survives saving."""
     cluster = shard()
-    counted = seen(10_000, on.Counted(counts=(("offsets", "commit", 3),)))
-    bad = seen(10_000, on.Undecodable(origin="events", reason="r", count=1, sample=b"\xff"))
+    counted = seen(10_000, Counted(counts=(("offsets", "commit", 3),)))
+    bad = seen(10_000, Undecodable(origin="events", reason="r", count=1, sample=b"\xff"))
     cluster.step([counted, bad, clock(10_400)], None)
     loaded = Shard.load(cluster.save(), cluster="c", shard=CLUSTER_SHARD, shard_count=50)
     outputs = loaded.step([clock(10_500, ask=True)], None)
@@ -208,11 +219,11 @@ def test_what_brokers_say_of_themselves_is_kept_and_reported() -> None:
     """Leaders, settings and partition counts: told as changes, shown whole."""
     cluster = shard()
     told: list[on.AnyObservation] = [
-        on.LeadersDescribed(leaders={0: (1, 4), 1: (2, 4)}),
-        on.LeadersDescribed(leaders={1: (1, 5)}),
-        on.BrokerDescribed(broker=1, settings={"group.max.size": "9"}),
-        on.TopicsDescribed(partitions={"orders": 3, "gone": 2}),
-        on.TopicsDescribed(partitions={"orders": 4, "gone": 0}),
+        LeadersDescribed(leaders={0: (1, 4), 1: (2, 4)}),
+        LeadersDescribed(leaders={1: (1, 5)}),
+        BrokerDescribed(broker=1, settings={"group.max.size": "9"}),
+        TopicsDescribed(partitions={"orders": 3, "gone": 2}),
+        TopicsDescribed(partitions={"orders": 4, "gone": 0}),
     ]
     seen_ones = [seen(10_000 + n, what, Source.CONTROL, offset=10_000 + n) for n, what in enumerate(told)]
     outputs = cluster.step([*seen_ones, clock(10_400)], None)

@@ -2,8 +2,12 @@
 
 import pytest
 
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import BrokerHeard, Seen, Source
+from coordinator_model import observations as on
+from coordinator_model.observations.answers import ShardLed
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.log import ShardLoaded, ShardLoading, ShardUnloaded
+from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard.live_sources import (
     hear,
@@ -51,33 +55,33 @@ def line(what: on.AnyObservation, broker: int, at_ms: int) -> Seen:
 
 def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:
     """From whom and to whom, at the moment at which it is taken over; the first load is no move."""
-    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
     assert header.moved is None
-    move_shard(header, line(on.ShardUnloaded(), 1, 20), 20)
+    move_shard(header, line(ShardUnloaded(), 1, 20), 20)
     assert header.moved == Moved(at_ms=20, came_from=1)
-    move_shard(header, line(on.ShardLoading(epoch=4), 2, 30), 30)
-    move_shard(header, line(on.ShardLoaded(epoch=4), 2, 40), 40)
+    move_shard(header, line(ShardLoading(epoch=4), 2, 30), 30)
+    move_shard(header, line(ShardLoaded(epoch=4), 2, 40), 40)
     assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
 
 
 def test_lines_that_are_read_late_tell_when_it_moved(header: Header) -> None:
     """The metadata were asked before the new coordinator's lines came."""
-    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
-    note_leader(header, on.ShardLed(leader=2, epoch=4), 5_000)
-    move_shard(header, line(on.ShardLoading(epoch=4), 2, 3_000), 6_000)
+    note_leader(header, ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, ShardLed(leader=2, epoch=4), 5_000)
+    move_shard(header, line(ShardLoading(epoch=4), 2, 3_000), 6_000)
     assert header.moved == Moved(at_ms=3_000, came_from=1, went_to=2)
 
-    move_shard(header, line(on.ShardUnloaded(), 2, 7_000), 9_000)
+    move_shard(header, line(ShardUnloaded(), 2, 7_000), 9_000)
     assert header.moved == Moved(at_ms=7_000, came_from=2)
-    move_shard(header, line(on.ShardLoading(epoch=5), 1, 7_100), 9_000)
+    move_shard(header, line(ShardLoading(epoch=5), 1, 7_100), 9_000)
     assert header.moved == Moved(at_ms=7_100, came_from=2, went_to=1)
 
 
 def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> None:
     """It was frozen, and hears only now that others coordinate."""
-    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
-    move_shard(header, line(on.ShardLoading(epoch=4), 2, 30), 30)
-    move_shard(header, line(on.ShardUnloaded(), 1, 90), 90)
+    move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(ShardLoading(epoch=4), 2, 30), 30)
+    move_shard(header, line(ShardUnloaded(), 1, 90), 90)
 
     assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
     assert header.coordinator == 2
@@ -85,7 +89,7 @@ def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> No
 
 def test_a_replica_that_is_missed_is_no_move_and_is_noted_like_one(header: Header) -> None:
     """Only its coordinator can tell; told again and again it lasts, and later it is another one."""
-    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
 
     assert not note_stall(header, 100, 2, 5_100)
     assert header.moved is None
@@ -100,8 +104,8 @@ def test_a_replica_that_is_missed_is_no_move_and_is_noted_like_one(header: Heade
 
 def test_a_replica_that_is_missed_after_a_move_belongs_to_it(header: Header) -> None:
     """A broker that dies led some partitions, and was a replica of the others."""
-    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
-    note_leader(header, on.ShardLed(leader=2, epoch=4), 5_000)
+    note_leader(header, ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, ShardLed(leader=2, epoch=4), 5_000)
 
     assert note_stall(header, 6_000, 2, 11_000)
     assert header.moved == Moved(at_ms=5_000, came_from=1, went_to=2, stalled_ms=11_000)
@@ -110,15 +114,15 @@ def test_a_replica_that_is_missed_after_a_move_belongs_to_it(header: Header) -> 
 
 def test_a_shard_that_another_broker_takes_from_a_dead_one_moved(header: Header) -> None:
     """Nothing was given up: the metadata or the new leader's lines tell."""
-    note_leader(header, on.ShardLed(leader=1, epoch=3), 10)
-    note_leader(header, on.ShardLed(leader=2, epoch=4), 20)
+    note_leader(header, ShardLed(leader=1, epoch=3), 10)
+    note_leader(header, ShardLed(leader=2, epoch=4), 20)
     assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
-    move_shard(header, line(on.ShardLoading(epoch=4), 2, 25), 25)
+    move_shard(header, line(ShardLoading(epoch=4), 2, 25), 25)
     assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
 
 
 def test_a_broker_that_began_anew_moved_its_shard_to_itself(header: Header) -> None:
     """A later epoch on the same broker: it was restarted and has read everything again."""
-    move_shard(header, line(on.ShardLoaded(epoch=3), 1, 10), 10)
-    move_shard(header, line(on.ShardLoading(epoch=5), 1, 20), 20)
+    move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
+    move_shard(header, line(ShardLoading(epoch=5), 1, 20), 20)
     assert header.moved == Moved(at_ms=20, came_from=1, went_to=1)

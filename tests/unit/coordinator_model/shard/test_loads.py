@@ -4,8 +4,19 @@ from typing import Any
 
 import pytest
 
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import MemberRecord, Seen, Source
+from coordinator_model.observations.answers import ShardLed
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Clock
+from coordinator_model.observations.log import (
+    MemberIdHandedOut,
+    Reason,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+    ShardUnloaded,
+)
+from coordinator_model.observations.records import GroupRecorded, MemberRecord
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import loads
 from coordinator_model.shard.judging import Outputs
 from coordinator_model.shard.shard import Shard
@@ -25,7 +36,7 @@ class World:
         self.kinds: list[str] = []
         self.waiting: list[Seen] = []
         self.until(START_MS - 20_000)
-        self.line(START_MS - 19_999, on.ShardLoading(epoch=5))
+        self.line(START_MS - 19_999, ShardLoading(epoch=5))
         if probed:
             self.led(START_MS - 19_990, 1, 5)
         self.record(START_MS - 19_980, 1)
@@ -43,12 +54,12 @@ class World:
 
     def led(self, at_ms: int, leader: int, epoch: int) -> None:
         """Let the metadata name a leader."""
-        self.say(at_ms, on.ShardLed(leader=leader, epoch=epoch), Source.CONTROL)
+        self.say(at_ms, ShardLed(leader=leader, epoch=epoch), Source.CONTROL)
 
     def record(self, at_ms: int, generation: int) -> None:
         """Let a generation be stored."""
         member = MemberRecord(member_id="a", client_id="a", client_host="/h", session_timeout_ms=6_000)
-        what = on.GroupRecorded(
+        what = GroupRecorded(
             group=G,
             generation=generation,
             protocol_type="consumer",
@@ -61,14 +72,14 @@ class World:
 
     def rebalance(self, at_ms: int, generation: int, broker: int = 1) -> None:
         """Let a broker say that the group rebalances."""
-        reason = on.Reason(kind="leader_rejoined", text="", member_ids=("a",))
-        self.line(at_ms, on.RebalanceStarted(group=G, generation=generation, reason=reason), broker)
+        reason = Reason(kind="leader_rejoined", text="", member_ids=("a",))
+        self.line(at_ms, RebalanceStarted(group=G, generation=generation, reason=reason), broker)
 
     def until(self, at_ms: int) -> None:
         """Let it be ``at_ms``, save the shard and load it again."""
         self.take(self.shard.step(self.waiting, None))
         self.waiting = []
-        self.say(at_ms, on.Clock(sequence=at_ms, end_offset=2**40, position=2**40), Source.CONTROL)
+        self.say(at_ms, Clock(sequence=at_ms, end_offset=2**40, position=2**40), Source.CONTROL)
         self.take(self.shard.step(self.waiting, None))
         self.waiting = []
         blob = self.shard.save()
@@ -86,9 +97,9 @@ class World:
 
 
 FORGED = [
-    pytest.param(on.ShardUnloaded(), id="unloaded"),
-    pytest.param(on.ShardLoading(epoch=6), id="next-epoch"),
-    pytest.param(on.ShardLoaded(epoch=999), id="wild-epoch"),
+    pytest.param(ShardUnloaded(), id="unloaded"),
+    pytest.param(ShardLoading(epoch=6), id="next-epoch"),
+    pytest.param(ShardLoaded(epoch=999), id="wild-epoch"),
 ]
 
 
@@ -96,7 +107,7 @@ FORGED = [
 def test_a_move_that_the_metadata_contradict_hides_nothing(forged: Any) -> None:
     """What a broker says that seems to have lost a shard is applied when the metadata still name it."""
     world = World()
-    world.line(START_MS + 2_000, forged, 1 if isinstance(forged, on.ShardUnloaded) else 2)
+    world.line(START_MS + 2_000, forged, 1 if isinstance(forged, ShardUnloaded) else 2)
     world.rebalance(START_MS + 3_000, 1)
     world.until(START_MS + 5_000)
     assert world.told[-1][0] == "Stable"
@@ -111,7 +122,7 @@ def test_a_move_that_the_metadata_contradict_hides_nothing(forged: Any) -> None:
 def test_a_contradiction_long_after_restores_the_leader_only() -> None:
     """What was dropped is kept for half a minute; who leads the shard is set right whenever it is told."""
     world = World()
-    world.line(START_MS + 2_000, on.ShardLoading(epoch=999), 2)
+    world.line(START_MS + 2_000, ShardLoading(epoch=999), 2)
     world.rebalance(START_MS + 3_000, 1)
     world.led(START_MS + 60_000, 1, 5)
     world.until(START_MS + 61_000)
@@ -122,7 +133,7 @@ def test_a_contradiction_long_after_restores_the_leader_only() -> None:
 def test_a_line_of_the_known_epoch_and_another_broker_is_not_believed() -> None:
     """An epoch has one leader."""
     world = World()
-    world.line(START_MS + 2_000, on.ShardLoading(epoch=5), 2)
+    world.line(START_MS + 2_000, ShardLoading(epoch=5), 2)
     world.rebalance(START_MS + 3_000, 1)
     world.until(START_MS + 4_000)
 
@@ -133,8 +144,8 @@ def test_a_line_of_the_known_epoch_and_another_broker_is_not_believed() -> None:
 def test_a_real_move_is_confirmed_and_drops_what_the_old_one_said() -> None:
     """The metadata lag behind: an answer of the time before contradicts nothing."""
     world = World()
-    world.line(START_MS + 2_000, on.ShardUnloaded(), 1)
-    world.line(START_MS + 2_100, on.ShardLoading(epoch=6), 2)
+    world.line(START_MS + 2_000, ShardUnloaded(), 1)
+    world.line(START_MS + 2_100, ShardLoading(epoch=6), 2)
     world.led(START_MS + 2_500, 1, 5)
     world.rebalance(START_MS + 3_000, 1)
     world.led(START_MS + 7_000, 2, 6)
@@ -148,7 +159,7 @@ def test_a_real_move_is_confirmed_and_drops_what_the_old_one_said() -> None:
 def test_without_a_probe_a_load_counts_at_once() -> None:
     """In a replay nobody asks the metadata."""
     world = World(probed=False)
-    world.line(START_MS + 2_000, on.ShardLoading(epoch=999), 2)
+    world.line(START_MS + 2_000, ShardLoading(epoch=999), 2)
     world.until(START_MS + 4_000)
 
     assert world.leads == (2, 999)
@@ -158,7 +169,7 @@ def test_without_a_probe_a_load_counts_at_once() -> None:
 def test_an_unload_from_before_the_load_is_old() -> None:
     """A line sent again that tells of an earlier time in charge takes the shard from nobody."""
     world = World()
-    world.line(START_MS - 20_500, on.ShardUnloaded(), 1)
+    world.line(START_MS - 20_500, ShardUnloaded(), 1)
     world.until(START_MS + 2_000)
 
     assert world.leads == (1, 5)
@@ -168,9 +179,9 @@ def test_an_unload_from_before_the_load_is_old() -> None:
 def test_what_is_kept_is_bounded() -> None:
     """A flood of lines while a move is in doubt fills no state."""
     world = World()
-    world.line(START_MS + 2_000, on.ShardUnloaded(), 1)
+    world.line(START_MS + 2_000, ShardUnloaded(), 1)
     for number in range(loads.KEPT_MAX + 50):
-        world.line(START_MS + 2_001 + number, on.MemberIdHandedOut(group=G, member_id=f"m{number}"))
+        world.line(START_MS + 2_001 + number, MemberIdHandedOut(group=G, member_id=f"m{number}"))
     world.until(START_MS + 10_000)
 
     assert world.shard.header.unproved is not None

@@ -6,11 +6,34 @@ import msgspec
 import pytest
 
 from coordinator_model import groups as classic
+from coordinator_model import observations as on
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Commit, GroupRecorded, MemberRecord, Seen, Source
+from coordinator_model.observations.answers import RetentionTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Adopted, BrokerHeard, Clock, Settings
+from coordinator_model.observations.log import (
+    InstanceFenced,
+    LeaderReplaced,
+    LogNoted,
+    MemberIdHandedOut,
+    ModernMemberGone,
+    Reason,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+)
+from coordinator_model.observations.records import (
+    Commit,
+    GroupRecorded,
+    GroupTombstone,
+    MemberRecord,
+    ModernRecord,
+    OffsetsCommitted,
+)
+from coordinator_model.observations.requests import Heartbeats, OffsetsClaimed, TransactionEnded
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import routing
 from coordinator_model.shard import settings as shard_settings
 from coordinator_model.shard.cluster import ClusterState
@@ -109,7 +132,7 @@ class World:
         self.shard.step(self.waiting, self.judge)
         self.waiting = []
         end = self.offset + 1
-        self.control(at_ms, on.Clock(sequence=at_ms, end_offset=end, position=end, ask=ask))
+        self.control(at_ms, Clock(sequence=at_ms, end_offset=end, position=end, ask=ask))
         outputs = self.shard.step(self.waiting, self.judge)
         self.waiting = []
         self.shard = Shard.load(
@@ -144,21 +167,21 @@ def generation(group: str, number: int, *members: str, at_ms: int = 0) -> GroupR
     )
 
 
-def commit(group: str, offset: int | None = 5, at_ms: int = 0) -> on.OffsetsCommitted:
-    return on.OffsetsCommitted(group=group, commits=(Commit("t", 0, offset, at_ms),))
+def commit(group: str, offset: int | None = 5, at_ms: int = 0) -> OffsetsCommitted:
+    return OffsetsCommitted(group=group, commits=(Commit("t", 0, offset, at_ms),))
 
 
-def beats(group: str, member: str, *times: int, error: int = 0) -> on.Heartbeats:
-    return on.Heartbeats(group=group, member_id=member, generation=1, error_code=error, times=times)
+def beats(group: str, member: str, *times: int, error: int = 0) -> Heartbeats:
+    return Heartbeats(group=group, member_id=member, generation=1, error_code=error, times=times)
 
 
-def rebalance(group: str, number: int = 1) -> on.RebalanceStarted:
-    reason = on.Reason(kind="member_joined", text="Adding new member")
-    return on.RebalanceStarted(group=group, generation=number, reason=reason)
+def rebalance(group: str, number: int = 1) -> RebalanceStarted:
+    reason = Reason(kind="member_joined", text="Adding new member")
+    return RebalanceStarted(group=group, generation=number, reason=reason)
 
 
-def settings(**values: object) -> on.Settings:
-    return on.Settings(settings=msgspec.json.encode(values))
+def settings(**values: object) -> Settings:
+    return Settings(settings=msgspec.json.encode(values))
 
 
 @pytest.fixture
@@ -210,7 +233,7 @@ def test_a_healthy_group_of_the_backlog_is_reported_when_somebody_asks() -> None
     world.record(900_001, commit("g"), backlog=True)
     end = world.offset + 1
     for at_ms in (LIVE_MS, LIVE_MS + 10_000):  # of one batch, as after a long backlog
-        world.control(at_ms, on.Clock(sequence=at_ms, end_offset=end, position=0))
+        world.control(at_ms, Clock(sequence=at_ms, end_offset=end, position=0))
     unasked = world.shard.step(world.waiting, None)
     world.waiting = []
     asked = world.until(LIVE_MS + 10_001, ask=True)
@@ -290,7 +313,7 @@ def test_a_request_log_that_comes_back_ends_no_session(
         at_ms = LIVE_MS + second * 1000
         for member in members:
             world.answer(at_ms, beats("g", member, at_ms))
-        spoke = on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,))
+        spoke = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,))
         world.answer(at_ms, spoke)
 
     heard(1, "a", "b")
@@ -318,7 +341,7 @@ def test_a_request_log_that_is_switched_off_ends_no_session(session_s: int) -> N
         at_ms = LIVE_MS + 10 + beat * session_s * 333
         for member in ("a", "b"):
             world.answer(at_ms, beats("g", member, at_ms))
-        world.answer(at_ms, on.BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,)))
+        world.answer(at_ms, BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,)))
         steps.append(world.until(at_ms + 5))
     steps += [world.until(at_ms + after_s * 1000) for after_s in range(1, 100)]
 
@@ -361,14 +384,14 @@ def test_an_ask_reports_every_group(world: World) -> None:
     "what",
     [
         pytest.param(
-            on.InstanceFenced(member_id="new", instance_id="i", by_member_id="b", operation="heartbeat"),
+            InstanceFenced(member_id="new", instance_id="i", by_member_id="b", operation="heartbeat"),
             id="fenced-by-a-member",
         ),
         pytest.param(
-            on.InstanceFenced(member_id="a", instance_id="i", by_member_id="gone", operation="heartbeat"),
+            InstanceFenced(member_id="a", instance_id="i", by_member_id="gone", operation="heartbeat"),
             id="a-member-is-fenced",
         ),
-        pytest.param(on.LeaderReplaced(old_leader_id="a", new_leader_id="b"), id="leader-replaced"),
+        pytest.param(LeaderReplaced(old_leader_id="a", new_leader_id="b"), id="leader-replaced"),
     ],
 )
 def test_lines_without_a_group_find_it_by_member(world: World, what: Any) -> None:
@@ -391,7 +414,7 @@ def test_deleted_groups_are_told_apart_by_what_is_known() -> None:
 
 def test_a_deleted_group_is_kept_for_a_minute_and_dropped(world: World) -> None:
     """A dead group goes with everything open about it; its last report says so."""
-    world.record(LIVE_MS + 50, on.GroupTombstone(group="g"))
+    world.record(LIVE_MS + 50, GroupTombstone(group="g"))
     died = world.until(LIVE_MS + 100)
     gone = world.until(LIVE_MS + 61_000)
 
@@ -403,7 +426,7 @@ def test_a_deleted_group_is_kept_for_a_minute_and_dropped(world: World) -> None:
 
 def test_an_end_is_no_beginning(world: World) -> None:
     """Tombstones of a group that nobody knows do not make one."""
-    world.record(LIVE_MS + 10, on.GroupTombstone(group="h"))
+    world.record(LIVE_MS + 10, GroupTombstone(group="h"))
     world.record(LIVE_MS + 20, commit("h", None))
     world.until(LIVE_MS + 100)
 
@@ -415,8 +438,8 @@ def test_an_end_is_no_beginning(world: World) -> None:
 
 def test_a_broker_that_lost_the_shard_is_not_heard(world: World) -> None:
     """After another broker has loaded the shard, lines of the old one are counted and ignored."""
-    world.line(LIVE_MS + 10, on.ShardLoading(epoch=3), broker=1)
-    world.line(LIVE_MS + 20, on.ShardLoading(epoch=4), broker=2)
+    world.line(LIVE_MS + 10, ShardLoading(epoch=3), broker=1)
+    world.line(LIVE_MS + 20, ShardLoading(epoch=4), broker=2)
     world.line(LIVE_MS + 30, rebalance("g"), broker=1)
     world.answer(LIVE_MS + 60, beats("g", "a", LIVE_MS + 40, LIVE_MS + 60), broker=1)
     outputs = world.until(LIVE_MS + 100)
@@ -429,8 +452,8 @@ def test_a_broker_that_lost_the_shard_is_not_heard(world: World) -> None:
 
 def test_an_older_epoch_does_not_take_the_shard_back(world: World) -> None:
     """A line about an epoch that has passed changes nothing, however late its time."""
-    world.line(LIVE_MS + 10, on.ShardLoading(epoch=4), broker=2)
-    world.line(LIVE_MS + 20, on.ShardLoaded(epoch=3), broker=1)
+    world.line(LIVE_MS + 10, ShardLoading(epoch=4), broker=2)
+    world.line(LIVE_MS + 20, ShardLoaded(epoch=3), broker=1)
     world.until(LIVE_MS + 100)
 
     assert world.shard.header.coordinator == 2
@@ -439,7 +462,7 @@ def test_an_older_epoch_does_not_take_the_shard_back(world: World) -> None:
 def test_a_broker_that_leads_again_is_heard_again(world: World) -> None:
     """Whoever loads the shard at a higher epoch is its coordinator, also one that had lost it."""
     for n, broker in enumerate((1, 2, 1)):
-        world.line(LIVE_MS + 10 + n, on.ShardLoading(epoch=3 + n), broker=broker)
+        world.line(LIVE_MS + 10 + n, ShardLoading(epoch=3 + n), broker=broker)
     world.line(LIVE_MS + 30, rebalance("g"), broker=1)
     outputs = world.until(LIVE_MS + 100)
 
@@ -449,7 +472,7 @@ def test_a_broker_that_leads_again_is_heard_again(world: World) -> None:
 def test_the_info_log_is_live_from_its_first_line(world: World) -> None:
     """The first coordinator line makes the log the one that is believed."""
     assert not world.shard.header.info_live
-    world.line(LIVE_MS + 10, on.LogNoted(kind="tombstones_generated"))
+    world.line(LIVE_MS + 10, LogNoted(kind="tombstones_generated"))
     world.until(LIVE_MS + 100)
 
     assert world.shard.header.info_live
@@ -457,8 +480,8 @@ def test_the_info_log_is_live_from_its_first_line(world: World) -> None:
 
 def test_a_lost_line_is_a_contradiction_and_the_log_is_no_longer_believed(world: World) -> None:
     """A generation in the topic without its lines says that the broker's log loses lines."""
-    world.line(LIVE_MS + 10, on.LogNoted(kind="tombstones_generated"))
-    world.line(LIVE_MS + 20, on.MemberIdHandedOut(group="g", member_id="c", state="Stable"))
+    world.line(LIVE_MS + 10, LogNoted(kind="tombstones_generated"))
+    world.line(LIVE_MS + 20, MemberIdHandedOut(group="g", member_id="c", state="Stable"))
     world.record(LIVE_MS + 50, generation("g", 2, "a", "b", "c", at_ms=LIVE_MS + 40))
     before = world.until(LIVE_MS + 4_000)
     after = world.until(LIVE_MS + 20_000)
@@ -523,13 +546,13 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
 def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> None:
     """Otherwise their tombstones would be those of an unknown group, and nobody be told."""
     world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
-    world.control(LIVE_MS + 10, on.RetentionTold(retention_ms={1: 7_200_000}))
+    world.control(LIVE_MS + 10, RetentionTold(retention_ms={1: 7_200_000}))
     world.record(LIVE_MS + 20, commit("simple"))
     world.until(LIVE_MS + 300_000)
     assert world.groups == ["simple"]
 
     world.record(LIVE_MS + 7_500_000, commit("simple", None, LIVE_MS + 7_500_000))
-    world.record(LIVE_MS + 7_500_000, on.GroupTombstone(group="simple"))
+    world.record(LIVE_MS + 7_500_000, GroupTombstone(group="simple"))
     outputs = world.until(LIVE_MS + 7_600_000)
     assert [(one.to_state, one.cause.kind) for one in outputs.transitions] == [
         (GroupState.DEAD, "offsets_expired")
@@ -539,7 +562,7 @@ def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> Non
 def test_a_group_whose_end_nobody_told_is_forgotten_after_its_retention(world: World) -> None:
     """The margin for the coordinator's round is bounded: a name that is gone does not stay for ever."""
     world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
-    world.control(LIVE_MS + 10, on.RetentionTold(retention_ms={1: 7_200_000}))
+    world.control(LIVE_MS + 10, RetentionTold(retention_ms={1: 7_200_000}))
     world.record(LIVE_MS + 20, commit("simple"))
     world.until(LIVE_MS + 20 + 7_200_000 + EXPIRY_MARGIN_MS - 1)
     assert world.groups == ["simple"]
@@ -549,8 +572,8 @@ def test_a_group_whose_end_nobody_told_is_forgotten_after_its_retention(world: W
 
 def test_an_adopted_alert_is_judged_at_once(world: World) -> None:
     """An alert left open by a lost job goes to the group's memory; one of an unknown group is resolved."""
-    world.control(LIVE_MS + 50, on.Adopted(group="g", alert=b"left open"))
-    world.control(LIVE_MS + 60, on.Adopted(group="unknown", alert=b"left open"))
+    world.control(LIVE_MS + 50, Adopted(group="g", alert=b"left open"))
+    world.control(LIVE_MS + 60, Adopted(group="unknown", alert=b"left open"))
     outputs = world.until(LIVE_MS + 100)
 
     assert outputs.alerts == [("g", LIVE_MS + 50, "Stable"), ("unknown", LIVE_MS + 60, "removed")]
@@ -564,9 +587,9 @@ def test_the_first_judgement_knows_settings_and_open_alerts() -> None:
     world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
     world.answer(LIVE_MS - 500, beats("g", "a", LIVE_MS - 500))
     world.control(LIVE_MS - 100, settings(rules={"session_timeout": {"enabled": False}}))
-    world.control(LIVE_MS - 90, on.Adopted(group="g", alert=b"left open"))
-    world.control(LIVE_MS - 90, on.Adopted(group="gone", alert=b"left open"))
-    world.control(LIVE_MS - 90, on.Adopted(group="g", alert=b"this as well"))
+    world.control(LIVE_MS - 90, Adopted(group="g", alert=b"left open"))
+    world.control(LIVE_MS - 90, Adopted(group="gone", alert=b"left open"))
+    world.control(LIVE_MS - 90, Adopted(group="g", alert=b"this as well"))
     outputs = world.until(LIVE_MS)
 
     assert outputs.alerts[:2] == [("gone", LIVE_MS - 500, "removed"), ("g", LIVE_MS - 500, "Stable")]
@@ -581,7 +604,7 @@ def _break_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     working = classic.apply
 
     def broken(group: Group, seen: Seen, context: Context) -> Step:
-        if isinstance(seen.what, on.RebalanceStarted):
+        if isinstance(seen.what, RebalanceStarted):
             raise ZeroDivisionError("poison")
         return working(group, seen, context)
 
@@ -622,11 +645,11 @@ def test_a_changed_number_of_shards_is_refused(world: World) -> None:
 def test_what_only_ends_a_modern_group_makes_none() -> None:
     """Tombstones that outlived their group, and lines about its members, are no sign of life."""
     world = World()
-    gone = on.ModernRecord(
+    gone = ModernRecord(
         group="g", group_type="consumer", record_type=3, name="", tombstone=True, member_id="", part=None
     )
     world.record(LIVE_MS, gone)
-    world.line(LIVE_MS, on.ModernMemberGone(group="h", member_id="m", kind="member_left", text="left"))
+    world.line(LIVE_MS, ModernMemberGone(group="h", member_id="m", kind="member_left", text="left"))
     world.until(LIVE_MS + 10_000)
 
     assert world.groups == []
@@ -635,10 +658,10 @@ def test_what_only_ends_a_modern_group_makes_none() -> None:
 def test_a_marker_finds_the_group_of_its_producer() -> None:
     """The end of a transaction names a producer only; it is applied to the groups it committed for, once."""
     shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
-    claimed = on.OffsetsClaimed(
+    claimed = OffsetsClaimed(
         group="g", member_id="", generation=-1, error_code=0, producer_id=7, offsets=(("t", 0, 5),)
     )
-    ended = on.TransactionEnded(producer_id=7, committed=False, partition=0)
+    ended = TransactionEnded(producer_id=7, committed=False, partition=0)
     named = [routing.groups_named(what, shard.header) for what in (claimed, claimed, ended, ended)]
 
     assert named == [["g"], ["g"], ["g"], []]
@@ -682,7 +705,7 @@ def test_pauses_between_heartbeats_are_noted(at_once: bool) -> None:
     beats += [beats[-1] + 5_500]
     runs = [tuple(beats)] if at_once else [(at_ms,) for at_ms in beats]
     for times in runs:
-        beat = on.Heartbeats(group="g", member_id="m", generation=3, error_code=0, times=times)
+        beat = Heartbeats(group="g", member_id="m", generation=3, error_code=0, times=times)
         world.answer(times[-1], beat)
         if not at_once:
             world.until(times[-1] + 500)

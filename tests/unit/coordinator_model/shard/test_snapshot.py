@@ -5,9 +5,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import NEVER
-from coordinator_model.observations.observations import BrokerHeard, Heartbeats, MemberFailed, Seen, Source
-from coordinator_model.ordering.order import Held, Order, Run
+from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.log import MemberFailed
+from coordinator_model.observations.requests import Heartbeats
+from coordinator_model.observations.seen import Seen
+from coordinator_model.ordering.buffered import Held, Run
+from coordinator_model.ordering.order import Order
 from coordinator_model.shard import snapshot
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Header, Slot, SnapshotError

@@ -6,9 +6,12 @@ from coordinator_model.groups.offsets import commits
 from coordinator_model.groups.offsets.commits import has_room
 from coordinator_model.groups.table import new_group
 from coordinator_model.observations import bounds
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.answers import RetentionTold
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import BROKERS_MAX, drop_oldest
-from coordinator_model.observations.observations import Commit, Seen, Source
+from coordinator_model.observations.control import BrokerHeard, Clock, Counted, Undecodable
+from coordinator_model.observations.records import Commit, OffsetsCommitted
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import cluster, strangers
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Divergence, Outputs
@@ -29,7 +32,7 @@ class World:
 
     def step(self, at_ms: int, *said: Seen) -> Outputs:
         """Take observations in, and let it be ``at_ms``."""
-        clock = on.Clock(sequence=1, end_offset=self.offset, position=self.offset)
+        clock = Clock(sequence=1, end_offset=self.offset, position=self.offset)
         outputs = self.shard.step([*said, seen(T0 + at_ms, clock, Source.CONTROL, offset=at_ms)], None)
         self.divergences += outputs.divergences
         return outputs
@@ -37,7 +40,7 @@ class World:
     def commit(self, at_ms: int, group: str, topic: str = "t", partition: int = 0) -> Seen:
         """Return a commit."""
         self.offset += 1
-        what = on.OffsetsCommitted(group=group, commits=(Commit(topic, partition, 5, T0 + at_ms),))
+        what = OffsetsCommitted(group=group, commits=(Commit(topic, partition, 5, T0 + at_ms),))
         return seen(T0 + at_ms, what, Source.OFFSETS, offset=self.offset - 1)
 
     def kinds(self) -> set[str]:
@@ -46,14 +49,14 @@ class World:
 
 
 def heard(broker: int, at_ms: int) -> Seen:
-    what = on.BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1000,))
+    what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1000,))
     return seen(T0 + at_ms, what, Source.CONTROL, broker=broker, offset=broker)
 
 
 def test_brokers_that_only_lines_name_are_bounded() -> None:
     """Of a hundred thousand the oldest are forgotten and counted; the one that the driver told of stays."""
     world = World()
-    retention = seen(T0 + 1, on.RetentionTold(retention_ms={7: 60_000}), Source.CONTROL)
+    retention = seen(T0 + 1, RetentionTold(retention_ms={7: 60_000}), Source.CONTROL)
     world.step(1_000, retention, heard(7, 10))
     world.step(2_000)
     for first in range(0, 100_000, 20_000):
@@ -140,9 +143,9 @@ def test_kinds_and_reasons_are_bounded() -> None:
     """A decoder that made names of what it read would not fill the metrics."""
     state = ClusterState()
     for number in range(3_000):
-        bad = on.Undecodable(origin="events", reason=f"r{number}", count=1, sample=b"")
+        bad = Undecodable(origin="events", reason=f"r{number}", count=1, sample=b"")
         state.apply(seen(T0, bad, Source.CONTROL))
-        state.apply(seen(T0, on.Counted(counts=(("events", f"k{number}", 1),)), Source.CONTROL))
+        state.apply(seen(T0, Counted(counts=(("events", f"k{number}", 1),)), Source.CONTROL))
 
     assert sum(state.undecodable.values()) == sum(state.events.values()) == 3_000
     assert max(len(state.undecodable), len(state.events)) <= cluster.KINDS_MAX + 1

@@ -2,8 +2,11 @@
 
 from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model import observations as on
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
+from coordinator_model.observations.control import Clock, EventsClock
+from coordinator_model.observations.log import JoinPhaseEnded, Reason, RebalanceStarted
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.shard import Shard
 from tests.unit.made_seen import seen
 
@@ -33,11 +36,11 @@ class World:
     def clock(self, at_ms: int) -> None:
         """Let a clock be read, with its copy."""
         self.offset += 1
-        clock = on.Clock(sequence=at_ms, end_offset=0, position=0, events_partitions=1)
+        clock = Clock(sequence=at_ms, end_offset=0, position=0, events_partitions=1)
         self.step(
             [
                 seen(T0 + at_ms, clock, Source.CONTROL, offset=self.offset),
-                seen(T0 + at_ms, on.EventsClock(sequence=at_ms), Source.CONTROL, offset=self.offset),
+                seen(T0 + at_ms, EventsClock(sequence=at_ms), Source.CONTROL, offset=self.offset),
             ]
         )
 
@@ -47,9 +50,9 @@ class World:
         self.step([seen(T0 + at_ms, what, offset=self.offset)])
 
 
-def _start(generation: int) -> on.RebalanceStarted:
-    reason = on.Reason(kind="member_joined", text="", member_ids=("m",))
-    return on.RebalanceStarted(group="g", generation=generation, reason=reason)
+def _start(generation: int) -> RebalanceStarted:
+    reason = Reason(kind="member_joined", text="", member_ids=("m",))
+    return RebalanceStarted(group="g", generation=generation, reason=reason)
 
 
 def test_a_rebalance_is_told_in_time_after_a_clock_of_the_future() -> None:
@@ -57,7 +60,7 @@ def test_a_rebalance_is_told_in_time_after_a_clock_of_the_future() -> None:
     world = World()
     world.clock(0)
     world.line(1_000, _start(0))
-    world.line(4_000, on.JoinPhaseEnded(group="g", generation=1, member_count=1))
+    world.line(4_000, JoinPhaseEnded(group="g", generation=1, member_count=1))
     world.clock(10_000)
     world.clock(HOUR_MS)
     world.clock(11_000)

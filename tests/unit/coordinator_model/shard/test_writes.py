@@ -1,13 +1,14 @@
 """Which records of one millisecond the coordinator wrote as one."""
 
-from coordinator_model.observations import observations as on
+from coordinator_model import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.newer_records import GroupEpoch
-from coordinator_model.observations.observations import Source
-from coordinator_model.ordering.order import Held
+from coordinator_model.observations.records import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
+from coordinator_model.ordering.buffered import Held
 from coordinator_model.shard.writes import gather
 from tests.unit.made_seen import seen
 
-CLASSIC = on.GroupRecorded(
+CLASSIC = GroupRecorded(
     group="g",
     generation=3,
     protocol_type="consumer",
@@ -16,11 +17,11 @@ CLASSIC = on.GroupRecorded(
     state_since_ms=-1,
     members=(),
 )
-TOMBSTONE = on.GroupTombstone(group="g")
-EPOCH = on.ModernRecord(
+TOMBSTONE = GroupTombstone(group="g")
+EPOCH = ModernRecord(
     group="g", group_type="consumer", record_type=3, name="", tombstone=False, part=GroupEpoch(epoch=4)
 )
-GONE = on.ModernRecord(group="g", group_type="consumer", record_type=3, name="", tombstone=True)
+GONE = ModernRecord(group="g", group_type="consumer", record_type=3, name="", tombstone=True)
 
 
 def gathered(*records: on.AnyObservation) -> list[object]:
@@ -30,11 +31,11 @@ def gathered(*records: on.AnyObservation) -> list[object]:
 
 def test_a_classic_record_of_the_millisecond_of_the_conversion_is_a_write_of_its_own() -> None:
     """A group that becomes a KIP-848 one is not taken for one that becomes classic again."""
-    converted = on.ModernWrite(group="g", records=(TOMBSTONE, EPOCH))
+    converted = ModernWrite(group="g", records=(TOMBSTONE, EPOCH))
 
     assert gathered(CLASSIC, TOMBSTONE, EPOCH) == [CLASSIC, converted]
 
 
 def test_a_conversion_to_classic_is_one_write() -> None:
     """The classic record stands behind the tombstones of what the group was."""
-    assert gathered(GONE, CLASSIC) == [on.ModernWrite(group="g", records=(GONE, CLASSIC))]
+    assert gathered(GONE, CLASSIC) == [ModernWrite(group="g", records=(GONE, CLASSIC))]

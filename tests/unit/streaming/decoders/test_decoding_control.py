@@ -8,25 +8,26 @@ import pytest
 
 from alerts.alert.alert import Alert
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import (
-    CLUSTER_SHARD,
-    Adopted,
+from coordinator_model.observations.answers import (
     BrokerDescribed,
-    Clock,
-    Contradicted,
     DescribedMember,
     EndsTold,
     GroupDescribed,
-    GroupUpset,
     LeadersDescribed,
-    PartitionAnew,
-    RecordsLost,
     ReplicaMissed,
     RetentionTold,
-    Settings,
     ShardLed,
-    Source,
     TopicsDescribed,
+)
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
+from coordinator_model.observations.control import (
+    Adopted,
+    Clock,
+    Contradicted,
+    GroupUpset,
+    PartitionAnew,
+    RecordsLost,
+    Settings,
 )
 from streaming.control.clock_records import sealed
 from streaming.control.marks import mark_of

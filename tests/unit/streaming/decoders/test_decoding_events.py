@@ -13,8 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_model import observations as on
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import CLUSTER_SHARD, GroupObservation, Source
+from coordinator_model.observations.control import BrokerHeard, EventsClock
+from coordinator_model.observations.log import (
+    GroupEmptied,
+    GroupsDeleted,
+    InstanceFenced,
+    MemberFailed,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+)
+from coordinator_model.observations.requests import Client, CommitsAnswered, Heartbeats
 from streaming.control.clock_records import sealed
 from streaming.decoders import heartbeat_lines
 from streaming.decoders.decoded import Decoded
@@ -31,7 +43,7 @@ SHARDS = 5
 AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC
 LOGS = Path(__file__).parents[3] / "golden" / "logs"
 PREFIX = "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
-CLIENT = on.Client(
+CLIENT = Client(
     client_id="cA",
     host="/10.0.0.7",
     connection="127.0.0.1:39192-10.0.0.7:55350-0-3",
@@ -87,13 +99,13 @@ def decoded(*rows: Row, timezone: str = "UTC", **ends: int) -> Decoded:
 
 def said(result: Decoded, shard: int) -> list[Any]:
     """Return what a shard hears, without who spoke when."""
-    return [seen.what for seen in result.cells.get(shard, []) if not isinstance(seen.what, on.BrokerHeard)]
+    return [seen.what for seen in result.cells.get(shard, []) if not isinstance(seen.what, BrokerHeard)]
 
 
-def beats(times: tuple[int, ...], **fields: Any) -> on.Heartbeats:
+def beats(times: tuple[int, ...], **fields: Any) -> Heartbeats:
     """Return heartbeats of our usual member."""
     usual = {"group": "g1", "member_id": "cA-1", "generation": 1, "error_code": 0, "client": CLIENT}
-    return on.Heartbeats(times=times, **{**usual, **fields})
+    return Heartbeats(times=times, **{**usual, **fields})
 
 
 def enveloped(line: str) -> str:
@@ -112,7 +124,7 @@ def test_heartbeats_are_folded(wrap: Callable[[str], str]) -> None:
     cell = result.cells[shard_of("g1", SHARDS)]
     expected = on.Seen(
         at_ms=AT + 2000,
-        source=on.Source.REQUEST_LOG,
+        source=Source.REQUEST_LOG,
         partition=0,
         offset=12,
         index=0,
@@ -121,7 +133,7 @@ def test_heartbeats_are_folded(wrap: Callable[[str], str]) -> None:
         backlog=False,
         what=beats((AT, AT + 1000, AT + 2000)),
     )
-    assert [seen for seen in cell if isinstance(seen.what, on.Heartbeats)] == [expected]
+    assert [seen for seen in cell if isinstance(seen.what, Heartbeats)] == [expected]
     assert result.counts == {("request_log", "heartbeat"): 3}
     assert result.bad == []
 
@@ -143,9 +155,9 @@ def test_no_fold_across_a_clock() -> None:
         row(heartbeat(AT), 1), clock(2, AT + 50), row(heartbeat(AT + 100), 3), clock(4, AT + 150)
     )
 
-    ticks = [on.EventsClock(sequence=AT + ms, skew_ms={1: 20}) for ms in (50, 150)]
+    ticks = [EventsClock(sequence=AT + ms, skew_ms={1: 20}) for ms in (50, 150)]
     assert said(result, shard_of("g1", SHARDS)) == [beats((AT,)), ticks[0], beats((AT + 100,)), ticks[1]]
-    heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, on.BrokerHeard)]
+    heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, BrokerHeard)]
     assert heard == [1, 3]
 
 
@@ -153,8 +165,8 @@ def test_clock_reaches_every_shard() -> None:
     """A copy of the clock goes to all shards and the cluster's, and of idle copies only the newest."""
     result = decoded(clock(1, AT), clock(2, AT + 250), clock(3, AT + 500))
 
-    for shard in range(on.CLUSTER_SHARD, SHARDS):
-        assert said(result, shard) == [on.EventsClock(sequence=AT + 500, skew_ms={1: 20})]
+    for shard in range(CLUSTER_SHARD, SHARDS):
+        assert said(result, shard) == [EventsClock(sequence=AT + 500, skew_ms={1: 20})]
     assert result.cells[0][0] is result.cells[1][0]
     assert result.counts == {("control", "events_clock"): 3}
 
@@ -169,14 +181,14 @@ def test_broker_heard() -> None:
     )
 
     seconds = AT // 1000
-    for shard in range(on.CLUSTER_SHARD, SHARDS):
+    for shard in range(CLUSTER_SHARD, SHARDS):
         heard = [
             (seen.what, seen.at_ms, seen.offset)
             for seen in result.cells[shard]
-            if isinstance(seen.what, on.BrokerHeard)
+            if isinstance(seen.what, BrokerHeard)
         ]
-        requests = on.BrokerHeard(broker=1, heard=on.Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
-        coordinator = on.BrokerHeard(broker=1, heard=on.Source.COORDINATOR_LOG, seconds=(seconds + 3,))
+        requests = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
+        coordinator = BrokerHeard(broker=1, heard=Source.COORDINATOR_LOG, seconds=(seconds + 3,))
         assert heard == [
             (requests, seconds * 1000 + 2999, 2),
             (coordinator, (seconds + 3) * 1000 + 999, 4),
@@ -188,7 +200,7 @@ def test_backlog() -> None:
     result = decoded(row(heartbeat(AT), 6), row(heartbeat(AT + 1000), 7), p0=7)
 
     cell = result.cells[shard_of("g1", SHARDS)]
-    runs = [(seen.offset, seen.backlog) for seen in cell if isinstance(seen.what, on.Heartbeats)]
+    runs = [(seen.offset, seen.backlog) for seen in cell if isinstance(seen.what, Heartbeats)]
     assert runs == [(6, True), (7, False)]
 
 
@@ -270,7 +282,7 @@ def test_coordinator_line_goes_to_its_partition() -> None:
     result = decoded(row(f"{PREFIX}{fenced}during operation heartbeat", key=None))
 
     assert said(result, 3) == [
-        on.InstanceFenced(member_id="a", instance_id="i", by_member_id="b", operation="heartbeat")
+        InstanceFenced(member_id="a", instance_id="i", by_member_id="b", operation="heartbeat")
     ]
     assert [seen.broker for seen in result.cells[3]] == [1, 1]
     assert result.counts == {("coordinator_log", "instance_fenced"): 1}
@@ -281,7 +293,7 @@ def test_coordinator_that_moves_concerns_the_cluster() -> None:
     line = "[GroupCoordinator id=1] Scheduling loading of metadata from __consumer_offsets-4 with epoch 9"
     result = decoded(row(line))
 
-    assert said(result, 4) == said(result, on.CLUSTER_SHARD) == [on.ShardLoading(epoch=9)]
+    assert said(result, 4) == said(result, CLUSTER_SHARD) == [ShardLoading(epoch=9)]
 
 
 def test_a_sentence_that_nobody_knows() -> None:
@@ -304,7 +316,7 @@ def test_line_without_partition() -> None:
         row(nameless, 1),
     )
 
-    assert said(result, shard_of("g", SHARDS)) == [on.MemberFailed(group="g", member_id="m")]
+    assert said(result, shard_of("g", SHARDS)) == [MemberFailed(group="g", member_id="m")]
     assert result.counts == {("coordinator_log", "member_failed"): 1, ("coordinator_log", "unroutable"): 1}
 
 
@@ -316,14 +328,14 @@ def test_deleted_groups_without_partition() -> None:
     result = decoded(row(line))
 
     for name in ("a", "b", "c", "b, c", "a, b, c"):
-        assert said(result, shard_of(name, SHARDS)) == [on.GroupsDeleted(names="a, b, c")]
+        assert said(result, shard_of(name, SHARDS)) == [GroupsDeleted(names="a, b, c")]
 
 
 def test_implausible_partition() -> None:
     """A partition beyond the shards is not believed."""
     line = f"{PREFIX}Group g with generation 4 is now empty.".replace("partition=3", "partition=99")
 
-    assert said(decoded(row(line)), shard_of("g", SHARDS)) == [on.GroupEmptied(group="g", generation=4)]
+    assert said(decoded(row(line)), shard_of("g", SHARDS)) == [GroupEmptied(group="g", generation=4)]
 
 
 def test_commits_are_folded() -> None:
@@ -337,13 +349,13 @@ def test_commits_are_folded() -> None:
     result = decoded(row(line, 1, AT), row(line, 2, AT + 9))
 
     assert said(result, shard_of("g", SHARDS)) == [
-        on.CommitsAnswered(
+        CommitsAnswered(
             group="g",
             member_id="m",
             generation=4,
             error_code=22,
             times=(AT, AT + 9),
-            client=on.Client(client_id="cA"),
+            client=Client(client_id="cA"),
         )
     ]
 
@@ -360,7 +372,7 @@ def test_refused_commits_of_other_offsets_are_not_folded() -> None:
     other = line.replace('"committedOffset":5', '"committedOffset":6')
     result = decoded(row(line, 1, AT), row(other, 2, AT + 9), row(line, 3, AT + 20))
 
-    told = [what for what in said(result, shard_of("g", SHARDS)) if isinstance(what, on.CommitsAnswered)]
+    told = [what for what in said(result, shard_of("g", SHARDS)) if isinstance(what, CommitsAnswered)]
     assert sorted((what.claims, what.times) for what in told) == [
         ((("t", 0, 5),), (AT, AT + 20)),
         ((("t", 0, 6),), (AT + 9,)),
@@ -467,7 +479,7 @@ def _beats_in(result: Decoded) -> list[tuple[str, int, int, int]]:
         (seen.what.group, seen.what.error_code, at_ms, seen.partition)
         for cell in result.cells.values()
         for seen in cell
-        if isinstance(seen.what, on.Heartbeats)
+        if isinstance(seen.what, Heartbeats)
         for at_ms in seen.what.times
     ]
 
@@ -497,9 +509,7 @@ def test_real_coordinator_log() -> None:
     )
     assert (kinds["member_failed"], kinds["member_left"], kinds["instance_fenced"]) == (2, 12, 1)
     for shard, cell in result.cells.items():
-        groups = {
-            what.group for what in (seen.what for seen in cell) if isinstance(what, on.GroupObservation)
-        }
+        groups = {what.group for what in (seen.what for seen in cell) if isinstance(what, GroupObservation)}
         assert {shard_of(group, SHARDS) for group in groups} <= {shard}
 
 
@@ -510,7 +520,7 @@ def test_real_java_clients() -> None:
     started = [
         what.reason
         for what in said(result, shard_of("javagroup", SHARDS))
-        if isinstance(what, on.RebalanceStarted)
+        if isinstance(what, RebalanceStarted)
     ]
     assert [reason.kind for reason in started] == [
         "member_joined",
@@ -523,7 +533,7 @@ def test_real_java_clients() -> None:
     ]
     assert started[2].client_reason == "cached metadata has changed"
     assert result.counts["coordinator_log", "group_loaded"] == 6
-    assert [type(what) for what in said(result, on.CLUSTER_SHARD)].count(on.ShardLoaded) == SHARDS
+    assert [type(what) for what in said(result, CLUSTER_SHARD)].count(ShardLoaded) == SHARDS
     assert ("coordinator_log", "unrecognized") not in result.counts
 
 
@@ -538,7 +548,7 @@ def test_real_request_log() -> None:
         seen.what.group
         for cell in result.cells.values()
         for seen in cell
-        if isinstance(seen.what, on.GroupObservation)
+        if isinstance(seen.what, GroupObservation)
     }
     assert result.bad == []
     assert result.counts["request_log", "heartbeat"] == len(heartbeats) > 0
@@ -556,7 +566,7 @@ def _copy(offset: int, at_ms: int, stamp: int, /, **changes: object) -> Row:
 
 def _clocks_of_run(*rows: Row, secret: str = "") -> tuple[list[int], dict[str, int]]:
     result = decode_rows(rows, shard_count=1, backlog_ends={}, timezone="UTC", run="r", secret=secret)
-    told = [seen.at_ms for seen in result.cells.get(0, []) if isinstance(seen.what, on.EventsClock)]
+    told = [seen.at_ms for seen in result.cells.get(0, []) if isinstance(seen.what, EventsClock)]
     return told, {bad.reason: bad.count for bad in result.bad}
 
 
@@ -685,7 +695,7 @@ def test_numbers_beyond_64_bits(line: dict[str, Any], path: tuple[str | int, ...
     result = _held_to_pack(f"Completed request:{json.dumps(line, separators=(',', ':'))}")
 
     assert [(bad.reason, bad.count) for bad in result.bad] == [("out_of_range", 1)]
-    assert {type(seen.what) for cell in result.cells.values() for seen in cell} == {on.BrokerHeard}
+    assert {type(seen.what) for cell in result.cells.values() for seen in cell} == {BrokerHeard}
 
 
 def test_an_epoch_beyond_32_bits() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import CLUSTER_SHARD, GroupObservation
+from coordinator_model.observations.log import MemberFailed
 from streaming.decoders import heartbeat_lines
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import Row, decode_rows
@@ -66,9 +67,9 @@ def said(result: Decoded) -> list[tuple[int, int, int, Any]]:
     return sorted(
         (seen.offset, seen.index, seen.at_ms, seen.what)
         for shard, cell in result.cells.items()
-        if shard != on.CLUSTER_SHARD
+        if shard != CLUSTER_SHARD
         for seen in cell
-        if isinstance(seen.what, on.GroupObservation)
+        if isinstance(seen.what, GroupObservation)
     )
 
 
@@ -77,9 +78,9 @@ def bad(result: Decoded) -> dict[str, int]:
     return {one.reason: one.count for one in result.bad}
 
 
-def failed(member: str, group: str = "g") -> on.MemberFailed:
+def failed(member: str, group: str = "g") -> MemberFailed:
     """Return what such a line says."""
-    return on.MemberFailed(group=group, member_id=member)
+    return MemberFailed(group=group, member_id=member)
 
 
 def test_many_lines_in_one_record() -> None:
@@ -105,7 +106,7 @@ def test_what_is_told_in_whole_seconds_is_marked(text: str, is_whole: bool) -> N
     """The groups must know how far an age can be believed, whether a line or its envelope tells it."""
     told = (one for cell in decoded(text).cells.values() for one in cell)
 
-    assert [one.is_whole for one in told if isinstance(one.what, on.GroupObservation)] == [is_whole]
+    assert [one.is_whole for one in told if isinstance(one.what, GroupObservation)] == [is_whole]
 
 
 def test_unknown_layouts_are_counted() -> None:

@@ -17,17 +17,9 @@ from coordinator_model.decoding.records import kind_of, observe
 from coordinator_model.decoding.schemas import describe
 from coordinator_model.decoding.wire import DecodeError
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import (
-    Commit,
-    GroupObservation,
-    GroupRecorded,
-    GroupTombstone,
-    OffsetsCommitted,
-    Seen,
-    Source,
-    pack,
-    unpack,
-)
+from coordinator_model.observations.base import GroupObservation, Source
+from coordinator_model.observations.records import Commit, GroupRecorded, GroupTombstone, OffsetsCommitted
+from coordinator_model.observations.seen import Seen, pack, unpack
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_offsets import decode_offsets
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value

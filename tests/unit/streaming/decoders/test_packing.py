@@ -5,15 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator_model.observations.observations import (
-    CLUSTER_SHARD,
-    AssignmentReceived,
-    GroupEmptied,
-    Seen,
-    Source,
-    Undecodable,
-    unpack,
-)
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
+from coordinator_model.observations.control import Undecodable
+from coordinator_model.observations.log import AssignmentReceived, GroupEmptied
+from coordinator_model.observations.seen import Seen, unpack
 from streaming.decoders import packing
 from streaming.decoders.packing import pack_cells, plain, unpack_cell
 from tests.unit.made_seen import seen

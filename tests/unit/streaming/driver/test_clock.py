@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from coordinator_model.observations.observations import EventsClock
+from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.decoders.decoding_events import decode_events
 from streaming.driver.clock import Clock, Skews, interval_s

@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import UnknownError
 
 from alerts.alert.alert import Alert
-from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.observations.base import CLUSTER_SHARD
 from streaming.control.marks import MarkHeldError
 from streaming.control.records import AdoptRecord, SettingsRecord
 from streaming.driver.adoption import records

@@ -13,7 +13,7 @@ from alerts.rules import judge
 from alerts.rules.registry import CLUSTER_RULES, RULES
 from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations.observations import CLUSTER_SHARD
+from coordinator_model.observations.base import CLUSTER_SHARD
 from coordinator_model.shard import live_group, shard, snapshot
 from coordinator_model.shard import live_sources as evidence
 from coordinator_model.shard.snapshot import SnapshotError

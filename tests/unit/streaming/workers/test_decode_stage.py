@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from coordinator_model.observations.observations import CLUSTER_SHARD, Counted, Seen, Undecodable, unpack
+from coordinator_model.observations.base import CLUSTER_SHARD
+from coordinator_model.observations.control import Counted, Undecodable
+from coordinator_model.observations.seen import Seen, unpack
 from streaming.control.records import ClockRecord, encode_record
 from streaming.decoders import heartbeat_columns
 from streaming.decoders.decoded import Decoded

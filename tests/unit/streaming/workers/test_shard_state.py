@@ -7,16 +7,10 @@ import msgspec
 import pandas as pd
 import pytest
 
-from coordinator_model.observations.observations import (
-    AnyObservation,
-    Clock,
-    Counted,
-    EventsClock,
-    GroupTombstone,
-    Seen,
-    Source,
-    pack,
-)
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import Clock, Counted, EventsClock
+from coordinator_model.observations.records import GroupTombstone
+from coordinator_model.observations.seen import AnyObservation, Seen, pack
 from coordinator_model.shard.judging import Divergence, Outputs
 from streaming.control.clocked import Clocked
 from streaming.workers.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of

@@ -8,10 +8,13 @@ import pytest
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
 from alerts.rules.endings.group_deleted import is_ephemeral
+from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.answers import EndsTold, RetentionTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import GroupsDeleted, GroupUnloaded
+from coordinator_model.observations.records import Commit, GroupTombstone, OffsetsCommitted
 from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 
@@ -27,8 +30,8 @@ TOLD = {"retention_ms": {1: 7 * DAY}}
 def commit(stage: "Stage", offset: int | None = 100, *partitions: int) -> None:
     """Commit partitions of t (default: 0 and 1); None deletes their offsets."""
     at_ms = T0 + stage.now_ms
-    commits = tuple(on.Commit("t", number, offset, at_ms) for number in partitions or (0, 1))
-    stage.see(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS)
+    commits = tuple(Commit("t", number, offset, at_ms) for number in partitions or (0, 1))
+    stage.see(OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS)
 
 
 def use_and_leave(stage: "Stage") -> None:
@@ -42,12 +45,12 @@ def use_and_leave(stage: "Stage") -> None:
 
 def delete_line(stage: "Stage") -> None:
     """The coordinator says that it deletes the group."""
-    stage.log(on.GroupsDeleted(names="orders"))
+    stage.log(GroupsDeleted(names="orders"))
 
 
 def tombstone(stage: "Stage") -> None:
     """The group's record is deleted."""
-    stage.see(on.GroupTombstone(group="orders"), Source.OFFSETS)
+    stage.see(GroupTombstone(group="orders"), Source.OFFSETS)
 
 
 def delete(stage: "Stage", *, line_first: bool = True) -> None:
@@ -133,7 +136,7 @@ def test_a_group_that_its_coordinator_gave_up_is_not_deleted(new_stage: "NewStag
     """It lives on elsewhere."""
     stage = new_stage()
     use_and_leave(stage)
-    stage.log(on.GroupUnloaded(group="orders", generation=stage.generation))
+    stage.log(GroupUnloaded(group="orders", generation=stage.generation))
     stage.wait(HOUR)
 
     assert DELETED not in stage.names()
@@ -312,7 +315,7 @@ def test_what_waits_decides_how_loud_it_is(
     stage.evidence = TOLD
     use_and_leave(stage)
     group = stage.group
-    note_ends(group, on.EndsTold(group="orders", ends={"t": {0: end, 1: end}}), T0 + stage.now_ms)
+    note_ends(group, EndsTold(group="orders", ends={"t": {0: end, 1: end}}), T0 + stage.now_ms)
     stage.wait(6 * DAY)
 
     alert = one(stage.told(EXPIRING))
@@ -424,10 +427,10 @@ def test_a_shard_that_learns_of_a_shorter_retention_looks_at_its_groups_again() 
         told.extend(one for one in mirror.advance(T0 + until_ms) if isinstance(one, Alert))
 
     wait(0)
-    commits = (on.Commit("t", 0, 5, T0 + 1_000),)
-    see(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
+    commits = (Commit("t", 0, 5, T0 + 1_000),)
+    see(OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
     wait(2 * HOUR)
-    see(on.RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
+    see(RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
     assert told == []
     wait(2 * HOUR + 2_000)
 

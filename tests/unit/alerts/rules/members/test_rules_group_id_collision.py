@@ -4,8 +4,8 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from alerts.rules.engine.occurrences import QUIET_MS
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.requests import Client, CommitsAnswered, EpochAnswered, JoinAnswered
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "GroupIdCollision"
@@ -14,13 +14,13 @@ AFTER_MS = 10 * 60_000
 
 def manual(stage: Stage, error_code: int = 25, *, client: str = "flink", connection: str = "x") -> None:
     """A client that is no member commits."""
-    what = on.CommitsAnswered(
+    what = CommitsAnswered(
         group="orders",
         member_id="",
         generation=-1,
         error_code=error_code,
         times=(T0 + stage.now_ms,),
-        client=on.Client(client_id=client, host="/10.0.0.66", connection=connection),
+        client=Client(client_id=client, host="/10.0.0.66", connection=connection),
         claims=(("t", 0, 5),),
     )
     stage.see(what, Source.REQUEST_LOG)
@@ -28,7 +28,7 @@ def manual(stage: Stage, error_code: int = 25, *, client: str = "flink", connect
 
 def refused_join(stage: Stage, error_code: int = 23) -> None:
     """A client may not join."""
-    what = on.JoinAnswered(
+    what = JoinAnswered(
         group="orders",
         member_id="",
         error_code=error_code,
@@ -37,7 +37,7 @@ def refused_join(stage: Stage, error_code: int = 23) -> None:
         arrived_at_ms=T0 + stage.now_ms - 1,
         protocol_type="consumer",
         protocols=("cooperative-sticky",),
-        client=on.Client(client_id="billing", host="/10.0.0.66"),
+        client=Client(client_id="billing", host="/10.0.0.66"),
     )
     stage.see(what, Source.REQUEST_LOG)
 
@@ -125,7 +125,7 @@ def test_a_join_that_does_not_fit(stage: Stage) -> None:
 
 def test_a_group_of_another_type(stage: Stage) -> None:
     """A share consumer under the id of a classic group is told that there is no such group."""
-    what = on.EpochAnswered(
+    what = EpochAnswered(
         group="orders",
         protocol="share",
         member_id="s",
@@ -133,7 +133,7 @@ def test_a_group_of_another_type(stage: Stage) -> None:
         epoch=-1,
         error_code=69,
         arrived_at_ms=T0 + stage.now_ms,
-        client=on.Client(client_id="sharer", host="/10.0.0.7"),
+        client=Client(client_id="sharer", host="/10.0.0.7"),
     )
     stage.see(what, Source.REQUEST_LOG)
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.requests import CommitsAnswered
 from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def test_commits_keep_a_member_alive(new_stage: "NewStage") -> None:
         stage.wait(20_000)
         at = T0 + stage.now_ms
         stage.see(
-            on.CommitsAnswered(
+            CommitsAnswered(
                 group="orders", member_id="m0", generation=stage.generation, error_code=0, times=(at,)
             ),
             Source.REQUEST_LOG,
@@ -375,7 +375,7 @@ def test_a_commit_now_and_then_does_not_hide_how_rarely_it_speaks(
         stage.wait(every_ms)
         at = T0 + stage.now_ms
         if turn % 5 < 3:
-            commit = on.CommitsAnswered(
+            commit = CommitsAnswered(
                 group="orders", member_id="m0", generation=stage.generation, error_code=0, times=(at,)
             )
             stage.see(commit, Source.REQUEST_LOG)

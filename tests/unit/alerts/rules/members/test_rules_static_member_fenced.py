@@ -5,8 +5,9 @@ from typing import Any
 
 from alerts.alert.alert import AlertStatus, Severity
 from alerts.rules.engine.occurrences import QUIET_MS
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import InstanceFenced, InstanceRefused, StaticMemberReplaced
+from coordinator_model.observations.requests import Client, Heartbeats, JoinAnswered
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "StaticMemberFenced"
@@ -26,9 +27,7 @@ def static(stage: Stage, count: int = 2, **options: Any) -> list[str]:
 def replace(stage: Stage, old: str, new: str, **changes: Any) -> None:
     """A process joins under the instance id of another: the coordinator gives it a new member id."""
     stage.log(
-        on.StaticMemberReplaced(
-            group="orders", instance_id=stage.members[old]["instance_id"], old_member_id=old
-        )
+        StaticMemberReplaced(group="orders", instance_id=stage.members[old]["instance_id"], old_member_id=old)
     )
     stage.members = {
         (new if name == old else name): {**options, **(changes if name == old else {})}
@@ -40,7 +39,7 @@ def replace(stage: Stage, old: str, new: str, **changes: Any) -> None:
 
 def fence(stage: Stage, member: str, by: str, instance: str = "i0", operation: str = "heartbeat") -> None:
     """The coordinator's line about a request of a process that was replaced."""
-    stage.log(on.InstanceFenced(member_id=member, instance_id=instance, by_member_id=by, operation=operation))
+    stage.log(InstanceFenced(member_id=member, instance_id=instance, by_member_id=by, operation=operation))
 
 
 def test_two_processes_fence_each_other(new_stage: NewStage) -> None:
@@ -140,8 +139,8 @@ def test_the_request_log_alone_tells_it(new_stage: NewStage) -> None:
     old = dict(stage.members["i0-a"])
     replace(stage, "i0-a", "i0-b")
     stage.wait(1_000)
-    client = on.Client(client_id=old["client_id"], host=old["client_host"])
-    beat = on.Heartbeats(
+    client = Client(client_id=old["client_id"], host=old["client_host"])
+    beat = Heartbeats(
         group="orders",
         member_id="i0-a",
         generation=1,
@@ -217,7 +216,7 @@ def test_a_join_that_was_parked_proves_no_second_process(new_stage: NewStage) ->
     stage = new_stage(info=False, requests=True)
     static(stage)
     stage.wait(1_000)
-    parked = on.JoinAnswered(
+    parked = JoinAnswered(
         group="orders",
         member_id="i0-a",
         error_code=82,
@@ -232,7 +231,7 @@ def test_a_join_that_was_parked_proves_no_second_process(new_stage: NewStage) ->
 
     stage.wait(5_000)
     stage.see(
-        on.JoinAnswered(
+        JoinAnswered(
             group="orders",
             member_id="i0-a",
             error_code=82,
@@ -366,9 +365,7 @@ def test_other_hosts_that_come_and_go_are_a_scaler(new_stage: NewStage) -> None:
 
 def refused(stage: Stage, member: str, holder: str) -> None:
     stage.log(
-        on.InstanceRefused(
-            group="orders", member_id=member, instance_id="i0", by_member_id=holder, fenced=False
-        )
+        InstanceRefused(group="orders", member_id=member, instance_id="i0", by_member_id=holder, fenced=False)
     )
 
 

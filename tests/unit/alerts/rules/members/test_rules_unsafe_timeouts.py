@@ -6,8 +6,9 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.groups.core.refusals import pause_before
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import PendingMemberExpired
+from coordinator_model.observations.requests import Client, Heartbeats, JoinAnswered
 from coordinator_model.state.group import Group, Member, Step
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
@@ -17,13 +18,13 @@ DAY_MS = 24 * 3_600_000
 
 def beat(stage: Stage, member: str) -> None:
     """A heartbeat, with what the shard notes of the pause before it."""
-    what = on.Heartbeats(
+    what = Heartbeats(
         group="orders",
         member_id=member,
         generation=stage.generation,
         error_code=0,
         times=(T0 + stage.now_ms,),
-        client=on.Client(client_id=stage.members[member]["client_id"], host="/10.0.0.1"),
+        client=Client(client_id=stage.members[member]["client_id"], host="/10.0.0.1"),
     )
     pause = pause_before(stage.group, what)
     stage.see(what, Source.REQUEST_LOG)
@@ -214,7 +215,7 @@ def test_a_session_timeout_that_the_broker_refuses(new_stage: NewStage) -> None:
     """Error 26: the client cannot join; the setting and the broker's limits are named."""
     stage = new_stage(requests=True)
     stage.start(1)
-    refused = on.JoinAnswered(
+    refused = JoinAnswered(
         group="orders",
         member_id="",
         error_code=26,
@@ -222,7 +223,7 @@ def test_a_session_timeout_that_the_broker_refuses(new_stage: NewStage) -> None:
         leader_id="",
         arrived_at_ms=T0 + stage.now_ms,
         session_timeout_ms=1_000,
-        client=on.Client(client_id="hasty", host="/10.0.0.9"),
+        client=Client(client_id="hasty", host="/10.0.0.9"),
     )
     stage.see(refused, Source.REQUEST_LOG)
 
@@ -238,7 +239,7 @@ def test_ids_that_nobody_uses(new_stage: NewStage) -> None:
     for index in range(5):
         assert not stage.alerts
         stage.wait(60_000)
-        stage.log(on.PendingMemberExpired(group="orders", member_id=f"lost-{index}"))
+        stage.log(PendingMemberExpired(group="orders", member_id=f"lost-{index}"))
 
     assert "5 member ids were handed out and never used" in stage.alerts[0].summary
 
@@ -249,7 +250,7 @@ def test_an_id_now_and_then_is_no_leak(new_stage: NewStage) -> None:
     stage.start(1)
     for index in range(20):
         stage.wait(3 * 60_000)
-        stage.log(on.PendingMemberExpired(group="orders", member_id=f"lost-{index}"))
+        stage.log(PendingMemberExpired(group="orders", member_id=f"lost-{index}"))
 
     assert not stage.alerts
 
@@ -260,7 +261,7 @@ def test_notes_are_bounded() -> None:
     group = Group(group="g", members={"m": member})
     noted = []
     for turn in range(1, 40):
-        what = on.Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(turn * 3_000,))
+        what = Heartbeats(group="g", member_id="m", generation=1, error_code=0, times=(turn * 3_000,))
         noted.append(pause_before(group, what))
         member.last_heartbeat_ms = turn * 3_000
 

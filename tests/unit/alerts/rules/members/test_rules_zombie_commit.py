@@ -7,17 +7,18 @@ import pytest
 from alerts.alert.alert import AlertStatus
 from alerts.rules.engine.occurrences import QUIET_MS
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import MembersKicked
+from coordinator_model.observations.requests import Client, CommitsAnswered, OffsetsClaimed
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "ZombieCommit"
-CLIENT = on.Client(client_id="app", host="/10.0.0.1", connection="c-1")
+CLIENT = Client(client_id="app", host="/10.0.0.1", connection="c-1")
 
 
 def commit(stage: Stage, member: str, generation: int, error_code: int, **more: Any) -> None:
     """A commit is answered."""
-    what = on.CommitsAnswered(
+    what = CommitsAnswered(
         group="orders",
         member_id=member,
         generation=generation,
@@ -160,7 +161,7 @@ def test_a_transaction_of_a_removed_member(stage: Stage) -> None:
     """TxnOffsetCommit is a commit as well."""
     stage.time_out("m1")
     stage.rebalance()
-    claimed = on.OffsetsClaimed(
+    claimed = OffsetsClaimed(
         group="orders", member_id="m1", generation=1, error_code=25, producer_id=9, client=CLIENT
     )
     stage.see(claimed, Source.REQUEST_LOG)
@@ -193,7 +194,7 @@ def test_removed_for_not_rejoining(stage: Stage) -> None:
     """The join phase ended without it, and it works on."""
     stage.join("m3")
     stage.wait(300_000)
-    stage.log(on.MembersKicked(group="orders", member_ids=("m1",)))
+    stage.log(MembersKicked(group="orders", member_ids=("m1",)))
     stage.members.pop("m1")
     stage.rebalance()
     commit(stage, "m1", 1, 25)

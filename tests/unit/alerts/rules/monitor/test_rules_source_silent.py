@@ -5,13 +5,10 @@ import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
-from coordinator_model.observations.observations import (
-    AnyObservation,
-    BrokerDescribed,
-    LeadersDescribed,
-    RecordsLost,
-    Source,
-)
+from coordinator_model.observations.answers import BrokerDescribed, LeadersDescribed
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import RecordsLost
+from coordinator_model.observations.seen import AnyObservation
 from coordinator_model.shard.cluster import REQUEST_LOGGER, ClusterState, Contradiction, Move
 from tests.unit.made_seen import seen
 

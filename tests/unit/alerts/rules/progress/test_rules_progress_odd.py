@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ MINUTE = 60_000
 
 def commit(stage: "Stage", offset: int, topic: str = "t", partition: int = 0, topic_id: int = 0) -> None:
     """The group commits."""
-    one = on.Commit(topic, partition, offset, T0 + stage.now_ms, topic_id=topic_id)
-    stage.see(on.OffsetsCommitted(group="orders", commits=(one,)), Source.OFFSETS)
+    one = Commit(topic, partition, offset, T0 + stage.now_ms, topic_id=topic_id)
+    stage.see(OffsetsCommitted(group="orders", commits=(one,)), Source.OFFSETS)
 
 
 def tell(stage: "Stage", **ends: dict[int, int]) -> None:
     """The brokers tell where partitions end."""
-    note_ends(stage.group, on.EndsTold(group="orders", ends=ends, since_ms=T0), T0 + stage.now_ms)
+    note_ends(stage.group, EndsTold(group="orders", ends=ends, since_ms=T0), T0 + stage.now_ms)
     stage.ask(Step(progressed=True))
 
 

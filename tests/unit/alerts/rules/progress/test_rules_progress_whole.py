@@ -10,8 +10,9 @@ from alerts.rules.engine.situation import Whole
 from alerts.rules.progress import whole as progress_whole
 from alerts.rules.progress.verdicts import Part
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
 from coordinator_model.state.tracks import Growth, Track
 
@@ -90,12 +91,12 @@ class Reading:
         if taken:
             self.unread.discard(one)
         if taken or (self.every and one not in self.unread):
-            commit = on.Commit("t", one, self.at[one], T0 + self.stage.now_ms)
-            self.stage.see(on.OffsetsCommitted(group="orders", commits=(commit,)), Source.OFFSETS)
+            commit = Commit("t", one, self.at[one], T0 + self.stage.now_ms)
+            self.stage.see(OffsetsCommitted(group="orders", commits=(commit,)), Source.OFFSETS)
 
     def _tell(self) -> None:
         ends = {"t": dict(enumerate(self.ends))}
-        told = on.EndsTold(group="orders", ends=ends, since_ms=T0)
+        told = EndsTold(group="orders", ends=ends, since_ms=T0)
         note_ends(self.stage.group, told, T0 + self.stage.now_ms)
         self.stage.ask(Step(progressed=True))
 
@@ -214,8 +215,8 @@ def test_a_topic_that_loses_a_partition_is_counted_anew(new_stage: "NewStage") -
     stage = new_stage()
     reading = Reading(stage, behind=5_000)
     reading.go_on(200, rate=20)
-    gone = on.Commit("t", 3, None, T0 + stage.now_ms)
-    stage.see(on.OffsetsCommitted(group="orders", commits=(gone,)), Source.OFFSETS)
+    gone = Commit("t", 3, None, T0 + stage.now_ms)
+    stage.see(OffsetsCommitted(group="orders", commits=(gone,)), Source.OFFSETS)
     reading.go_on(200, rate=20, parts=(0, 1, 2))
     assert stage.alerts == []
     reading.go_on(100, rate=20, parts=(0, 1, 2))

@@ -7,14 +7,30 @@ import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.rules import RuleJudge
+from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
 from coordinator_model.groups.core.failovers import is_upset, move_behind
 from coordinator_model.groups.table import new_group
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import CLUSTER_SHARD, GroupUpset, Seen, Source
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
+from coordinator_model.observations.control import GroupUpset
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupEmptied,
+    JoinPhaseEnded,
+    MemberFailed,
+    MemberJoined,
+    MemberLeft,
+    Reason,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+    ShardUnloaded,
+)
+from coordinator_model.observations.requests import Heartbeats
+from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.cluster import ClusterState, Upset
 from coordinator_model.state.group import Basis, Cause, Transition
 from coordinator_model.state.moved import Moved
@@ -44,7 +60,7 @@ class Cluster:
         self.alerts: list[Alert] = []
         self.wait(0, 1_000)
         for shard in range(SHARDS):
-            self.line(1_500, shard, on.ShardLoaded(epoch=3))
+            self.line(1_500, shard, ShardLoaded(epoch=3))
         for group in GROUPS:
             self.rebalance(2_000, group, CauseKind.MEMBER_JOINED, 0)
         self.now_ms = 0
@@ -82,29 +98,25 @@ class Cluster:
         shard = shard_of(group, SHARDS)
         member = f"{group}-{who}"
         if kind is CauseKind.MEMBER_JOINED:
-            self.line(at_ms, shard, on.MemberJoined(group=group, member_id=member), broker)
+            self.line(at_ms, shard, MemberJoined(group=group, member_id=member), broker)
         if kind is CauseKind.SESSION_TIMEOUT:
-            self.line(at_ms, shard, on.MemberFailed(group=group, member_id=member), broker)
-        reason = on.Reason(kind=str(kind), text="", member_ids=(member,))
-        self.line(
-            at_ms, shard, on.RebalanceStarted(group=group, generation=generation, reason=reason), broker
-        )
+            self.line(at_ms, shard, MemberFailed(group=group, member_id=member), broker)
+        reason = Reason(kind=str(kind), text="", member_ids=(member,))
+        self.line(at_ms, shard, RebalanceStarted(group=group, generation=generation, reason=reason), broker)
         after = generation + 1
         if empties:
-            self.line(at_ms + 100, shard, on.GroupEmptied(group=group, generation=after), broker)
+            self.line(at_ms + 100, shard, GroupEmptied(group=group, generation=after), broker)
             return
-        self.line(
-            at_ms + 100, shard, on.JoinPhaseEnded(group=group, generation=after, member_count=1), broker
-        )
-        told = on.AssignmentReceived(group=group, generation=after, leader_id=member, member_count=1)
+        self.line(at_ms + 100, shard, JoinPhaseEnded(group=group, generation=after, member_count=1), broker)
+        told = AssignmentReceived(group=group, generation=after, leader_id=member, member_count=1)
         self.line(at_ms + 200, shard, told, broker)
 
     def move(self, at_ms: int, *, shards: range = range(SHARDS), epoch: int = 4) -> None:
         """Broker 1 gives its partitions up, broker 2 takes them."""
         for shard in shards:
-            self.line(at_ms, shard, on.ShardUnloaded())
-            self.line(at_ms + 500, shard, on.ShardLoading(epoch=epoch), 2)
-            self.line(at_ms + 900, shard, on.ShardLoaded(epoch=epoch), 2)
+            self.line(at_ms, shard, ShardUnloaded())
+            self.line(at_ms + 500, shard, ShardLoading(epoch=epoch), 2)
+            self.line(at_ms + 900, shard, ShardLoaded(epoch=epoch), 2)
 
     def told(self) -> list[Alert]:
         """Return what was told about coordinators."""
@@ -213,7 +225,7 @@ def test_who_found_the_new_coordinator_dies_by_itself(who: str, is_heard: bool, 
         cluster.rebalance(MINUTE + 10_000, group, CauseKind.MEMBER_JOINED, 1, broker=2, who="late")
         if is_heard:
             times = (T0 + MINUTE + 20_000,)
-            beat = on.Heartbeats(
+            beat = Heartbeats(
                 group=group, member_id=f"{group}-{who}", generation=2, error_code=0, times=times
             )
             cluster.line(MINUTE + 20_000, shard, beat, 2, Source.REQUEST_LOG)
@@ -227,7 +239,7 @@ def test_services_that_start_after_a_move_are_not_upset() -> None:
     """Their groups were empty: whoever coordinates, they begin."""
     cluster = Cluster()
     for group in GROUPS:
-        left = on.MemberLeft(group=group, member_id=f"{group}-m")
+        left = MemberLeft(group=group, member_id=f"{group}-m")
         cluster.line(MINUTE + 100, shard_of(group, SHARDS), left)
         cluster.rebalance(MINUTE + 100, group, CauseKind.MEMBER_LEFT, 1, empties=True)
     cluster.move(MINUTE + 10_000)

@@ -10,8 +10,8 @@ from alerts.rules.engine.options import Thresholds
 from alerts.rules.engine.situation import GroupMemory, Situation
 from alerts.rules.rebalances.rebalance_costs import note, partition_time, since
 from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.shard.judging import Evidence
 from coordinator_model.state.costs import RebalanceCost, StepCost
 from coordinator_model.state.group import Group, Step
@@ -54,8 +54,8 @@ def start(stage: "Stage", count: int, partitions: int = 60) -> None:
 def commit(stage: "Stage", offset: int, partitions: int = 2) -> None:
     """Commit the same offset for some partitions."""
     at_ms = T0 + stage.now_ms
-    commits = tuple(on.Commit("t", number, offset, at_ms) for number in range(partitions))
-    stage.see(on.OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS)
+    commits = tuple(Commit("t", number, offset, at_ms) for number in range(partitions))
+    stage.see(OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS)
 
 
 def kill(stage: "Stage", times: int, *, name: str = "m0") -> None:

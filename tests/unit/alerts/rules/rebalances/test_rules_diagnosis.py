@@ -7,8 +7,8 @@ import pytest
 from alerts.rules.rebalances.diagnosis import Pattern
 from alerts.rules.rebalances.storm_words import ADVICE
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.requests import Client, Heartbeats
 
 if TYPE_CHECKING:
     from alerts.alert.alert import Alert
@@ -100,9 +100,9 @@ def test_a_process_that_returns_over_its_connection_was_paused(new_stage: "NewSt
 def beat_over(stage: "Stage", member: str, connection: str) -> None:
     """A heartbeat that shows the member's connection."""
     options = stage.members[member]
-    client = on.Client(client_id=options["client_id"], host=options["client_host"], connection=connection)
+    client = Client(client_id=options["client_id"], host=options["client_host"], connection=connection)
     stage.see(
-        on.Heartbeats(
+        Heartbeats(
             group="orders",
             member_id=member,
             generation=stage.generation,

@@ -11,10 +11,27 @@ import pytest
 
 from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
+from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
 from coordinator_model.kafka.hashing import shard_of
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import CLUSTER_SHARD, Seen, Source
+from coordinator_model.observations.answers import LeadersDescribed, ReplicaMissed, ShardLed
+from coordinator_model.observations.base import CLUSTER_SHARD, Source
+from coordinator_model.observations.control import BrokerHeard, Counted
+from coordinator_model.observations.log import (
+    GroupLoaded,
+    JoinPhaseEnded,
+    MemberFailed,
+    MemberJoined,
+    Reason,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+    ShardStalled,
+    ShardUnloaded,
+)
+from coordinator_model.observations.records import GroupRecorded, MemberRecord
+from coordinator_model.observations.requests import Client, Heartbeats, JoinAnswered, SyncAnswered
+from coordinator_model.observations.seen import Seen
 from coordinator_model.state.group import Transition
 from tests.unit.made_seen import seen
 
@@ -108,7 +125,7 @@ class Failover:
         if self.mode == "requests" or self.left_behind:
             return
         for name in sorted(self.lost):
-            gone = on.MemberFailed(group=name.split("-")[0], member_id=name)
+            gone = MemberFailed(group=name.split("-")[0], member_id=name)
             at_ms = FAILS_MS + self.away_ms + self.session_ms
             yield 0, self._seen(at_ms, Source.COORDINATOR_LOG, self.heir, gone)
 
@@ -120,15 +137,15 @@ class Failover:
 
         again = sorted(name for name in self.left_behind if name.startswith(f"{group}-"))
         gone = sorted({*again, *(name for name in self.lost if name.startswith(f"{group}-"))})
-        reason = on.Reason(kind="member_joined", text="", member_ids=(again[0] + UUID,))
-        yield line(20, on.MemberJoined(group=group, member_id=again[0] + UUID))
-        yield line(21, on.RebalanceStarted(group=group, generation=1, reason=reason))
+        reason = Reason(kind="member_joined", text="", member_ids=(again[0] + UUID,))
+        yield line(20, MemberJoined(group=group, member_id=again[0] + UUID))
+        yield line(21, RebalanceStarted(group=group, generation=1, reason=reason))
         for name in again[1:]:
-            yield line(500, on.MemberJoined(group=group, member_id=name + UUID))
+            yield line(500, MemberJoined(group=group, member_id=name + UUID))
         for name in gone:
             later_ms = self.ends_ms if name == "g1-0" else 0
-            yield line(self.session_ms + later_ms, on.MemberFailed(group=group, member_id=name))
-        ended = on.JoinPhaseEnded(group=group, generation=2, member_count=len(again))
+            yield line(self.session_ms + later_ms, MemberFailed(group=group, member_id=name))
+        ended = JoinPhaseEnded(group=group, generation=2, member_count=len(again))
         yield line(self.session_ms + self.ends_ms + 5, ended)
         stable = self._record(group, 2, tuple(name + UUID for name in again))
         yield 0, self._seen(at_ms + self.session_ms + self.ends_ms + 20, Source.OFFSETS, -1, stable)
@@ -138,8 +155,8 @@ class Failover:
         again = sorted(name for name in self.left_behind if name.startswith(f"{group}-"))
         names = tuple(name + UUID for name in again)
         for number, name in enumerate(again):
-            client = on.Client(client_id=name, host="/h", connection=f"{name}@{self.heir}")
-            handed = on.JoinAnswered(
+            client = Client(client_id=name, host="/h", connection=f"{name}@{self.heir}")
+            handed = JoinAnswered(
                 group=group,
                 member_id=name + UUID,
                 error_code=79,
@@ -165,7 +182,7 @@ class Failover:
                 protocol="range",
                 member_ids=() if number else names,
             )
-            synced = on.SyncAnswered(
+            synced = SyncAnswered(
                 group=group,
                 member_id=name + UUID,
                 error_code=0,
@@ -186,45 +203,45 @@ class Failover:
         """Yield answers to commits that waited five seconds for a replica, or what the probe tells of it."""
         if self.mode == "quiet":
             at_ms = FAILS_MS + self.away_ms + self.told_ms
-            missed = on.ReplicaMissed(since_ms=T0 + at_ms - 20_000)
+            missed = ReplicaMissed(since_ms=T0 + at_ms - 20_000)
             yield 0, self._seen(at_ms, Source.CONTROL, -1, missed)
             return
         for at_ms in range(FAILS_MS, FAILS_MS + self.away_ms - 4_900, 700):
-            what = on.ShardStalled(group="g1", since_ms=T0 + at_ms)
+            what = ShardStalled(group="g1", since_ms=T0 + at_ms)
             yield 0, self._seen(at_ms + 5_000, Source.REQUEST_LOG, 1, what)
 
     def _raves(self) -> Iterator[tuple[int, Seen]]:
         """Yield what a coordinator says that finds every session over before it learns that it is none."""
         for group in (one for one in GROUPS if shard_of(one, SHARDS) == 0):
-            reason = on.Reason(kind="session_timeout", text="", member_ids=(f"{group}-0",))
+            reason = Reason(kind="session_timeout", text="", member_ids=(f"{group}-0",))
             for what in (
-                on.MemberFailed(group=group, member_id=f"{group}-0"),
-                on.RebalanceStarted(group=group, generation=1, reason=reason),
-                on.MemberFailed(group=group, member_id=f"{group}-1"),
+                MemberFailed(group=group, member_id=f"{group}-0"),
+                RebalanceStarted(group=group, generation=1, reason=reason),
+                MemberFailed(group=group, member_id=f"{group}-1"),
             ):
                 yield 0, self._seen(self.wakes_ms, Source.COORDINATOR_LOG, 1, what)
-        yield 0, self._seen(self.wakes_ms + 300, Source.COORDINATOR_LOG, 1, on.ShardUnloaded())
+        yield 0, self._seen(self.wakes_ms + 300, Source.COORDINATOR_LOG, 1, ShardUnloaded())
 
     def _taken(self, at_ms: int, broker: int, epoch: int) -> Iterator[tuple[int, Seen]]:
         """Yield what tells that a broker has taken shard 0 over."""
         yield from self._led(0, at_ms + self.told_ms, broker, epoch)
         if self.mode == "requests":
             return
-        yield 0, self._seen(at_ms, Source.COORDINATOR_LOG, broker, on.ShardLoading(epoch=epoch))
-        yield 0, self._seen(at_ms + 5, Source.COORDINATOR_LOG, broker, on.ShardLoaded(epoch=epoch))
+        yield 0, self._seen(at_ms, Source.COORDINATOR_LOG, broker, ShardLoading(epoch=epoch))
+        yield 0, self._seen(at_ms + 5, Source.COORDINATOR_LOG, broker, ShardLoaded(epoch=epoch))
         for group in (one for one in GROUPS if shard_of(one, SHARDS) == 0):
-            loaded = on.GroupLoaded(group=group, group_type="classic", member_count=MEMBERS)
+            loaded = GroupLoaded(group=group, group_type="classic", member_count=MEMBERS)
             yield 0, self._seen(at_ms + 4, Source.COORDINATOR_LOG, broker, loaded)
 
     def _heard(self, broker: int, from_ms: int, until_ms: int) -> Iterator[tuple[int, Seen]]:
         for at_ms in range(from_ms, until_ms, 1_000):
-            what = on.BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1_000,))
+            what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1_000,))
             for shard in range(CLUSTER_SHARD, SHARDS):
                 yield shard, self._seen(at_ms + 999, Source.REQUEST_LOG, broker, what)
 
     def _led(self, shard: int, at_ms: int, leader: int, epoch: int) -> Iterator[tuple[int, Seen]]:
-        yield shard, self._seen(at_ms, Source.CONTROL, -1, on.ShardLed(leader=leader, epoch=epoch))
-        told = on.LeadersDescribed(leaders={shard: (leader, epoch)})
+        yield shard, self._seen(at_ms, Source.CONTROL, -1, ShardLed(leader=leader, epoch=epoch))
+        told = LeadersDescribed(leaders={shard: (leader, epoch)})
         yield CLUSTER_SHARD, self._seen(at_ms, Source.CONTROL, -1, told)
 
     def _beats(self, group: str, shard: int, number: int) -> Iterator[tuple[int, Seen]]:
@@ -238,21 +255,21 @@ class Failover:
         for at_ms in times:
             broker = 2 if shard else self.heir if FAILS_MS <= at_ms < RETURNS_MS else 1
             if self.mode != "quiet":
-                beat = on.Heartbeats(
+                beat = Heartbeats(
                     group=group,
                     member_id=name,
                     generation=1,
                     error_code=0,
                     times=(T0 + at_ms,),
-                    client=on.Client(client_id=name, host="/h", connection=f"{name}@{broker}"),
+                    client=Client(client_id=name, host="/h", connection=f"{name}@{broker}"),
                 )
                 yield shard, self._seen(at_ms, Source.REQUEST_LOG, broker, beat)
-            counted = on.Counted(counts=(("offsets", "OffsetCommit", 1),), committed=((shard, T0 + at_ms),))
+            counted = Counted(counts=(("offsets", "OffsetCommit", 1),), committed=((shard, T0 + at_ms),))
             yield CLUSTER_SHARD, self._seen(at_ms, Source.OFFSETS, -1, counted)
 
-    def _record(self, group: str, generation: int, member_ids: tuple[str, ...]) -> on.GroupRecorded:
+    def _record(self, group: str, generation: int, member_ids: tuple[str, ...]) -> GroupRecorded:
         members = tuple(
-            on.MemberRecord(
+            MemberRecord(
                 member_id=member_id,
                 client_id=member_id.removesuffix(UUID),
                 client_host="/h",
@@ -263,7 +280,7 @@ class Failover:
             )
             for number, member_id in enumerate(member_ids)
         )
-        return on.GroupRecorded(
+        return GroupRecorded(
             group=group,
             generation=generation,
             protocol_type="consumer",

@@ -7,7 +7,7 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.log import StaticMemberReplaced
 from coordinator_model.state.group import Basis, Step
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def restart(stage: "Stage", member: str, new: str, host: str, *, cooperative: bo
 def replace_static(stage: "Stage", instance: str, old: str, new: str) -> None:
     """A static member comes back under a new id, and its new protocol list makes the group rebalance."""
     stage.members[new] = stage.members.pop(old)
-    stage.log(on.StaticMemberReplaced(group="orders", instance_id=instance, old_member_id=old))
+    stage.log(StaticMemberReplaced(group="orders", instance_id=instance, old_member_id=old))
     text = f"Updating metadata for static member {new} with instance id {instance}; client reason: rejoin"
     stage.rejoin(new, CauseKind.STATIC_MEMBER_REPLACED, text)
     stage.rebalance()

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ STORM = "RebalanceStorm"
 
 def commit(stage: "Stage", offset: int) -> None:
     """The group commits."""
-    one = on.Commit("t", 0, offset, T0 + stage.now_ms)
-    stage.see(on.OffsetsCommitted(group="orders", commits=(one,)), Source.OFFSETS)
+    one = Commit("t", 0, offset, T0 + stage.now_ms)
+    stage.see(OffsetsCommitted(group="orders", commits=(one,)), Source.OFFSETS)
 
 
 def tell(stage: "Stage", end: int) -> None:
     """The brokers tell where the partition ends."""
-    note_ends(stage.group, on.EndsTold(group="orders", ends={"t": {0: end}}, since_ms=T0), T0 + stage.now_ms)
+    note_ends(stage.group, EndsTold(group="orders", ends={"t": {0: end}}, since_ms=T0), T0 + stage.now_ms)
     stage.ask(Step(progressed=True))
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import AssignmentReceived, MembersKicked, Reason, RebalanceStarted
+from coordinator_model.observations.requests import JoinAnswered
 from coordinator_model.state.group import Basis
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ def sync_timeout(stage: "Stage", members: list[str]) -> None:
     for member in members:
         stage.members.pop(member)
     stage.preparing = True
-    reason = on.Reason(
+    reason = Reason(
         kind="sync_timeout", text="Removing [] on pending sync request expiration", member_ids=tuple(members)
     )
-    stage.log(on.RebalanceStarted(group="orders", generation=stage.generation, reason=reason))
+    stage.log(RebalanceStarted(group="orders", generation=stage.generation, reason=reason))
 
 
 def test_completing_fires_at_exactly_its_time(new_stage: "NewStage") -> None:
@@ -129,7 +130,7 @@ def test_the_leader_is_named_when_it_gets_known(new_stage: "NewStage") -> None:
     stage.group.leader_id = None
     stage.wait(31_000)
     stage.see(
-        on.JoinAnswered(
+        JoinAnswered(
             group="orders",
             member_id="m1",
             error_code=0,
@@ -231,7 +232,7 @@ def test_an_assignment_that_is_not_stored_is_the_brokers_fault(new_stage: "NewSt
     stage = new_stage()
     completing(stage)
     stage.wait(1_000)
-    stage.log(on.AssignmentReceived(group="orders", generation=stage.generation, leader_id="m0"))
+    stage.log(AssignmentReceived(group="orders", generation=stage.generation, leader_id="m0"))
     stage.wait(MINUTE)
     (fired,) = stage.told(COMPLETING)
 
@@ -301,7 +302,7 @@ def test_preparing_resolves_when_the_group_goes_on(new_stage: "NewStage") -> Non
     stage.leave("m2")
     stage.wait(5 * MINUTE)
     stage.members.pop("m1")
-    stage.log(on.MembersKicked(group="orders", member_ids=("m1",)))
+    stage.log(MembersKicked(group="orders", member_ids=("m1",)))
     stage.rebalance(0, 50)
     told = stage.told(PREPARING)
 

@@ -14,9 +14,47 @@ from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka import Error
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move
-from coordinator_model.observations import observations as seen_as
-from coordinator_model.observations.observations import Client, MemberRecord, Reason, Seen, Source
-from coordinator_model.ordering.order import Run
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    InstanceFenced,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    LogNoted,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    NobodyRejoined,
+    PendingMemberExpired,
+    Reason,
+    RebalanceStarted,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+)
+from coordinator_model.observations.records import (
+    Commit,
+    GroupRecorded,
+    GroupTombstone,
+    MemberRecord,
+    OffsetsCommitted,
+)
+from coordinator_model.observations.requests import (
+    Client,
+    CommitsAnswered,
+    DeleteAnswered,
+    Heartbeats,
+    JoinAnswered,
+    LeaveAnswered,
+    SyncAnswered,
+)
+from coordinator_model.observations.seen import Seen
+from coordinator_model.ordering.buffered import Run
 from coordinator_model.shard.coalescing import are_quiet
 from coordinator_model.state.group import Basis, Cause, Departure, Group, Member, Rebalance, Step, Transition
 from coordinator_model.state.notes import Replaced
@@ -42,8 +80,8 @@ def seen(at_ms: int, what: Any, source: Source = Source.COORDINATOR_LOG, broker:
     )
 
 
-def record(generation: int, *members: str, since_ms: int = -1, **more: Any) -> seen_as.GroupRecorded:
-    return seen_as.GroupRecorded(
+def record(generation: int, *members: str, since_ms: int = -1, **more: Any) -> GroupRecorded:
+    return GroupRecorded(
         group="g",
         generation=generation,
         protocol_type="consumer",
@@ -69,7 +107,7 @@ def record(generation: int, *members: str, since_ms: int = -1, **more: Any) -> s
 def heartbeats(*times: int, member: str = A, client: Client | None = None, **more: Any) -> Seen:
     """Return heartbeats of generation 5, accepted ones unless an error is named."""
     told = {"generation": 5, "error_code": 0, "client": client or Client(), **more}
-    what = seen_as.Heartbeats(group="g", member_id=member, times=times, **told)
+    what = Heartbeats(group="g", member_id=member, times=times, **told)
     return seen(times[-1], what, Source.REQUEST_LOG)
 
 
@@ -81,16 +119,16 @@ def stable(*members: str, context: Context = FULL) -> Group:
     return group
 
 
-def started(kind: str, *members: str, generation: int = 5, **more: Any) -> seen_as.RebalanceStarted:
+def started(kind: str, *members: str, generation: int = 5, **more: Any) -> RebalanceStarted:
     reason = Reason(kind=kind, text=f"because of {kind}", member_ids=members, **more)
-    return seen_as.RebalanceStarted(group="g", generation=generation, reason=reason)
+    return RebalanceStarted(group="g", generation=generation, reason=reason)
 
 
 def test_a_group_is_stable_when_its_record_is_replicated() -> None:
     """The coordinator appends the assignment, and waits for the replicas before it answers anybody."""
     group = stable(A)
     classic.apply(group, seen(2_000, started("leader_rejoined", A)), FULL)
-    ended = seen_as.JoinPhaseEnded(group="g", generation=6, member_count=1)
+    ended = JoinPhaseEnded(group="g", generation=6, member_count=1)
     classic.apply(group, seen(2_010, ended), FULL)
     lagging = msgspec.structs.replace(record(6, A, since_ms=2_010), uncommitted_ms=6_500)
 
@@ -103,7 +141,7 @@ def test_culprit_has_client_and_host_of_the_departed_member() -> None:
     """The line about a failed member comes first; the rebalance it causes still names its client and host."""
     group = stable(A, B)
 
-    classic.apply(group, seen(2_000, seen_as.MemberFailed(group="g", member_id=B)), FULL)
+    classic.apply(group, seen(2_000, MemberFailed(group="g", member_id=B)), FULL)
     step = classic.apply(group, seen(2_000, started("session_timeout", B)), FULL)
 
     assert step == Step(
@@ -138,9 +176,7 @@ def test_departure_keeps_all_that_was_known() -> None:
     client = Client(client_id="app-a", host="/10.0.0.9", connection="c1", software="librdkafka")
     classic.apply(group, heartbeats(1_500, 1_900, client=client), FULL)
 
-    step = classic.apply(
-        group, seen(2_000, seen_as.MemberLeft(group="g", member_id=A, client_reason="bye")), FULL
-    )
+    step = classic.apply(group, seen(2_000, MemberLeft(group="g", member_id=A, client_reason="bye")), FULL)
 
     gone = Departure(
         at_ms=2_000,
@@ -193,7 +229,7 @@ def test_leave_by_instance_id_names_the_member_that_just_left() -> None:
     """The coordinator's reason is empty then; the line before has the member."""
     group = stable(A, B)
     reason = "consumer poll timeout has expired."
-    left = seen_as.MemberLeft(group="g", member_id=B, client_reason=reason)
+    left = MemberLeft(group="g", member_id=B, client_reason=reason)
 
     classic.apply(group, seen(2_000, left), FULL)
     step = classic.apply(group, seen(2_001, started("member_left", "")), FULL)
@@ -214,7 +250,7 @@ def test_join_phase_restarts_sessions_and_flags() -> None:
     classic.apply(group, heartbeats(2_100, 2_200, member=B, error_code=27), FULL)
     during = [(m.member_id, m.rejoined, m.heartbeats_refused) for m in group.members.values()]
 
-    classic.apply(group, seen(3_000, seen_as.JoinPhaseEnded(group="g", generation=6, member_count=2)), FULL)
+    classic.apply(group, seen(3_000, JoinPhaseEnded(group="g", generation=6, member_count=2)), FULL)
 
     after = [(m.member_id, m.rejoined, m.synced, m.session_base_ms) for m in group.members.values()]
     assert during == [(A, True, 0), (B, False, 2)]
@@ -225,7 +261,7 @@ def test_rebalance_is_kept_from_start_to_end() -> None:
     """One rebalance from Stable to Stable, with its three times."""
     group = stable(A)
     classic.apply(group, seen(2_000, started("leader_rejoined", A)), FULL)
-    classic.apply(group, seen(3_000, seen_as.JoinPhaseEnded(group="g", generation=6, member_count=1)), FULL)
+    classic.apply(group, seen(3_000, JoinPhaseEnded(group="g", generation=6, member_count=1)), FULL)
     classic.apply(group, seen(3_500, record(6, A, since_ms=3_000), Source.OFFSETS), FULL)
 
     assert group.rebalance == Rebalance(
@@ -292,7 +328,7 @@ def test_static_member_keeps_its_arrival_under_a_new_id() -> None:
 FORMER, LATTER = f"node-1-{UUID}", f"node-1-{UUID[:-1]}1"
 FIRST = Client(client_id="app-1", host="/10.0.0.1", connection="c1")
 SECOND = Client(client_id="app-2", host="/10.0.0.2", connection="c2")
-JOINED = seen_as.JoinAnswered(
+JOINED = JoinAnswered(
     group="g",
     member_id=LATTER,
     error_code=0,
@@ -305,7 +341,7 @@ JOINED = seen_as.JoinAnswered(
 """The second process takes the first one's place."""
 
 
-def static_record(member_id: str) -> seen_as.GroupRecorded:
+def static_record(member_id: str) -> GroupRecorded:
     what = record(5, member_id, instance_id="node-1")
     member = msgspec.structs.replace(what.members[0], client_id="app-1", client_host="/10.0.0.1")
     return msgspec.structs.replace(what, members=(member,))
@@ -320,7 +356,7 @@ def beat(member_id: str, at_ms: int, client: Client, error_code: int = 0) -> tup
 @pytest.mark.parametrize("context", [FULL, REQUESTS])
 def test_a_static_member_is_replaced_in_whatever_order_that_is_read(context: Context) -> None:
     """One process holds the id afterwards, with its own client, and is the leader."""
-    line = seen_as.StaticMemberReplaced(group="g", instance_id="node-1", old_member_id=FORMER)
+    line = StaticMemberReplaced(group="g", instance_id="node-1", old_member_id=FORMER)
     told = [
         (line, Source.COORDINATOR_LOG),
         (static_record(LATTER), Source.OFFSETS),
@@ -388,7 +424,7 @@ def test_pending_ids_are_bounded() -> None:
     """A client that asks for an id again and again (KAFKA-7610) does not fill the memory."""
     group = stable(A)
     for number in range(5_050):
-        handed = seen_as.MemberIdHandedOut(group="g", member_id=f"x-{number}", state="Stable")
+        handed = MemberIdHandedOut(group="g", member_id=f"x-{number}", state="Stable")
         classic.apply(group, seen(2_000 + number, handed), FULL)
 
     assert (len(group.pending), next(iter(group.pending))) == (5_000, "x-50")
@@ -398,9 +434,7 @@ def test_departures_are_bounded() -> None:
     """The last 32 members that went are remembered."""
     group = stable(A)
     for number in range(40):
-        classic.apply(
-            group, seen(2_000 + number, seen_as.MemberFailed(group="g", member_id=f"x-{number}")), FULL
-        )
+        classic.apply(group, seen(2_000 + number, MemberFailed(group="g", member_id=f"x-{number}")), FULL)
 
     assert [gone.member_id for gone in group.departures] == [f"x-{number}" for number in range(8, 40)]
 
@@ -409,15 +443,13 @@ def test_commits_are_kept_by_partition_and_deleted_by_tombstones() -> None:
     """The newest offset of each partition, nothing of a deleted one."""
     group = stable(A)
     commits = (
-        seen_as.Commit("t", 0, 5, 1_500),
-        seen_as.Commit("t", 1, 7, 1_501),
-        seen_as.Commit("u", 0, 1, 1_502),
+        Commit("t", 0, 5, 1_500),
+        Commit("t", 1, 7, 1_501),
+        Commit("u", 0, 1, 1_502),
     )
-    classic.apply(
-        group, seen(1_502, seen_as.OffsetsCommitted(group="g", commits=commits), Source.OFFSETS), FULL
-    )
-    gone = (seen_as.Commit("t", 0, None, 1_600), seen_as.Commit("u", 0, None, 1_600))
-    classic.apply(group, seen(1_600, seen_as.OffsetsCommitted(group="g", commits=gone), Source.OFFSETS), FULL)
+    classic.apply(group, seen(1_502, OffsetsCommitted(group="g", commits=commits), Source.OFFSETS), FULL)
+    gone = (Commit("t", 0, None, 1_600), Commit("u", 0, None, 1_600))
+    classic.apply(group, seen(1_600, OffsetsCommitted(group="g", commits=gone), Source.OFFSETS), FULL)
 
     assert (group.commits, group.last_commit_ms) == ({"t": {1: (7, 1_501)}}, 1_502)
 
@@ -446,11 +478,11 @@ def test_request_log_moves_nothing_while_the_info_log_is_live() -> None:
     """With the coordinator's own word at hand, requests only tell about members."""
     group = stable(A, B)
     requests = [
-        seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=27, times=(2_000,)),
-        seen_as.LeaveAnswered(group="g", member_id=B, error_code=0),
-        seen_as.Heartbeats(group="g", member_id=A, generation=5, error_code=25, times=(2_100,)),
-        seen_as.SyncAnswered(group="g", member_id=A, error_code=27, generation=5, arrived_at_ms=2_100),
-        seen_as.DeleteAnswered(group="g", error_code=0),
+        Heartbeats(group="g", member_id=A, generation=5, error_code=27, times=(2_000,)),
+        LeaveAnswered(group="g", member_id=B, error_code=0),
+        Heartbeats(group="g", member_id=A, generation=5, error_code=25, times=(2_100,)),
+        SyncAnswered(group="g", member_id=A, error_code=27, generation=5, arrived_at_ms=2_100),
+        DeleteAnswered(group="g", error_code=0),
     ]
 
     steps = [classic.apply(group, seen(2_100, what, Source.REQUEST_LOG), FULL) for what in requests]
@@ -472,31 +504,31 @@ CLIENTS = st.sampled_from([Client(), Client(client_id="app-a", host="/h", connec
 G = st.just("g")
 TIMES = st.lists(st.integers(0, 60_000), min_size=1, max_size=3).map(lambda t: tuple(sorted(t)))
 LINES = st.one_of(
-    st.builds(seen_as.MemberIdHandedOut, group=G, member_id=MEMBERS, state=st.sampled_from(["", "Stable"])),
-    st.builds(seen_as.MemberJoined, group=G, member_id=MEMBERS, instance_id=st.sampled_from([None, "i"])),
-    st.builds(seen_as.StaticMemberReplaced, group=G, instance_id=st.just("i"), old_member_id=MEMBERS),
-    st.builds(seen_as.RebalanceStarted, group=G, generation=GENERATIONS, reason=REASONS),
-    st.builds(seen_as.JoinPhaseEnded, group=G, generation=GENERATIONS, member_count=st.integers(1, 3)),
-    st.builds(seen_as.AssignmentReceived, group=G, generation=GENERATIONS, leader_id=MEMBERS),
-    st.builds(seen_as.GroupEmptied, group=G, generation=GENERATIONS),
-    st.builds(seen_as.MembersKicked, group=G, member_ids=MEMBER_TUPLES),
-    st.builds(seen_as.MemberFailed, group=G, member_id=MEMBERS),
-    st.builds(seen_as.PendingMemberExpired, group=G, member_id=MEMBERS),
-    st.builds(seen_as.MemberLeft, group=G, member_id=MEMBERS, client_reason=st.none() | st.text(max_size=3)),
-    st.builds(seen_as.NobodyRejoined, group=G),
-    st.builds(seen_as.SimpleGroupCreated, group=G),
-    st.builds(seen_as.GroupLoaded, group=G, group_type=st.just("classic"), member_count=st.integers(0, 2)),
-    st.builds(seen_as.GroupUnloaded, group=G, generation=GENERATIONS),
-    st.builds(seen_as.LeaderReplaced, old_leader_id=MEMBERS, new_leader_id=st.none() | MEMBERS),
+    st.builds(MemberIdHandedOut, group=G, member_id=MEMBERS, state=st.sampled_from(["", "Stable"])),
+    st.builds(MemberJoined, group=G, member_id=MEMBERS, instance_id=st.sampled_from([None, "i"])),
+    st.builds(StaticMemberReplaced, group=G, instance_id=st.just("i"), old_member_id=MEMBERS),
+    st.builds(RebalanceStarted, group=G, generation=GENERATIONS, reason=REASONS),
+    st.builds(JoinPhaseEnded, group=G, generation=GENERATIONS, member_count=st.integers(1, 3)),
+    st.builds(AssignmentReceived, group=G, generation=GENERATIONS, leader_id=MEMBERS),
+    st.builds(GroupEmptied, group=G, generation=GENERATIONS),
+    st.builds(MembersKicked, group=G, member_ids=MEMBER_TUPLES),
+    st.builds(MemberFailed, group=G, member_id=MEMBERS),
+    st.builds(PendingMemberExpired, group=G, member_id=MEMBERS),
+    st.builds(MemberLeft, group=G, member_id=MEMBERS, client_reason=st.none() | st.text(max_size=3)),
+    st.builds(NobodyRejoined, group=G),
+    st.builds(SimpleGroupCreated, group=G),
+    st.builds(GroupLoaded, group=G, group_type=st.just("classic"), member_count=st.integers(0, 2)),
+    st.builds(GroupUnloaded, group=G, generation=GENERATIONS),
+    st.builds(LeaderReplaced, old_leader_id=MEMBERS, new_leader_id=st.none() | MEMBERS),
     st.builds(
-        seen_as.InstanceFenced,
+        InstanceFenced,
         member_id=MEMBERS,
         instance_id=st.just("i"),
         by_member_id=MEMBERS,
         operation=st.just("heartbeat"),
     ),
-    st.builds(seen_as.GroupsDeleted, names=G),
-    st.builds(seen_as.LogNoted, kind=st.just("other")),
+    st.builds(GroupsDeleted, names=G),
+    st.builds(LogNoted, kind=st.just("other")),
 )
 RECORDS = st.one_of(
     st.builds(
@@ -506,15 +538,15 @@ RECORDS = st.one_of(
         st.integers(-1, 60_000),
     ),
     st.just(msgspec.structs.replace(record(0), protocol_type="")),
-    st.builds(seen_as.GroupTombstone, group=G),
+    st.builds(GroupTombstone, group=G),
     st.builds(
-        lambda offset: seen_as.OffsetsCommitted(group="g", commits=(seen_as.Commit("t", 0, offset, 1),)),
+        lambda offset: OffsetsCommitted(group="g", commits=(Commit("t", 0, offset, 1),)),
         st.none() | st.integers(0, 9),
     ),
 )
 ANSWERS = st.one_of(
     st.builds(
-        seen_as.Heartbeats,
+        Heartbeats,
         group=G,
         member_id=MEMBERS,
         generation=GENERATIONS,
@@ -523,7 +555,7 @@ ANSWERS = st.one_of(
         client=CLIENTS,
     ),
     st.builds(
-        seen_as.JoinAnswered,
+        JoinAnswered,
         group=G,
         member_id=MEMBERS,
         error_code=CODES,
@@ -538,7 +570,7 @@ ANSWERS = st.one_of(
         client=CLIENTS,
     ),
     st.builds(
-        seen_as.SyncAnswered,
+        SyncAnswered,
         group=G,
         member_id=MEMBERS,
         error_code=CODES,
@@ -547,7 +579,7 @@ ANSWERS = st.one_of(
         by_leader=st.booleans(),
     ),
     st.builds(
-        seen_as.LeaveAnswered,
+        LeaveAnswered,
         group=G,
         member_id=MEMBERS,
         error_code=CODES,
@@ -555,7 +587,7 @@ ANSWERS = st.one_of(
         client=CLIENTS,
     ),
     st.builds(
-        seen_as.CommitsAnswered,
+        CommitsAnswered,
         group=G,
         member_id=MEMBERS,
         generation=GENERATIONS,
@@ -563,7 +595,7 @@ ANSWERS = st.one_of(
         times=TIMES,
         client=CLIENTS,
     ),
-    st.builds(seen_as.DeleteAnswered, group=G, error_code=CODES),
+    st.builds(DeleteAnswered, group=G, error_code=CODES),
 )
 SIGHTS = st.one_of(
     st.builds(
@@ -693,9 +725,7 @@ def test_quiet_heartbeats_do_the_same_the_short_way(
     [
         heartbeats(2_000, protocol="consumer"),
         heartbeats(2_000, member="nobody"),
-        seen(
-            2_000, seen_as.CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=(2_000,))
-        ),
+        seen(2_000, CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=(2_000,))),
     ],
     ids=["newer protocol", "unknown member", "no heartbeat"],
 )

@@ -7,8 +7,22 @@ from coordinator_model.groups import table as classic
 from coordinator_model.groups.core import ages
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import AnyObservation, MemberRecord, Seen, Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import (
+    GroupDied,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    JoinPhaseEnded,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    Reason,
+    RebalanceStarted,
+)
+from coordinator_model.observations.records import GroupRecorded, GroupTombstone, MemberRecord
+from coordinator_model.observations.requests import Heartbeats, JoinAnswered, LeaveAnswered, SyncAnswered
+from coordinator_model.observations.seen import AnyObservation, Seen
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.strangers import ENDED_MAX, remember_end
 from coordinator_model.state.group import Group, Step
@@ -17,7 +31,7 @@ from tests.unit.made_seen import seen
 G = "orders"
 QUIET = Context("c", info_live=True, offsets_enabled=True, backlog=False)
 REQUESTS = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
-LEFT = on.Reason(kind="member_left", text="explicit leave", member_ids=("a",))
+LEFT = Reason(kind="member_left", text="explicit leave", member_ids=("a",))
 
 
 def applied(
@@ -27,9 +41,9 @@ def applied(
 
 
 def line(at_ms: int, what: AnyObservation, broker: int = 1) -> Seen:
-    if isinstance(what, on.GroupRecorded | on.GroupTombstone):
+    if isinstance(what, GroupRecorded | GroupTombstone):
         return seen(at_ms, what, Source.OFFSETS)
-    is_request = isinstance(what, on.JoinAnswered | on.LeaveAnswered | on.SyncAnswered | on.Heartbeats)
+    is_request = isinstance(what, JoinAnswered | LeaveAnswered | SyncAnswered | Heartbeats)
     return seen(at_ms, what, Source.REQUEST_LOG if is_request else Source.COORDINATOR_LOG, broker=broker)
 
 
@@ -38,12 +52,12 @@ def whole(at_ms: int, what: AnyObservation) -> Seen:
     return msgspec.structs.replace(line(at_ms, what), is_whole=True)
 
 
-def recorded(generation: int, *names: str) -> on.GroupRecorded:
+def recorded(generation: int, *names: str) -> GroupRecorded:
     members = tuple(
         MemberRecord(member_id=name, client_id=name, client_host="/h", session_timeout_ms=6_000)
         for name in names
     )
-    return on.GroupRecorded(
+    return GroupRecorded(
         group=G,
         generation=generation,
         protocol_type="consumer",
@@ -57,10 +71,10 @@ def recorded(generation: int, *names: str) -> on.GroupRecorded:
 def a_life(group: Group, from_ms: int, name: str) -> list[Seen]:
     """Let the group begin and become Stable(1); returns the lines of that."""
     lines = [
-        line(from_ms, on.MemberIdHandedOut(group=G, member_id=name, state="Empty")),
-        line(from_ms + 2, on.MemberJoined(group=G, member_id=name)),
-        line(from_ms + 2, on.RebalanceStarted(group=G, generation=0, reason=joins(name))),
-        line(from_ms + 30, on.JoinPhaseEnded(group=G, generation=1, member_count=1)),
+        line(from_ms, MemberIdHandedOut(group=G, member_id=name, state="Empty")),
+        line(from_ms + 2, MemberJoined(group=G, member_id=name)),
+        line(from_ms + 2, RebalanceStarted(group=G, generation=0, reason=joins(name))),
+        line(from_ms + 30, JoinPhaseEnded(group=G, generation=1, member_count=1)),
     ]
     for one in lines:
         classic.apply(group, one, QUIET)
@@ -68,23 +82,23 @@ def a_life(group: Group, from_ms: int, name: str) -> list[Seen]:
     return lines
 
 
-def joins(name: str) -> on.Reason:
-    return on.Reason(kind="member_joined", text="Adding new member", member_ids=(name,))
+def joins(name: str) -> Reason:
+    return Reason(kind="member_joined", text="Adding new member", member_ids=(name,))
 
 
 def an_end(group: Group, from_ms: int, name: str) -> list[Seen]:
     """Let the last member leave, and the group be deleted; returns the lines of that."""
     lines = [
-        line(from_ms, on.MemberLeft(group=G, member_id=name)),
-        line(from_ms, on.RebalanceStarted(group=G, generation=1, reason=LEFT)),
-        line(from_ms, on.GroupEmptied(group=G, generation=2)),
-        line(from_ms + 900, on.GroupsDeleted(names=G)),
+        line(from_ms, MemberLeft(group=G, member_id=name)),
+        line(from_ms, RebalanceStarted(group=G, generation=1, reason=LEFT)),
+        line(from_ms, GroupEmptied(group=G, generation=2)),
+        line(from_ms + 900, GroupsDeleted(names=G)),
     ]
     for one in lines[:3]:
         classic.apply(group, one, QUIET)
     applied(group, from_ms, recorded(2))
     classic.apply(group, lines[3], QUIET)
-    applied(group, from_ms + 901, on.GroupTombstone(group=G))
+    applied(group, from_ms + 901, GroupTombstone(group=G))
     return lines
 
 
@@ -109,11 +123,11 @@ def test_a_late_load_moves_nothing_that_was_recorded_since() -> None:
     """A "Loaded classic group" line that is older than the newest record leaves the group Empty."""
     group = classic.new_group(G)
     a_life(group, 1_000, "a")
-    applied(group, 5_000, on.MemberLeft(group=G, member_id="a"))
-    applied(group, 5_000, on.RebalanceStarted(group=G, generation=1, reason=LEFT))
-    applied(group, 5_000, on.GroupEmptied(group=G, generation=2))
+    applied(group, 5_000, MemberLeft(group=G, member_id="a"))
+    applied(group, 5_000, RebalanceStarted(group=G, generation=1, reason=LEFT))
+    applied(group, 5_000, GroupEmptied(group=G, generation=2))
     applied(group, 5_000, recorded(2))
-    step = applied(group, 900, on.GroupLoaded(group=G, group_type="classic", member_count=1), broker=2)
+    step = applied(group, 900, GroupLoaded(group=G, group_type="classic", member_count=1), broker=2)
 
     assert picture(group) == (GroupState.EMPTY, 2, [])
     assert (step.transitions, step.divergences) == ([], [ages.OLD_LINE])
@@ -122,9 +136,9 @@ def test_a_late_load_moves_nothing_that_was_recorded_since() -> None:
 @pytest.mark.parametrize(
     "what",
     [
-        on.LeaveAnswered(group=G, member_id="a", error_code=0),
-        on.Heartbeats(group=G, member_id="a", generation=1, error_code=25, times=(900,)),
-        on.SyncAnswered(group=G, member_id="a", error_code=25, generation=1, arrived_at_ms=890),
+        LeaveAnswered(group=G, member_id="a", error_code=0),
+        Heartbeats(group=G, member_id="a", generation=1, error_code=25, times=(900,)),
+        SyncAnswered(group=G, member_id="a", error_code=25, generation=1, arrived_at_ms=890),
     ],
 )
 def test_answers_older_than_the_record_remove_nobody(what: AnyObservation) -> None:
@@ -141,8 +155,8 @@ def test_a_late_line_of_this_life_is_told_at_its_own_time() -> None:
     """What is late and not old still moves the group, at the time at which it happened."""
     group = classic.new_group(G)
     a_life(group, 1_000, "a")
-    applied(group, 9_000, on.MemberIdHandedOut(group=G, member_id="b"))
-    step = applied(group, 8_000, on.RebalanceStarted(group=G, generation=1, reason=LEFT))
+    applied(group, 9_000, MemberIdHandedOut(group=G, member_id="b"))
+    step = applied(group, 8_000, RebalanceStarted(group=G, generation=1, reason=LEFT))
 
     assert [(one.to_state, one.at_ms) for one in step.transitions] == [
         (GroupState.PREPARING_REBALANCE, 8_000)
@@ -154,7 +168,7 @@ def test_whole_seconds_are_no_proof_of_age() -> None:
     group = classic.new_group(G)
     a_life(group, 1_960, "a")  # its record is of 2_000
     applied(group, 2_300, recorded(1, "a"))
-    step = classic.apply(group, whole(2_000, on.RebalanceStarted(group=G, generation=1, reason=LEFT)), QUIET)
+    step = classic.apply(group, whole(2_000, RebalanceStarted(group=G, generation=1, reason=LEFT)), QUIET)
 
     assert [one.to_state for one in step.transitions] == [GroupState.PREPARING_REBALANCE]
 
@@ -165,7 +179,7 @@ def test_a_line_at_the_full_second_is_no_whole_second() -> None:
     a_life(group, 1_960, "a")
     applied(group, 2_300, recorded(1, "a"))
 
-    assert applied(group, 2_000, on.MemberJoined(group=G, member_id="b")).divergences == [ages.OLD_LINE]
+    assert applied(group, 2_000, MemberJoined(group=G, member_id="b")).divergences == [ages.OLD_LINE]
 
 
 def test_whole_seconds_of_an_ended_group_do_not_bring_it_back() -> None:
@@ -173,7 +187,7 @@ def test_whole_seconds_of_an_ended_group_do_not_bring_it_back() -> None:
     group = classic.new_group(G)
     a_life(group, 1_000, "a")
     an_end(group, 5_000, "a")  # its tombstone is of 5_901
-    ghost = on.RebalanceStarted(group=G, generation=1, reason=LEFT)
+    ghost = RebalanceStarted(group=G, generation=1, reason=LEFT)
     steps = [classic.apply(group, whole(at_ms, ghost), QUIET) for at_ms in (5_950, 5_999)]
 
     assert (group.state, [step.divergences for step in steps]) == (GroupState.DEAD, [[ages.OLD_LINE]] * 2)
@@ -185,18 +199,18 @@ def test_a_record_brings_a_group_back_within_the_second_of_its_end() -> None:
     group = classic.new_group(G)
     a_life(group, 1_000, "a")
     an_end(group, 5_000, "a")
-    classic.apply(group, whole(5_940, on.MemberJoined(group=G, member_id="b")), REQUESTS)
+    classic.apply(group, whole(5_940, MemberJoined(group=G, member_id="b")), REQUESTS)
     assert group.state is GroupState.DEAD
     applied(group, 5_950, recorded(1, "b"), REQUESTS)
 
     assert picture(group) == (GroupState.STABLE, 1, ["b"])
 
 
-@pytest.mark.parametrize("end", [on.GroupsDeleted(names=G), on.GroupDied(group=G, generation=0)])
+@pytest.mark.parametrize("end", [GroupsDeleted(names=G), GroupDied(group=G, generation=0)])
 def test_a_group_that_lines_alone_made_ends_in_the_millisecond_of_its_birth(end: AnyObservation) -> None:
     """A stretch of lines that is sent again in one batch begins a group and ends it: it does not stay."""
     group = classic.new_group(G)
-    applied(group, 1_000, on.RebalanceStarted(group=G, generation=0, reason=joins("a")))
+    applied(group, 1_000, RebalanceStarted(group=G, generation=0, reason=joins("a")))
     applied(group, 1_000, end)
 
     assert group.state is GroupState.DEAD
@@ -205,8 +219,8 @@ def test_a_group_that_lines_alone_made_ends_in_the_millisecond_of_its_birth(end:
 def test_an_end_of_the_second_of_a_birth_is_not_old() -> None:
     """Where lines tell whole seconds, an end that seems to come before a birth may have come after it."""
     group = classic.new_group(G)
-    classic.apply(group, whole(1_700, on.RebalanceStarted(group=G, generation=0, reason=joins("a"))), QUIET)
-    classic.apply(group, whole(1_650, on.GroupDied(group=G, generation=0)), QUIET)
+    classic.apply(group, whole(1_700, RebalanceStarted(group=G, generation=0, reason=joins("a"))), QUIET)
+    classic.apply(group, whole(1_650, GroupDied(group=G, generation=0)), QUIET)
 
     assert group.state is GroupState.DEAD
 

@@ -5,11 +5,19 @@ from typing import Any
 
 import pytest
 
+from coordinator_model import observations as on
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.costs import IDLE_MS, is_eager, most_kept, rate_between, rate_within
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.kafka.cause_kinds import CauseKind
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import (
+    JoinPhaseEnded,
+    MemberFailed,
+    MemberLeft,
+    Reason,
+    RebalanceStarted,
+)
 from coordinator_model.observations.newer_records import (
     Current,
     GroupEpoch,
@@ -18,7 +26,14 @@ from coordinator_model.observations.newer_records import (
     Target,
     TargetEpoch,
 )
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.records import (
+    Commit,
+    GroupRecorded,
+    MemberRecord,
+    ModernRecord,
+    ModernWrite,
+    OffsetsCommitted,
+)
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.costs import Mark, RebalanceCost
 from coordinator_model.state.group import Step
@@ -48,20 +63,20 @@ class Play:
 
     def prepare(self, at_ms: int, kind: CauseKind = CauseKind.MEMBER_JOINED, text: str = "") -> None:
         """The join phase begins."""
-        reason = on.Reason(kind=str(kind), text=text)
-        self.see(at_ms, on.RebalanceStarted(group=G, generation=self.generation, reason=reason))
+        reason = Reason(kind=str(kind), text=text)
+        self.see(at_ms, RebalanceStarted(group=G, generation=self.generation, reason=reason))
 
     def stabilize(self, at_ms: int, members: int) -> None:
         """It ends."""
         self.generation += 1
-        self.see(at_ms, on.JoinPhaseEnded(group=G, generation=self.generation, member_count=members))
+        self.see(at_ms, JoinPhaseEnded(group=G, generation=self.generation, member_count=members))
 
     def store(
         self, at_ms: int, assigned: Assigned, *, since_ms: int, topics: Mapping[str, str] | None = None
     ) -> Step:
         """The leader's assignment is stored; topics are single letters."""
         members = tuple(
-            on.MemberRecord(
+            MemberRecord(
                 member_id=name,
                 client_id=name,
                 client_host="/h",
@@ -71,7 +86,7 @@ class Play:
             )
             for name, numbers in assigned.items()
         )
-        what = on.GroupRecorded(
+        what = GroupRecorded(
             group=G,
             generation=self.generation,
             protocol_type="consumer",
@@ -92,8 +107,8 @@ class Play:
 
     def commit(self, at_ms: int, offsets: Mapping[int, int]) -> Step:
         """Offsets of topic t are committed."""
-        commits = tuple(on.Commit("t", number, offset, at_ms) for number, offset in offsets.items())
-        return self.see(at_ms, on.OffsetsCommitted(group=G, commits=commits), Source.OFFSETS)
+        commits = tuple(Commit("t", number, offset, at_ms) for number, offset in offsets.items())
+        return self.see(at_ms, OffsetsCommitted(group=G, commits=commits), Source.OFFSETS)
 
 
 def cost_of(step: Step) -> RebalanceCost:
@@ -126,7 +141,7 @@ def test_partitions_of_a_member_that_went_must_move() -> None:
     """What nobody has any more is no churn."""
     play = Play()
     play.rebalance(0, {"a": (0, 1), "b": (2, 3), "c": (4, 5)})
-    play.see(50_000, on.MemberLeft(group=G, member_id="c"))
+    play.see(50_000, MemberLeft(group=G, member_id="c"))
     cost = play.rebalance(50_000, {"a": (0, 1, 4), "b": (2, 3, 5)})
 
     assert (cost.moved, cost.least) == (2, 2)
@@ -150,7 +165,7 @@ def test_a_cooperative_group_lacks_what_a_dead_member_had() -> None:
     """Nobody gives anything up, and two partitions have no owner until it is over."""
     play = Play("cooperative-sticky")
     play.rebalance(0, {"a": (0, 1), "b": (2, 3), "c": (4, 5)})
-    play.see(50_000, on.MemberFailed(group=G, member_id="c"))
+    play.see(50_000, MemberFailed(group=G, member_id="c"))
     cost = play.rebalance(50_000, {"a": (0, 1, 4), "b": (2, 3, 5)})
 
     assert (cost.second_step, cost.partition_ms, cost.moved) == (False, 2 * 2_500, 2)
@@ -309,11 +324,11 @@ def test_a_consumer_group_lacks_what_is_on_its_way() -> None:
     """KIP-848: two partitions belong to nobody from the joining of b until it has them, 3 s later."""
     play = Play(info=False)
 
-    def write(at_ms: int, *records: on.ModernRecord) -> Step:
-        return play.see(at_ms, on.ModernWrite(group=G, records=records), Source.OFFSETS)
+    def write(at_ms: int, *records: ModernRecord) -> Step:
+        return play.see(at_ms, ModernWrite(group=G, records=records), Source.OFFSETS)
 
-    def record(kind: int, part: Any, member_id: str = "") -> on.ModernRecord:
-        return on.ModernRecord(
+    def record(kind: int, part: Any, member_id: str = "") -> ModernRecord:
+        return ModernRecord(
             group=G,
             group_type="consumer",
             record_type=kind,
@@ -325,7 +340,7 @@ def test_a_consumer_group_lacks_what_is_on_its_way() -> None:
 
     def current(
         member_id: str, epoch: int, state: MemberState, *assigned: int, revoking: tuple[int, ...] = ()
-    ) -> on.ModernRecord:
+    ) -> ModernRecord:
         part = Current(
             epoch=epoch,
             previous_epoch=epoch - 1,
@@ -335,7 +350,7 @@ def test_a_consumer_group_lacks_what_is_on_its_way() -> None:
         )
         return record(8, part, member_id)
 
-    def target(member_id: str, *assigned: int) -> on.ModernRecord:
+    def target(member_id: str, *assigned: int) -> ModernRecord:
         return record(7, Target(assigned={"T": assigned}), member_id)
 
     stable, unrevoked, unreleased = MemberState.STABLE, MemberState.UNREVOKED, MemberState.UNRELEASED

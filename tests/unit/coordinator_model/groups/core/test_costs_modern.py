@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
 from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
@@ -18,7 +18,7 @@ from coordinator_model.observations.newer_records import (
     TopicNames,
     Topology,
 )
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.records import GroupRecorded, MemberRecord, ModernRecord, ModernWrite
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.costs import RebalanceCost
 from coordinator_model.state.group import Group, Step
@@ -50,9 +50,9 @@ class Play:
         self.group_type = group_type
         self.offset = 0
 
-    def record(self, kind: str, part: Any, member_id: str = "") -> on.ModernRecord:
+    def record(self, kind: str, part: Any, member_id: str = "") -> ModernRecord:
         """Return one record; without ``part`` its tombstone."""
-        return on.ModernRecord(
+        return ModernRecord(
             group=G,
             group_type=self.group_type,
             record_type=TYPES[self.group_type][kind],
@@ -62,11 +62,11 @@ class Play:
             part=part,
         )
 
-    def join(self, name: str, *topics: str) -> on.ModernRecord:
+    def join(self, name: str, *topics: str) -> ModernRecord:
         """A member comes, or wants something else."""
         return self.record("member", MemberMetadata(client_id=name, client_host="/h", topics=topics), name)
 
-    def bump(self, epoch: int, **targets: Assignment) -> list[on.ModernRecord]:
+    def bump(self, epoch: int, **targets: Assignment) -> list[ModernRecord]:
         """The epoch grows and a target assignment is computed."""
         given = [self.record("target", Target(assigned=one), name) for name, one in targets.items()]
         return [
@@ -77,7 +77,7 @@ class Play:
 
     def has(
         self, name: str, epoch: int, assigned: Assignment, revoking: Assignment | None = None
-    ) -> on.ModernRecord:
+    ) -> ModernRecord:
         """A member gets, or is told to give up."""
         part = Current(
             epoch=epoch,
@@ -88,16 +88,16 @@ class Play:
         )
         return self.record("current", part, name)
 
-    def waits(self, name: str, epoch: int) -> on.ModernRecord:
+    def waits(self, name: str, epoch: int) -> ModernRecord:
         """A member has nothing yet, as others still own what it shall have."""
         state = MemberState.UNRELEASED
         part = Current(epoch=epoch, previous_epoch=0, state=state, assigned={})
         return self.record("current", part, name)
 
-    def write(self, at_ms: int, *records: on.ModernRecord) -> Step:
+    def write(self, at_ms: int, *records: ModernRecord) -> Step:
         """Show one write to the model, from the topic alone."""
         self.offset += 1
-        what = on.ModernWrite(group=G, records=records)
+        what = ModernWrite(group=G, records=records)
         return classic.apply(self.group, seen(at_ms, what, Source.OFFSETS, offset=self.offset), ALONE)
 
 
@@ -115,7 +115,7 @@ def test_a_streams_group_counts_active_tasks() -> None:
     play.write(
         0,
         play.join("a"),
-        on.ModernRecord(
+        ModernRecord(
             group=G,
             group_type="streams",
             record_type=23,
@@ -189,7 +189,7 @@ def test_a_group_that_is_met_in_the_middle_of_its_life_hides_what_its_members_ha
 def test_a_classic_group_that_becomes_a_consumer_group_tells_what_its_members_had() -> None:
     """The conversion writes it down: two partitions went to the newcomer, and lacked an owner for 300 ms."""
     play = Play()
-    stored = on.GroupRecorded(
+    stored = GroupRecorded(
         group=G,
         generation=4,
         protocol_type="consumer",
@@ -197,7 +197,7 @@ def test_a_classic_group_that_becomes_a_consumer_group_tells_what_its_members_ha
         leader_id="a",
         state_since_ms=0,
         members=(
-            on.MemberRecord(
+            MemberRecord(
                 member_id="a",
                 client_id="a",
                 client_host="/h",

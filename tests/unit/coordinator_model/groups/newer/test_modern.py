@@ -13,7 +13,8 @@ from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.newer.names import learn
 from coordinator_model.groups.newer.progress import Why, hold_ups
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations import observations as on
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.log import LogNoted, ModernMemberGone
 from coordinator_model.observations.newer_records import (
     Assignment,
     Current,
@@ -26,8 +27,16 @@ from coordinator_model.observations.newer_records import (
     TopicNames,
     Topology,
 )
-from coordinator_model.observations.observations import ModernRecord, Seen, Source
-from coordinator_model.ordering.order import Held
+from coordinator_model.observations.records import (
+    GroupRecorded,
+    GroupTombstone,
+    MemberRecord,
+    ModernRecord,
+    ModernWrite,
+)
+from coordinator_model.observations.requests import Heartbeats
+from coordinator_model.observations.seen import Seen
+from coordinator_model.ordering.buffered import Held
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.shard.writes import gather
@@ -81,7 +90,7 @@ def life(group_type: str) -> list[ModernRecord]:
 
 def apply(group: Group, *records: Any, at_ms: int = 1_000, context: Context = ALONE) -> list[Any]:
     """Apply records written as one and return (from, to, cause) of the transitions."""
-    write = on.ModernWrite(group="g", records=records)
+    write = ModernWrite(group="g", records=records)
     step = classic.apply(group, shown(write, at_ms), context)
     return [(one.from_state, one.to_state, str(one.cause.kind)) for one in step.transitions]
 
@@ -220,7 +229,7 @@ def test_old_tombstones_of_another_type_end_nothing() -> None:
     """Tombstones of the classic record, of members unknown, and of another type are passed over."""
     group = classic.new_group("g")
     apply(group, *life("consumer"))
-    classic.apply(group, shown(on.GroupTombstone(group="g"), 2_000), ALONE)
+    classic.apply(group, shown(GroupTombstone(group="g"), 2_000), ALONE)
     apply(group, record(8, None, "x"), record(7, None, "x"), record(5, None, "x"), at_ms=2_001)
     apply(group, record(11, None, "", "share"), at_ms=2_002)
 
@@ -233,7 +242,7 @@ def test_a_group_that_died_comes_back_as_any_type() -> None:
     apply(group, *life("share"))
     apply(group, *(record(kind, None, "a", "share") for kind in (14, 13, 10)), at_ms=2_000)
     gone = apply(group, record(12, None, "", "share"), record(11, None, "", "share"), at_ms=3_000)
-    created = on.GroupRecorded(
+    created = GroupRecorded(
         group="g", generation=0, protocol_type="", protocol=None, leader_id=None, state_since_ms=1, members=()
     )
     classic.apply(group, shown(created, 4_000), ALONE)
@@ -255,7 +264,7 @@ def test_a_saved_group_is_the_same() -> None:
 
 def test_records_of_one_write_are_put_together() -> None:
     """Neighbours of one time are one write, conversions included; classic records alone stay as they are."""
-    tombstone, beat = on.GroupTombstone(group="g"), on.LogNoted(kind="x", group="g")
+    tombstone, beat = GroupTombstone(group="g"), LogNoted(kind="x", group="g")
     first, second = life("consumer")[:2]
     held = [
         Held(at_ms, shown(what, at_ms, offset))
@@ -266,8 +275,8 @@ def test_records_of_one_write_are_put_together() -> None:
 
     assert [(one.order_ms, one.seen.what) for one in gather(held)] == [
         (10, tombstone),
-        (20, on.ModernWrite(group="g", records=(tombstone, first, second))),
-        (30, on.ModernWrite(group="g", records=(first,))),
+        (20, ModernWrite(group="g", records=(tombstone, first, second))),
+        (30, ModernWrite(group="g", records=(first,))),
         (30, beat),
     ]
 
@@ -437,7 +446,7 @@ def test_how_members_go(line: str, kind: str, group: str) -> None:
         f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
     ).observation
 
-    assert isinstance(told, on.ModernMemberGone)
+    assert isinstance(told, ModernMemberGone)
     assert (told.group, told.member_id, told.kind) == (group, "m-1", kind)
 
 
@@ -448,13 +457,13 @@ def test_a_static_member_that_goes_for_a_while_has_not_left() -> None:
         f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
     ).observation
 
-    assert told == on.LogNoted(kind="modern_member_away", group="g")
+    assert told == LogNoted(kind="modern_member_away", group="g")
 
 
 def test_heartbeats_of_a_group_nobody_knows_make_no_classic_one() -> None:
     """Until its records are read, nothing is known of it."""
     group = classic.new_group("g")
-    beat = on.Heartbeats(
+    beat = Heartbeats(
         group="g", member_id="m", generation=3, error_code=0, times=(1_000,), protocol="consumer"
     )
     classic.apply(group, shown(beat, 1_000), ALONE)
@@ -468,7 +477,7 @@ def test_heartbeats_tell_the_same_however_they_are_folded(runs: tuple[tuple[int,
     group = classic.new_group("g")
     apply(group, *life("consumer"))
     for times in runs:
-        beats = on.Heartbeats(
+        beats = Heartbeats(
             group="g", member_id="a", generation=2, error_code=0, times=times, protocol="consumer"
         )
         classic.apply(group, shown(beats, times[-1]), ALONE)
@@ -483,7 +492,7 @@ def test_a_streams_line_names_its_group() -> None:
         f"[GroupCoordinator id=1 topic=__consumer_offsets partition=7] {text}"
     ).observation
 
-    assert told == on.LogNoted(kind="modern_member_joined", group="g")
+    assert told == LogNoted(kind="modern_member_joined", group="g")
 
 
 def test_a_group_is_so_for_others_when_its_write_is_replicated() -> None:
@@ -491,7 +500,7 @@ def test_a_group_is_so_for_others_when_its_write_is_replicated() -> None:
     group = classic.new_group("g")
     late = tuple(msgspec.structs.replace(one, uncommitted_ms=5_500) for one in life("consumer"))
 
-    (told,) = classic.apply(group, shown(on.ModernWrite(group="g", records=late), 1_000), ALONE).transitions
+    (told,) = classic.apply(group, shown(ModernWrite(group="g", records=late), 1_000), ALONE).transitions
 
     assert (told.to_state, told.at_ms, told.recorded_at_ms) == (GroupState.STABLE, 5_500, 1_000)
 
@@ -499,11 +508,11 @@ def test_a_group_is_so_for_others_when_its_write_is_replicated() -> None:
 def test_a_conversion_counts_the_rebalance_that_it_begins() -> None:
     """It begins with the generation that the classic group had, which is no new one."""
     group = classic.new_group("g")
-    recorded = on.GroupRecorded(
+    recorded = GroupRecorded(
         group="g", generation=3, protocol_type="", protocol=None, leader_id=None, state_since_ms=1, members=()
     )
     classic.apply(group, shown(recorded, 500), ALONE)
-    tombstone, epochs = on.GroupTombstone(group="g"), [record(3, GroupEpoch(epoch=epoch)) for epoch in (3, 4)]
+    tombstone, epochs = GroupTombstone(group="g"), [record(3, GroupEpoch(epoch=epoch)) for epoch in (3, 4)]
     moved = apply(group, tombstone, record(5, metadata("a"), "a"), *epochs)
 
     assert moved == [(S.EMPTY, S.ASSIGNING, "protocol_changed")]
@@ -514,10 +523,10 @@ def test_a_static_member_that_comes_back_as_a_classic_one_makes_the_group_classi
     """The last member of the new protocol is replaced, not gone."""
     group = classic.new_group("g")
     apply(group, record(5, metadata("a", instance_id="i"), "a"), record(3, GroupEpoch(epoch=2)))
-    back = on.MemberRecord(
+    back = MemberRecord(
         member_id="b", client_id="b", client_host="/10.0.0.1", session_timeout_ms=6_000, instance_id="i"
     )
-    recorded = on.GroupRecorded(
+    recorded = GroupRecorded(
         group="g",
         generation=2,
         protocol_type="consumer",

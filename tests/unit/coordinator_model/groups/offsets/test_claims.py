@@ -1,9 +1,16 @@
 """Transactional commits are claims until their marker: pending, committed or aborted."""
 
+from coordinator_model import observations as on
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.observations import observations as on
-from coordinator_model.observations.observations import Source
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.records import Commit, OffsetsCommitted
+from coordinator_model.observations.requests import (
+    CommitsAnswered,
+    Heartbeats,
+    OffsetsClaimed,
+    TransactionEnded,
+)
 from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group
 from tests.unit.made_seen import seen
@@ -13,18 +20,18 @@ PRODUCER = 4_001
 
 
 def see(group: Group, at_ms: int, what: on.AnyObservation, context: Context = FULL) -> None:
-    source = Source.OFFSETS if isinstance(what, on.OffsetsCommitted) else Source.REQUEST_LOG
+    source = Source.OFFSETS if isinstance(what, OffsetsCommitted) else Source.REQUEST_LOG
     classic.apply(group, seen(at_ms, what, source, offset=at_ms), context)
 
 
 def commit(group: Group, at_ms: int, offset: int | None, partition: int = 0) -> None:
-    see(group, at_ms, on.OffsetsCommitted(group="g", commits=(on.Commit("t", partition, offset, at_ms),)))
+    see(group, at_ms, OffsetsCommitted(group="g", commits=(Commit("t", partition, offset, at_ms),)))
 
 
 def claim(group: Group, at_ms: int, offset: int, *, producer: int = PRODUCER, partition: int = 0) -> None:
     """A transactional commit: its record, and a little later its answer in the request log."""
     commit(group, at_ms, offset, partition)
-    claimed = on.OffsetsClaimed(
+    claimed = OffsetsClaimed(
         group="g",
         member_id="",
         generation=-1,
@@ -36,7 +43,7 @@ def claim(group: Group, at_ms: int, offset: int, *, producer: int = PRODUCER, pa
 
 
 def end(group: Group, at_ms: int, *, committed: bool, producer: int = PRODUCER) -> None:
-    see(group, at_ms, on.TransactionEnded(producer_id=producer, committed=committed, partition=0))
+    see(group, at_ms, TransactionEnded(producer_id=producer, committed=committed, partition=0))
 
 
 def offsets(group: Group) -> dict[str, dict[int, int]]:
@@ -145,7 +152,7 @@ def test_a_claim_does_not_prove_the_group_stable() -> None:
     """The coordinator accepts transactional commits in the sync phase too."""
     group = classic.new_group("g")
     requests = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
-    claimed = on.OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
+    claimed = OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
     see(group, 10, claimed, requests)
 
     assert (group.state, group.generation) == ("CompletingRebalance", 3)
@@ -155,9 +162,9 @@ def test_a_transactional_commit_is_progress_and_no_sign_of_life() -> None:
     """The coordinator restarts the session timer for plain commits only, in Kafka 3 and 4."""
     group = classic.new_group("g")
     requests = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
-    beat = on.Heartbeats(group="g", member_id="a", generation=3, error_code=0, times=(10,))
-    claimed = on.OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
-    committed = on.CommitsAnswered(group="g", member_id="a", generation=3, error_code=0, times=(6_000,))
+    beat = Heartbeats(group="g", member_id="a", generation=3, error_code=0, times=(10,))
+    claimed = OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
+    committed = CommitsAnswered(group="g", member_id="a", generation=3, error_code=0, times=(6_000,))
 
     see(group, 10, beat, requests)
     see(group, 5_000, claimed, requests)

@@ -8,7 +8,8 @@ import pytest
 from coordinator_model.decoding import request_log
 from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.schemas import describe
-from coordinator_model.observations.observations import GroupRecorded, Heartbeats, OffsetsCommitted
+from coordinator_model.observations.records import GroupRecorded, OffsetsCommitted
+from coordinator_model.observations.requests import Heartbeats
 from streaming.decoders import heartbeat_lines
 from streaming.devkit.bench import command, material
 from streaming.devkit.bench.latency import moments_in, seconds_to

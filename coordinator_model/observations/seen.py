@@ -1,0 +1,208 @@
+"""What can be learned about a group, and where it was seen.
+
+An observation says what happened, never what to do about it.  Decoders make them from bytes and
+lines, ``shard.py`` puts them in order, the group models apply them.  They travel between Spark
+stages as msgpack, so every class here is a small array with a tag: **add fields only at the end,
+with a default**, and never reuse a tag.
+
+Times are integers in epoch milliseconds on the clock of the broker that spoke, unless a name says
+otherwise.
+"""
+
+import msgspec
+
+from coordinator_model.observations.answers import (
+    BrokerDescribed,
+    EndsTold,
+    GroupDescribed,
+    LeadersDescribed,
+    ReplicaMissed,
+    RetentionTold,
+    ShardLed,
+    TopicsDescribed,
+)
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.control import (
+    Adopted,
+    BrokerHeard,
+    Clock,
+    Contradicted,
+    Counted,
+    EventsClock,
+    GroupQuarantined,
+    GroupUpset,
+    PartitionAnew,
+    RecordsLost,
+    Settings,
+    ShardRefilled,
+    Undecodable,
+)
+from coordinator_model.observations.log import (
+    AssignmentReceived,
+    GroupConverted,
+    GroupDied,
+    GroupEmptied,
+    GroupLoaded,
+    GroupsDeleted,
+    GroupUnloaded,
+    InstanceFenced,
+    InstanceRefused,
+    JoinPhaseEnded,
+    LeaderReplaced,
+    LogNoted,
+    MemberFailed,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberLeft,
+    MembersKicked,
+    ModernMemberGone,
+    NobodyRejoined,
+    PendingMemberExpired,
+    RebalanceStarted,
+    ShardLoaded,
+    ShardLoading,
+    ShardStalled,
+    ShardUnloaded,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+)
+from coordinator_model.observations.records import (
+    GroupRecorded,
+    GroupTombstone,
+    ModernRecord,
+    ModernWrite,
+    OffsetsCommitted,
+)
+from coordinator_model.observations.requests import (
+    CommitsAnswered,
+    DeleteAnswered,
+    EpochAnswered,
+    Heartbeats,
+    JoinAnswered,
+    LeaveAnswered,
+    OffsetsClaimed,
+    SyncAnswered,
+    TransactionEnded,
+)
+
+# --- from the coordinator's INFO log -------------------------------------------------------------
+
+
+# --- from __consumer_offsets -----------------------------------------------------------------------
+
+
+# --- from the request log --------------------------------------------------------------------------
+
+
+# --- in band, from the driver ----------------------------------------------------------------------
+
+
+# --- in band, from the driver: what the brokers answered when they were asked ------------------------
+
+
+AnyObservation = (
+    MemberIdHandedOut
+    | MemberJoined
+    | StaticMemberReplaced
+    | RebalanceStarted
+    | JoinPhaseEnded
+    | AssignmentReceived
+    | GroupEmptied
+    | MembersKicked
+    | MemberFailed
+    | PendingMemberExpired
+    | MemberLeft
+    | NobodyRejoined
+    | SimpleGroupCreated
+    | GroupLoaded
+    | GroupUnloaded
+    | LeaderReplaced
+    | InstanceFenced
+    | GroupsDeleted
+    | ShardLoading
+    | ShardLoaded
+    | ShardUnloaded
+    | LogNoted
+    | OffsetsCommitted
+    | GroupRecorded
+    | GroupTombstone
+    | ModernRecord
+    | Heartbeats
+    | JoinAnswered
+    | SyncAnswered
+    | LeaveAnswered
+    | CommitsAnswered
+    | DeleteAnswered
+    | OffsetsClaimed
+    | TransactionEnded
+    | Clock
+    | EventsClock
+    | Settings
+    | Adopted
+    | BrokerHeard
+    | Contradicted
+    | Counted
+    | Undecodable
+    | ModernWrite
+    | ModernMemberGone
+    | EpochAnswered
+    | GroupDescribed
+    | ShardLed
+    | LeadersDescribed
+    | BrokerDescribed
+    | TopicsDescribed
+    | GroupDied
+    | EndsTold
+    | InstanceRefused
+    | RetentionTold
+    | GroupUpset
+    | GroupConverted
+    | ShardStalled
+    | ReplicaMissed
+    | GroupQuarantined
+    | ShardRefilled
+    | RecordsLost
+    | PartitionAnew
+)
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One observation with its place: when, from whom, and where it stood in its Kafka partition."""
+
+    at_ms: int
+    """When it happened, on the broker's clock (a folded run: its last time)."""
+    source: Source
+    partition: int
+    """Partition of the input topic, not of the group."""
+    offset: int
+    index: int
+    """Position within its record."""
+    broker: int
+    """Who said it; -1 where the source does not tell (offsets topic, control)."""
+    recorded_at_ms: int
+    """Timestamp of the Kafka record that carried it."""
+    backlog: bool
+    """It stood before the end offsets captured at the first start: sets states, makes no outputs."""
+    what: AnyObservation
+    is_whole: bool = False
+    """Its line told whole seconds: it may have happened at any time within the second of ``at_ms``."""
+    is_ahead: bool = False
+    """Its line told a time long after its append, for whatever reason: ``at_ms`` is the append's."""
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[Seen])
+
+
+def pack(seen: list[Seen]) -> bytes:
+    """Return observations of one shard as one cell for Spark."""
+    return _ENCODER.encode(seen)
+
+
+def unpack(cell: bytes) -> list[Seen]:
+    """Return what ``pack`` was given.
+
+    Raises:
+        msgspec.DecodeError: the cell is not ours; a bug, since only our own stages write them.
+    """
+    return _DECODER.decode(cell)

@@ -1,0 +1,64 @@
+"""What is buffered until the watermark: single observations, and coalesced runs that are cut there."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import msgspec
+
+from coordinator_model.observations import Seen
+
+
+class Held(msgspec.Struct, array_like=True):
+    """An observation that waits, or is just due."""
+
+    order_ms: int
+    seen: Seen
+
+
+class Run(msgspec.Struct, array_like=True):
+    """A folded run that waits; each of its times counts as at least ``floor_ms``."""
+
+    floor_ms: int
+    seen: Seen
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Return the times not applied yet."""
+        return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
+
+    def first_ms(self) -> int:
+        """Return when its first time takes effect."""
+        return max(self.floor_ms, self.times[0])
+
+    def count_before(self, limit_ms: int) -> int:
+        """Return how many of its times take effect before ``limit_ms``."""
+        return 0 if self.floor_ms >= limit_ms else bisect_left(self.times, limit_ms)
+
+
+def order_key(held: Held) -> tuple[int, int, int, int, int]:
+    """Return the key by which a shard applies what is due."""
+    seen = held.seen
+    return held.order_ms, seen.source, seen.partition, seen.offset, seen.index
+
+
+def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
+    """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
+    times = run.times
+    if times[-1] < limit_ms and run.floor_ms < limit_ms:
+        return run, None
+    count = run.count_before(limit_ms)
+    if count == 0:
+        return None, run
+    return part(run, times[:count]), part(run, times[count:])
+
+
+def rest_of(runs: Iterable[Run], from_ms: int) -> list[Run]:
+    """Return what of ``runs`` does not take effect before ``from_ms``."""
+    return [tail for run in runs if (tail := cut(run, from_ms)[1]) is not None]
+
+
+def part(run: Run, times: tuple[int, ...]) -> Run:
+    """Return a run of only these ``times``; what told of its other times leaves no trace in it."""
+    seen = run.seen
+    what = msgspec.structs.replace(seen.what, times=times)
+    return Run(run.floor_ms, msgspec.structs.replace(seen, at_ms=times[-1], what=what))

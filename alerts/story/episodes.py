@@ -7,11 +7,10 @@ from msgspec import UnsetType
 
 from alerts.alert import Alert
 from alerts.story.costs import Spent, carried, spent
-from coordinator_model.kafka import SETTLED, CauseKind, GroupState
+from coordinator_model.kafka import MAYBE_LEAVES, SETTLED, CauseKind, GroupState
 from coordinator_model.state import Transition
 
 _POLL_TIMEOUT = "PollIntervalExceeded"
-_LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.ALL_MEMBERS_LEFT, CauseKind.UNKNOWN})
 _CHAIN_MAX = 50
 """Corrections of one transition, and steps of one rebalance, that are followed: a few are real."""
 
@@ -87,7 +86,7 @@ def refined(moves: list[Transition], alerts: list[Alert]) -> list[Transition]:
         cause, basis = move.cause, move.basis
         if cause.member_id and not cause.client_host:
             cause = msgspec.structs.replace(cause, client_host=hosts.get(cause.member_id, ""))
-        if cause.kind in _LEAVES and cause.member_id in slow:
+        if cause.kind in MAYBE_LEAVES and cause.member_id in slow:
             cause = msgspec.structs.replace(cause, kind=CauseKind.POLL_TIMEOUT)
             basis = slow[cause.member_id]
         found.append(msgspec.structs.replace(move, cause=cause, basis=basis))

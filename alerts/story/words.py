@@ -2,14 +2,14 @@
 
 from alerts.alert import clock_time, span, who
 from alerts.story.costs import is_unseen
-from coordinator_model.kafka import SETTLED, CauseKind, GroupState
+from coordinator_model.kafka import NOT_PROVIDED, SETTLED, CauseKind, GroupState
 from coordinator_model.state import Basis, Cause, Transition
 
 _LONG_MS = 5_000
 """A rebalance that ended within this time needs no second clock time."""
 _SHORT_MS = 1_000
 _REASON = "; client reason: "
-_NO_REASON = ("", "not provided")
+_NO_REASON = ("", NOT_PROVIDED)
 
 _BEGAN = {
     CauseKind.MEMBER_JOINED: "{who} joined",

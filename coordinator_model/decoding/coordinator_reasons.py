@@ -9,21 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from coordinator_model.decoding.templates import GENERATED, GENERATED_SIZE, Template
-from coordinator_model.kafka import CauseKind
+from coordinator_model.kafka import NOT_PROVIDED, CauseKind, how_it_left, why_it_joined
 from coordinator_model.observations import Reason
 
 REASON_LENGTH_MAX = 1000
 """Characters of a reason that are kept; a list of ids or a client id can be much longer."""
-POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
-"""What the Java client gives as reason when ``max.poll.interval.ms`` ran out."""
 
 _LIST = re.compile(r"(?:(?:Hash)?Set|List|Vector|ArrayBuffer)?[\[(](.*)[\])]", re.DOTALL)
-
-# Beginnings of the Java client's join reasons that say more than the coordinator's own sentence does.
-_CLIENT_KINDS = (
-    ("cached metadata has changed", CauseKind.PARTITIONS_CHANGED),
-    ("subscription has changed", CauseKind.SUBSCRIPTION_CHANGED),
-)
 
 
 def split_ids(text: str) -> tuple[str, ...]:
@@ -60,7 +52,7 @@ def instance_of(text: str) -> str | None:
 
 def client_reason_of(text: str) -> str | None:
     """Return what the client gave as its reason; None for the broker's own "not provided"."""
-    return None if text == "not provided" else text[:REASON_LENGTH_MAX]
+    return None if text == NOT_PROVIDED else text[:REASON_LENGTH_MAX]
 
 
 _Kind = Callable[[str | None], CauseKind]
@@ -72,17 +64,7 @@ def _always(kind: CauseKind) -> _Kind:
 
 def _or_client(kind: CauseKind) -> _Kind:
     """``kind``, unless the client's reason is more exact."""
-
-    def choose(client: str | None) -> CauseKind:
-        told = (client_kind for start, client_kind in _CLIENT_KINDS if (client or "").startswith(start))
-        return next(told, kind)
-
-    return choose
-
-
-def _leaving(client: str | None) -> CauseKind:
-    """3.x only: there the rebalance's reason carries the leaving client's, and no line comes before."""
-    return CauseKind.POLL_TIMEOUT if (client or "").startswith(POLL_TIMEOUT_REASON) else CauseKind.MEMBER_LEFT
+    return lambda client: why_it_joined(client) or kind
 
 
 class ReasonShape(NamedTuple):
@@ -134,7 +116,7 @@ REASONS = (
     ),
     _shape("removing member {m} on heartbeat expiration.", _always(CauseKind.SESSION_TIMEOUT), "4+ 3+"),
     _shape("Removing {ids} on pending sync request expiration", _always(CauseKind.SYNC_TIMEOUT), "4+ 3+"),
-    _shape("Removing member {m} on LeaveGroup", _leaving, "3+", client=True),
+    _shape("Removing member {m} on LeaveGroup", how_it_left, "3+", client=True),
     _shape("explicit `LeaveGroup` request for ({ids}) members.", _always(CauseKind.MEMBER_LEFT), "4+"),
     _shape("Freshly-loaded group {x}over capacity{y}", _always(CauseKind.COORDINATOR_MOVED), "4- 3-"),
     _shape("Downgrade group {x} from consumer to classic{y}", _always(CauseKind.PROTOCOL_CHANGED), "4+"),

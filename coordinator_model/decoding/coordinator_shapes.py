@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 from coordinator_model import observations as on
 from coordinator_model.decoding.coordinator_reasons import (
-    POLL_TIMEOUT_REASON,
     REASON_LENGTH_MAX,
     client_reason_of,
     instance_of,
     split_ids,
 )
 from coordinator_model.decoding.templates import Template
-from coordinator_model.kafka import CauseKind
+from coordinator_model.kafka import NOT_PROVIDED, CauseKind, how_it_left
 from coordinator_model.observations import int32_of
 
 Values = Mapping[str, str]
@@ -102,7 +101,7 @@ def _left(v: Values) -> on.MemberLeft:
 
 
 def _pending_left(v: Values) -> on.MemberLeft:
-    reason = client_reason_of(v.get("x", "not provided"))
+    reason = client_reason_of(v.get("x", NOT_PROVIDED))
     return on.MemberLeft(group=v["g"], member_id=v["m"], client_reason=reason, pending=True)
 
 
@@ -298,7 +297,7 @@ _SHARDS = (
 
 
 def _modern_gone(v: Values) -> on.ModernMemberGone:
-    kind = CauseKind.POLL_TIMEOUT if v.get("x", "").startswith(POLL_TIMEOUT_REASON) else CauseKind.MEMBER_LEFT
+    kind = how_it_left(v.get("x"))
     reason = client_reason_of(v["x"]) if "x" in v else None
     text = "explicit `LeaveGroup` request" if "x" in v else "left"
     return on.ModernMemberGone(

@@ -1,7 +1,7 @@
 """LeaveGroup of all versions (Kafka: ``classicGroupLeave``)."""
 
-from coordinator_model.decoding.coordinator_reasons import POLL_TIMEOUT_REASON
 from coordinator_model.kafka.cause_kinds import CauseKind
+from coordinator_model.kafka.client_reasons import POLL_TIMEOUT_REASON
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
 from tests.oracle.due import SessionDue

@@ -16,7 +16,7 @@ from alerts.rules.monitor import CLUSTER_UNREACHABLE, MONITOR_STALLED, SOURCE_SI
 from alerts.rules.progress.verdicts import HANGS_MS, Part, Scene, habit
 from alerts.rules.rebalances import REBALANCE_STORM, STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
 from coordinator_model.groups.core import partitions_of
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import MAX_POLL_INTERVAL_MS, TIMEOUTS, GroupState
 from coordinator_model.state import Basis, Group, Member, Tracks
 
 REBALANCING: Final = (STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE, REBALANCE_STORM)
@@ -29,13 +29,6 @@ EXCUSES: Final = (*REBALANCING, SESSION_TIMEOUT_IMMINENT, SESSION_TIMEOUT, POLL_
 PARKED_MS: Final = 26 * 3_600_000
 """A group whose members all left in good order was stopped on purpose, or is a job that runs now and then.
 After a day and a bit somebody should hear of the records that wait."""
-
-POLL_DEFAULT_MS: Final = 300_000
-"""Where neither log tells of rebalances, one may be under way; it takes this long where nobody told."""
-
-_FAILED = frozenset(
-    {CauseKind.SESSION_TIMEOUT, CauseKind.POLL_TIMEOUT, CauseKind.REBALANCE_TIMEOUT, CauseKind.SYNC_TIMEOUT}
-)
 
 
 def scene_of(situation: Situation, tracks: Tracks) -> Scene:
@@ -61,7 +54,8 @@ def _patience(situation: Situation) -> int:
     if sees_rebalances or not group.members:
         return 0
     told_ms = rebalance_timeout_ms(group)
-    return told_ms if told_ms >= 0 else POLL_DEFAULT_MS
+    # Where neither log tells of rebalances, one may be under way; it takes this long where nobody told.
+    return told_ms if told_ms >= 0 else MAX_POLL_INTERVAL_MS
 
 
 def has_lived(group: Group) -> bool:
@@ -74,7 +68,7 @@ def is_parked(group: Group) -> bool:
     if group.state is not GroupState.EMPTY or not has_lived(group):
         return False
     last = group.departures[-1] if group.departures else None
-    return last is None or last.how not in _FAILED
+    return last is None or last.how not in TIMEOUTS
 
 
 def is_excused(situation: Situation) -> bool:

@@ -4,30 +4,15 @@ In consumer, share and streams groups no state means "begins"; the cause tells w
 only carries a rebalance on (a target computed, a member there) has a cause of its own.
 """
 
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import RAISE_EPOCH, CauseKind, GroupState
 from coordinator_model.state import Group, Step, Transition
-
-_RAISES_EPOCH = frozenset(
-    {
-        CauseKind.MEMBER_JOINED,
-        CauseKind.MEMBER_LEFT,
-        CauseKind.ALL_MEMBERS_LEFT,
-        CauseKind.SESSION_TIMEOUT,
-        CauseKind.POLL_TIMEOUT,
-        CauseKind.REBALANCE_TIMEOUT,
-        CauseKind.SUBSCRIPTION_CHANGED,
-        CauseKind.PARTITIONS_CHANGED,
-        CauseKind.STATIC_MEMBER_REPLACED,
-        CauseKind.PROTOCOL_CHANGED,
-    }
-)
 
 
 def begins(transition: Transition) -> bool:
     """Say whether a rebalance began."""
     if transition.group_type == "classic":
         return transition.to_state is GroupState.PREPARING_REBALANCE
-    return transition.cause.kind in _RAISES_EPOCH and transition.to_state is not GroupState.DEAD
+    return transition.cause.kind in RAISE_EPOCH and transition.to_state is not GroupState.DEAD
 
 
 def kind_of(transition: Transition) -> CauseKind:

@@ -22,7 +22,7 @@ from itertools import takewhile
 from alerts.alert import checksum
 from alerts.rules.engine import Actor, Leave, Loss, StormMemory, Trigger
 from alerts.rules.rebalances import rebalance_starts, storm_runs
-from coordinator_model.kafka import SETTLED, WITHOUT_MEMBERS, CauseKind, GroupState
+from coordinator_model.kafka import MAYBE_LEAVES, REJOINS, SETTLED, WITHOUT_MEMBERS, CauseKind, GroupState
 from coordinator_model.state import Basis, Departure, Group, Step, Transition
 
 HISTORY_MIN = 64
@@ -50,14 +50,8 @@ _COOPERATIVE = ("cooperative", "stream")
 _INSTANCE = re.compile(
     r"static member .* with instance id (.+?)(?: joined with change of protocol|; client reason: |$)"
 )
-_REJOINS = {
-    CauseKind.SUBSCRIPTION_CHANGED,
-    CauseKind.LEADER_REJOINED,
-    CauseKind.MEMBER_JOINED,
-    CauseKind.UNKNOWN,
-}
-_VOLUNTARY = {CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN}
-"""UNKNOWN: the topic alone does not tell how a member went, and most go by themselves."""
+_SECOND_STEPS = REJOINS - {CauseKind.PARTITIONS_CHANGED} | {CauseKind.UNKNOWN}
+"""After giving up partitions a member joins again; other topics would be a rebalance of their own."""
 
 
 class Role(IntEnum):
@@ -186,7 +180,7 @@ def _note_departure(memory: StormMemory, departure: Departure) -> None:
     memory.losses = [loss for loss in memory.losses if loss.member != member]
     if departure.how is CauseKind.SESSION_TIMEOUT:
         _note_loss(memory, departure, member)
-    is_voluntary = departure.how in _VOLUNTARY
+    is_voluntary = departure.how in MAYBE_LEAVES
     if is_voluntary:
         memory.leaves.append(Leave(at_ms=departure.at_ms, joined_at_ms=departure.joined_at_ms, member=member))
     for trigger in memory.triggers:
@@ -313,7 +307,7 @@ def _is_second_step(
     if is_revoking or rebalance_starts.is_resolved(transition):
         return True
     since_stable_ms = transition.at_ms - memory.stable_at_ms
-    if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _REJOINS:
+    if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _SECOND_STEPS:
         return False
     # Some clients' leaders (kafka-python 3) look at the topics once more after each assignment.
     is_eager = not (group.protocol or "").startswith(_COOPERATIVE)

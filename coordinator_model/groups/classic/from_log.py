@@ -20,7 +20,6 @@ from coordinator_model.groups.core import (
     end,
     everybody_left,
     gone_for_good,
-    how_it_left,
     id_unused,
     line_ms,
     make,
@@ -35,7 +34,7 @@ from coordinator_model.groups.core import (
     told_deleted,
     wait_for,
 )
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import DEPARTURES, REJOINS, REMOVALS, CauseKind, GroupState, how_it_left
 from coordinator_model.observations import (
     AssignmentReceived,
     GroupConverted,
@@ -58,20 +57,6 @@ from coordinator_model.observations import (
 )
 from coordinator_model.state import Basis, Group, Replaced
 
-_JOINS = frozenset(
-    {
-        CauseKind.MEMBER_JOINED,
-        CauseKind.LEADER_REJOINED,
-        CauseKind.SUBSCRIPTION_CHANGED,
-        CauseKind.PARTITIONS_CHANGED,
-    }
-)
-_REMOVED_BY = {
-    CauseKind.SYNC_TIMEOUT: CauseKind.SYNC_TIMEOUT,
-    CauseKind.SESSION_TIMEOUT: CauseKind.SESSION_TIMEOUT,
-    CauseKind.MEMBER_LEFT: CauseKind.MEMBER_LEFT,
-    CauseKind.POLL_TIMEOUT: CauseKind.POLL_TIMEOUT,
-}
 _YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
 
 
@@ -116,13 +101,13 @@ def rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
     started = Target(to=GroupState.PREPARING_REBALANCE, generation=what.generation, at_ms=at_ms, cause=why)
     if given_up(turn, what, started):
         return
-    if reach(turn, started) and why.kind in _JOINS and why.member_id in group.members:
+    if reach(turn, started) and why.kind in REJOINS and why.member_id in group.members:
         group.members[why.member_id].rejoined = True
 
 
 def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
     """Apply what the reason tells of members, in case the lines that should have told it are lost."""
-    how = _REMOVED_BY.get(kind)
+    how = kind if kind in DEPARTURES else None
     for member_id in what.reason.member_ids:
         recognise(turn, member_id)
         if how is not None and member_id in turn.group.members:
@@ -134,8 +119,7 @@ def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
 
 def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
     """Return why a client left, where the coordinator (3.x) says it only in the rebalance's reason."""
-    is_leave = how in {CauseKind.MEMBER_LEFT, CauseKind.POLL_TIMEOUT}
-    return (what.reason.client_reason or "") if is_leave else ""
+    return "" if how in REMOVALS else what.reason.client_reason or ""
 
 
 def join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:

@@ -22,7 +22,6 @@ from coordinator_model.groups.core import (
     end,
     expire_silent,
     heartbeat_fenced,
-    how_it_left,
     is_former,
     learn_client,
     leave_fenced,
@@ -37,7 +36,7 @@ from coordinator_model.groups.core import (
     told_deleted,
 )
 from coordinator_model.groups.offsets import claim
-from coordinator_model.kafka import NOT_IN_CHARGE, WITHOUT_MEMBERS, CauseKind, Error, GroupState
+from coordinator_model.kafka import NOT_IN_CHARGE, WITHOUT_MEMBERS, CauseKind, Error, GroupState, how_it_left
 from coordinator_model.observations import (
     CommitsAnswered,
     DeleteAnswered,

@@ -29,16 +29,9 @@ from coordinator_model.groups.core import (
     start_by_absence,
     wait_for,
 )
-from coordinator_model.kafka import NOT_IN_CHARGE, CauseKind, Error, GroupState
+from coordinator_model.kafka import NOT_IN_CHARGE, CauseKind, Error, GroupState, follows_others, why_it_joined
 from coordinator_model.observations import JoinAnswered
 from coordinator_model.state import Basis, Cause, Group, Member
-
-_REASONS = (
-    ("cached metadata has changed", CauseKind.PARTITIONS_CHANGED),
-    ("subscription has changed", CauseKind.SUBSCRIPTION_CHANGED),
-)
-_FOLLOWS = ("group is already rebalancing",)
-"""Reasons of clients that were told to join again, and so did not begin it."""
 
 
 def join_answered(turn: Turn, what: JoinAnswered) -> None:
@@ -172,7 +165,7 @@ def _why_joined(group: Group, what: JoinAnswered) -> Cause:
 
 
 def _kind_of_start(group: Group, what: JoinAnswered, reason: str) -> CauseKind:
-    told = next((kind for start, kind in _REASONS if reason.startswith(start)), None)
+    told = why_it_joined(reason)
     if told is not None:
         return told
     static = member_of_instance(group, what.instance_id)
@@ -182,7 +175,7 @@ def _kind_of_start(group: Group, what: JoinAnswered, reason: str) -> CauseKind:
         return CauseKind.STATIC_MEMBER_REPLACED if is_completing else CauseKind.PROTOCOL_CHANGED
     if _is_new(group, what):
         return CauseKind.MEMBER_JOINED
-    if reason.startswith(_FOLLOWS):
+    if follows_others(reason):
         return CauseKind.UNKNOWN
     return CauseKind.LEADER_REJOINED if _led(group, what) else CauseKind.SUBSCRIPTION_CHANGED
 

@@ -3,35 +3,14 @@
 import msgspec
 
 from coordinator_model.groups.core.members import client_id_in, client_of, departure_of
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import MAYBE_LEAVES, RETENTION_MIN_MS, TIMEOUTS, CauseKind, GroupState
 from coordinator_model.observations import GroupRecorded, MemberRecord, Reason
 from coordinator_model.state import Cause, Departure, Group
 
-POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
-
-
-def how_it_left(client_reason: str | None) -> CauseKind:
-    """Return how a member left, from the reason its client gave (KIP-800)."""
-    is_poll_timeout = (client_reason or "").startswith(POLL_TIMEOUT_REASON)
-    return CauseKind.POLL_TIMEOUT if is_poll_timeout else CauseKind.MEMBER_LEFT
-
-
 DETAIL_MAX = 1_000
-RETENTION_MIN_MS = 60_000
-"""``offsets.retention.minutes`` cannot be less than one minute: younger offsets were deleted, not expired."""
 TOLD_WITHIN_MS = 5_000
 """Members learn of a rebalance with their next heartbeat, which clients send every 3 s by default."""
 _LATELY_MS = 1_000
-
-_TIMEOUTS = frozenset(
-    {
-        CauseKind.SESSION_TIMEOUT,
-        CauseKind.POLL_TIMEOUT,
-        CauseKind.REBALANCE_TIMEOUT,
-        CauseKind.SYNC_TIMEOUT,
-    }
-)
-_LEAVES = frozenset({CauseKind.MEMBER_LEFT, CauseKind.UNKNOWN})
 
 
 def cause_by(group: Group, kind: CauseKind, member_id: str, detail: str = "") -> Cause:
@@ -53,7 +32,7 @@ def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
     """
     kind = _kind(reason.kind)
     gone = _culprit_gone(group, kind, reason, at_ms)
-    if gone is not None and kind in _LEAVES and gone.how is not CauseKind.UNKNOWN:
+    if gone is not None and kind in MAYBE_LEAVES and gone.how is not CauseKind.UNKNOWN:
         kind = gone.how
     named = next(filter(None, reason.member_ids), "")
     member_id = named or (gone.member_id if gone else "")
@@ -71,9 +50,9 @@ def emptied(group: Group, at_ms: int) -> Cause:
     # A generation that has begun is emptied by who left it since, not by who was missing when it did.
     since_ms = running.started_at_ms - _LATELY_MS if running is not None else group.state_since_ms + 1
     if last is not None and last.at_ms >= max(since_ms, at_ms - _LATELY_MS if running is None else -1):
-        kind = last.how if last.how in _TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
+        kind = last.how if last.how in TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
         return cause_by(group, kind, last.member_id)
-    if running is not None and running.cause.kind in _TIMEOUTS:
+    if running is not None and running.cause.kind in TIMEOUTS:
         return running.cause
     return Cause(kind=CauseKind.ALL_MEMBERS_LEFT)
 

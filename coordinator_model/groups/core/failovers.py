@@ -8,23 +8,12 @@ clients that were without one for longer than their session.
 import msgspec
 
 from coordinator_model.groups.core.members import client_name, departure_of
-from coordinator_model.kafka import WITHOUT_MEMBERS, CauseKind, GroupState
+from coordinator_model.kafka import MAY_FOLLOW_FAILOVER, WITHOUT_MEMBERS, CauseKind, GroupState
 from coordinator_model.observations import GroupUpset
 from coordinator_model.state import Departure, Group, Member, Moved, Transition
 
 UPSET_MS = 60_000
 """So long after the new coordinator has taken over a rebalance may go back to the move."""
-
-_OTHER = {
-    CauseKind.MEMBER_LEFT,
-    CauseKind.POLL_TIMEOUT,
-    CauseKind.SUBSCRIPTION_CHANGED,
-    CauseKind.PARTITIONS_CHANGED,
-    CauseKind.STATIC_MEMBER_REPLACED,
-    CauseKind.PROTOCOL_CHANGED,
-    CauseKind.UNKNOWN,
-}
-"""Causes that have nothing to do with who coordinates; one that nobody has told may be any of them."""
 
 
 def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
@@ -46,7 +35,7 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
         # Who has spoken to the coordinator since has found it: that silence has a reason of its own.
         removed = departure_of(group, transition.cause.member_id)
         return removed is None or _is_from_before(removed, moved)
-    return begins and transition.cause.kind not in _OTHER
+    return begins and transition.cause.kind in MAY_FOLLOW_FAILOVER
 
 
 def last_move(group: Group, moved: Moved | None) -> Moved | None:

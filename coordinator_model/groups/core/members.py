@@ -7,7 +7,7 @@ import msgspec
 
 from coordinator_model.groups.core.session_timer import restart_session
 from coordinator_model.groups.core.turn import Turn
-from coordinator_model.kafka import CauseKind
+from coordinator_model.kafka import WRITE_TIMEOUT_MS, CauseKind
 from coordinator_model.observations import Client, MemberRecord
 from coordinator_model.state import Basis, Departure, Group, Member, Replaced
 
@@ -18,8 +18,6 @@ PENDING_MAX = 5_000
 DEPARTURES_MAX = 32
 REASON_MAX = 255
 """KIP-800 cuts a client's reason to this many characters; a broker need not."""
-LATE_ANSWERS_MS = 5_000
-"""So long may a commit wait for its answer (``offsets.commit.timeout.ms``), and its sender be replaced."""
 POLL_TIMEOUT_SLACK_MS = 1_000
 """How much earlier than its rebalance timeout a silent leave may come and still be a poll timeout:
 the last answer we see of a client lies a little after its last poll."""
@@ -196,7 +194,7 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
             )
         )
     member.member_id = new_id
-    member.former = (old_id, turn.at_ms + LATE_ANSWERS_MS)
+    member.former = (old_id, turn.at_ms + WRITE_TIMEOUT_MS)
     member.last_heartbeat_ms, member.connection = -1, ""  # the new process has not been heard yet
     _insert(group, member)
     if group.leader_id == old_id:

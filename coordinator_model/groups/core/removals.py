@@ -7,13 +7,11 @@ from coordinator_model.groups.core.inferring import members_gone
 from coordinator_model.groups.core.members import depart
 from coordinator_model.groups.core.session_timer import has_run_out
 from coordinator_model.groups.core.turn import Turn
-from coordinator_model.kafka import CauseKind
+from coordinator_model.kafka import NEW_MEMBER_MS, CauseKind
 from coordinator_model.state import Basis
 
 PARKED_MS: Final = 100
 """A request that was answered no sooner waited for its answer."""
-NEW_MEMBER_MS: Final = 300_000
-"""So long Kafka lets a member wait in its first join."""
 
 
 def removed_unseen(turn: Turn, member_id: str, generation: int, *, waited_ms: int = 0) -> None:

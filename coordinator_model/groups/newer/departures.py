@@ -7,15 +7,13 @@ where it is not read, what was last heard of the member decides.
 from typing import NamedTuple
 
 from coordinator_model.groups.core import Turn
-from coordinator_model.kafka import CauseKind
+from coordinator_model.kafka import MODERN_INTERVAL_MS, CauseKind
 from coordinator_model.observations import MemberState
 from coordinator_model.state import AWAY, Basis, Group, Hint, Modern, ModernMember
 
 HINT_MS = 60_000
 """A line that tells of a departure comes right before its record; one so old belongs to a failed write."""
 HINTS_MAX = 256
-INTERVAL_MS = 5_000
-"""``group.consumer.heartbeat.interval.ms`` and its kin, where no answer has told it."""
 SILENT_BEATS = 2.5
 """A member that let so many heartbeats pass did not leave by request."""
 _SLACK_MS = 1_000
@@ -65,7 +63,7 @@ def _was_silent(turn: Turn, before: ModernMember) -> bool:
     member = turn.group.members.get(before.member_id)
     if member is None or member.last_heartbeat_ms < 0 or not turn.context.requests_live:
         return False
-    interval_ms = before.interval_ms if before.interval_ms > 0 else INTERVAL_MS
+    interval_ms = before.interval_ms if before.interval_ms > 0 else MODERN_INTERVAL_MS
     return turn.at_ms - member.last_heartbeat_ms > interval_ms * SILENT_BEATS
 
 

@@ -16,7 +16,6 @@ from coordinator_model.groups.core import (
     epoch_refused,
     heard,
     heartbeat_fenced,
-    how_it_left,
     join_refused,
     learn_client,
     restart_session,
@@ -24,7 +23,7 @@ from coordinator_model.groups.core import (
     sync_refused,
 )
 from coordinator_model.groups.newer.departures import remember
-from coordinator_model.kafka import CauseKind, Error, GroupState
+from coordinator_model.kafka import CauseKind, Error, GroupState, how_it_left
 from coordinator_model.state import Basis, Departure, Group, Hint, Member
 
 LATE_MS = 60_000

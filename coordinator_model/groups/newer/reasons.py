@@ -3,10 +3,8 @@
 from coordinator_model.groups.core import DETAIL_MAX, cause_by
 from coordinator_model.groups.newer.membership import Passage
 from coordinator_model.groups.newer.replay import Changes
-from coordinator_model.kafka import CauseKind, GroupState
+from coordinator_model.kafka import REMOVALS, TIMEOUTS, CauseKind, GroupState
 from coordinator_model.state import AWAY, Cause, Group, Modern
-
-_TIMEOUTS = frozenset({CauseKind.SESSION_TIMEOUT, CauseKind.REBALANCE_TIMEOUT, CauseKind.SYNC_TIMEOUT})
 
 
 def why(group: Group, modern: Modern, changes: Changes, passage: Passage, to: GroupState) -> Cause:
@@ -22,11 +20,11 @@ def why(group: Group, modern: Modern, changes: Changes, passage: Passage, to: Gr
 
 
 def _departure(group: Group, passage: Passage, to: GroupState) -> Cause:
-    """Return who went; of several the first that timed out."""
-    member_id = next((m for m, one in passage.went.items() if one.how in _TIMEOUTS), next(iter(passage.went)))
+    """Return who went; of several the first whom the coordinator removed."""
+    member_id = next((m for m, one in passage.went.items() if one.how in REMOVALS), next(iter(passage.went)))
     going = passage.went[member_id]
     kind = going.how
-    if to is GroupState.EMPTY and kind not in _TIMEOUTS and kind is not CauseKind.POLL_TIMEOUT:
+    if to is GroupState.EMPTY and kind not in TIMEOUTS:
         kind = CauseKind.ALL_MEMBERS_LEFT
     text = f"{going.text}; client reason: {going.client_reason}" if going.client_reason else going.text
     return cause_by(group, kind, member_id, text)

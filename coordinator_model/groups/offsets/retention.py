@@ -6,15 +6,10 @@ Source: ``OffsetExpirationConditionImpl``, ``ClassicGroup.offsetExpirationCondit
 
 from collections.abc import Mapping
 
-from coordinator_model.kafka import GroupState
+from coordinator_model.kafka import RETENTION_CHECK_MS, RETENTION_MS, GroupState
 from coordinator_model.state import Group
 
-RETENTION_MS = 7 * 24 * 3_600_000
-"""Kafka's default of ``offsets.retention.minutes``."""
-CHECK_MS = 600_000
-"""Default of ``offsets.retention.check.interval.ms``: they are gone so much later at most."""
-
-EXPIRY_MARGIN_MS = 2 * CHECK_MS
+EXPIRY_MARGIN_MS = 2 * RETENTION_CHECK_MS
 """So much after its retention a group's offsets are gone, and their tombstones read."""
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import httpx
 import yaml
 
-from streaming.devkit.bench.members import POLL_TIMEOUT_REASON, LightMember
+from coordinator_model.kafka import POLL_TIMEOUT_REASON
+from streaming.devkit.bench.members import LightMember
 from streaming.devkit.bench.rig import BenchError, say
 from streaming.devkit.bench.targets import percentile
 from streaming.devkit.kafka import EmbeddedKafka, Told, WebhookProbe, free_ports

@@ -8,14 +8,13 @@ import struct
 import threading
 from collections.abc import Iterator
 
-from coordinator_model.kafka import Error
+from coordinator_model.kafka import POLL_TIMEOUT_REASON, Error
 from streaming.devkit.bench.material import blob, text
 from streaming.devkit.demo import Connection
 
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 _AGAIN = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
 _REBALANCE_MS = 60_000
-POLL_TIMEOUT_REASON = "consumer poll timeout has expired."
 
 
 class LightMember:
@@ -114,7 +113,7 @@ def _error_of(answer: bytes) -> int:
 
 def _leave_body(group: str, member_id: str) -> bytes:
     """Return a flexible LeaveGroup request, with the empty tags that end its header before it."""
-    member = _compact(member_id) + b"\0" + _compact(POLL_TIMEOUT_REASON) + b"\0"
+    member = _compact(member_id) + b"\0" + _compact(f"{POLL_TIMEOUT_REASON}.") + b"\0"
     return b"\0" + _compact(group) + b"\x02" + member + b"\0"
 
 

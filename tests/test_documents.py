@@ -153,3 +153,15 @@ def test_nothing_committed_names_a_registry_or_a_path_of_one_machine() -> None:
             found += [(name, match.group().decode()) for match in FOREIGN.finditer(content)]
 
     assert found == []
+
+
+def test_every_room_is_on_the_map() -> None:
+    """A room that nobody can find is entered past its door."""
+    known = set(re.findall(r"`(\w+)/`", (ROOT / "docs" / "house.md").read_text()))
+    rooms = {
+        door.parent.name
+        for top in ("coordinator_model", "alerts", "streaming")
+        for door in (ROOT / top).glob("*/__init__.py")
+    }
+
+    assert rooms - known == set()

@@ -192,7 +192,7 @@ class Mirror:
                 self.divergences += outputs.divergences
                 self._zones_ms.update(outputs.zones)
                 self.reports.update((one.group, one) for one in outputs.reports)
-                lost += self._contradictions(outputs, at_ms)
+                lost += self._contradictions(outputs)
                 lost += [self._control(at_ms, 0, upset) for upset in outputs.upset]
                 lost += [self._control(at_ms, 0, one) for one in outputs.quarantined]
                 happened += [(one.at_ms, one) for one in outputs.transitions]
@@ -233,10 +233,10 @@ class Mirror:
             what=what,
         )
 
-    def _contradictions(self, outputs: Outputs, at_ms: int) -> list[Seen]:
+    def _contradictions(self, outputs: Outputs) -> list[Seen]:
         return [
             self._control(at_ms, 0, on.Contradicted(broker=broker, lost=Source[lost.upper()], group=group))
-            for broker, lost, group in outputs.contradictions
+            for broker, lost, group, at_ms in outputs.contradictions
         ]
 
 

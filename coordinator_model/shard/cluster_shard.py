@@ -119,7 +119,7 @@ class ClusterShard:
             if judge is not None:
                 self._adopt(what.alert, held.order_ms, judge, outputs)
             self._ask(held.order_ms, judge, outputs)
-        elif self.state.apply(held.seen):
+        elif self.state.apply(_dated(held)):
             self._ask(held.order_ms, judge, outputs)
         elif header.live_since_ms >= 0:
             header.cluster_due_ms = min(header.cluster_due_ms, (held.order_ms // TICK_MS + 1) * TICK_MS)
@@ -196,3 +196,14 @@ def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
         if part:
             what = msgspec.structs.replace(heard.what, seconds=part)
             yield part[-1] * 1000 + 1000, msgspec.structs.replace(heard, what=what)
+
+
+def _dated(held: Held) -> on.Seen:
+    """Return what is heard now as of now.
+
+    Shards repeat what they say of quarantined groups, and rules wait until no shard says more of a
+    coordinator's move: that is when the cluster hears of it, and not when it happened.
+    """
+    if isinstance(held.seen.what, on.GroupUpset | on.GroupQuarantined):
+        return msgspec.structs.replace(held.seen, at_ms=held.order_ms)
+    return held.seen

@@ -112,8 +112,8 @@ class Outputs(msgspec.Struct, kw_only=True):
     transitions: list[Transition] = []
     alerts: list[Any] = []
     reports: list[GroupReport] = []
-    contradictions: list[tuple[int, str, str]] = []
-    """(broker, what it lost, group)."""
+    contradictions: list[tuple[int, str, str, int]] = []
+    """(broker, what it lost, group, when that was found out, in the time of the stream)."""
     divergences: list[Divergence] = []
     cluster_report: bytes | None = None
     reported: bool = False

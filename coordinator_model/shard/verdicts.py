@@ -104,7 +104,7 @@ class Verdicts:
                 self.outputs.upset.append(core.upset(transition, self.header.shard, moved))
         self.count_divergences(live, step, at_ms, backlog=backlog)
         if step.contradicted:
-            self.outputs.contradictions.append((self.broker(live), "coordinator_log", group))
+            self.outputs.contradictions.append((self.broker(live), "coordinator_log", group, at_ms))
             self.contradicted_ms = min(self.contradicted_ms, at_ms)
         if step.transitions or step.arrivals or step.departures:
             live.visible = True

@@ -39,7 +39,11 @@ TOPIC_NAME_MAX = 249
 
 
 class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
-    """What every control record says: when, on the driver's clock, and which monitor wrote it."""
+    """What every control record says: when, and which monitor wrote it.
+
+    The time is the driver's, but for what a shard tells the cluster (contradicted, upset, quarantined): that
+    has the time of what it tells of, or -1.  Records of older versions have the driver's time there as well.
+    """
 
     at_ms: TimeMs
     run: str = ""

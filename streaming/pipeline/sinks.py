@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from pyspark.sql import DataFrame
 
 from streaming.config import ClusterPlan
@@ -23,6 +24,8 @@ Apply = Callable[[str, Iterable[Row]], None]
 """Takes a cluster's rows into the view."""
 
 _FLUSH_S = 30.0
+_RELAYED = frozenset({"contradiction", "upset", "quarantined"})
+"""Kinds of rows that a shard says to the cluster's shard, by the control topic."""
 _log = logging.getLogger(__name__)
 
 
@@ -87,44 +90,22 @@ class BatchSink:
             return self._plan.transitions_topic, key, value
         if kind == "alert":
             return self._plan.alerts_topic, key, value
-        if kind == "contradiction":
-            return self._plan.control_topic, "", self._contradicted(value)
-        if kind == "upset":
-            return self._plan.control_topic, "", upset_record(value, self._run, time.time_ns() // 1_000_000)
-        if kind == "quarantined":
-            now_ms = time.time_ns() // 1_000_000
-            return self._plan.control_topic, "", quarantined_record(value, self._run, now_ms)
+        if kind in _RELAYED:
+            return self._plan.control_topic, "", relayed(kind, value, self._run)
         return None, key, value
 
-    def _contradicted(self, value: bytes) -> bytes:
-        return contradicted_record(value, self._run, time.time_ns() // 1_000_000)
 
+def relayed(kind: str, value: bytes, run: str) -> bytes:
+    """Return the control record by which a shard's row of that kind reaches the cluster's shard.
 
-def contradicted_record(value: bytes, run: str, at_ms: int) -> bytes:
-    """Return the control record for one contradiction row of the state function."""
-    import msgspec  # noqa: PLC0415
-
-    told = msgspec.json.decode(value)
-    lost = told["lost"] if isinstance(told["lost"], str) else "coordinator_log"
-    return encode_record(
-        ContradictedRecord(at_ms=at_ms, run=run, broker=told["broker"], lost=lost, group=told["group"])
-    )
-
-
-def upset_record(value: bytes, run: str, at_ms: int) -> bytes:
-    """Return the control record for a group that its coordinator's move made rebalance."""
-    import msgspec  # noqa: PLC0415
-
+    Its time is that of what it tells of: rules judge it, so the driver's clock has no say in it.
+    """
     told = msgspec.json.decode(value, type=dict[str, Any])
-    return encode_record(UpsetRecord(at_ms=at_ms, run=run, **told))
-
-
-def quarantined_record(value: bytes, run: str, at_ms: int) -> bytes:
-    """Return the control record for a group that our own code failed on, or that works again."""
-    import msgspec  # noqa: PLC0415
-
-    told = msgspec.json.decode(value, type=dict[str, Any])
-    return encode_record(QuarantinedRecord(at_ms=at_ms, run=run, **told))
+    if kind == "contradiction":
+        return encode_record(ContradictedRecord(run=run, **told))
+    if kind == "upset":
+        return encode_record(UpsetRecord(at_ms=told["rebalanced_ms"], run=run, **told))
+    return encode_record(QuarantinedRecord(at_ms=told["last_ms"], run=run, **told))
 
 
 def rows_in(frame: DataFrame) -> list[Row]:

@@ -209,8 +209,8 @@ def _outputs_of(outputs: Outputs, shard: int, shard_count: int) -> Iterator[tupl
 
 def _for_the_cluster(outputs: Outputs) -> Iterator[tuple[str, str, Any]]:
     """Yield what the driver carries to the shard of the whole cluster."""
-    for broker, lost, group in outputs.contradictions:
-        yield "contradiction", group, {"broker": broker, "lost": lost, "group": group}
+    for broker, lost, group, at_ms in outputs.contradictions:
+        yield "contradiction", group, {"broker": broker, "lost": lost, "group": group, "at_ms": at_ms}
     yield from (("zone", str(broker), {"ahead_ms": ahead_ms}) for broker, ahead_ms in outputs.zones)
     yield from (("upset", one.group, msgspec.structs.asdict(one)) for one in outputs.upset)
     yield from (("quarantined", one.group, msgspec.structs.asdict(one)) for one in outputs.quarantined)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from coordinator_model.observations.base import CLUSTER_SHARD
 from streaming.control.records import ClockRecord, SettingsRecord, encode_record
-from streaming.pipeline.sinks import quarantined_record
+from streaming.pipeline import sinks
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
 from streaming.workers.shard_state import ShardStage
 from tests.unit.coordinator_model.kafka_bytes import (
@@ -141,7 +141,7 @@ class Job:
         relayed, self._relayed = self._relayed, []
         rows = [
             *rows,
-            *(Row(CONTROL, quarantined_record(one, RUN, at_ms), None, behind_ms) for one in relayed),
+            *(Row(CONTROL, sinks.relayed("quarantined", one, RUN), None, behind_ms) for one in relayed),
         ]
         copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": RUN, "skew_ms": {}}
         return self.batch(

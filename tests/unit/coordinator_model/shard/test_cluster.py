@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from coordinator_model import observations as on
 from coordinator_model.observations.answers import BrokerDescribed, LeadersDescribed, TopicsDescribed
 from coordinator_model.observations.base import CLUSTER_SHARD, Source
@@ -245,3 +247,22 @@ def test_a_saved_time_beyond_all_times_hangs_nothing() -> None:
 
     assert len(outputs.alerts) <= 3_602
     assert header.cluster_due_ms == NEVER
+
+
+@pytest.mark.parametrize("dated_ms", [-1, 900, 1_900], ids=["unknown", "of the event", "by an older driver"])
+def test_what_shards_say_is_heard_when_the_stream_comes_there(dated_ms: int) -> None:
+    """No clock of whoever wrote the record decides how long a rule waits for more."""
+    upset = on.GroupUpset(group="g", rebalanced_ms=900, partition=2, moved_ms=800)
+    failed = on.GroupQuarantined(group="g", partition=2, since_ms=700, last_ms=900)
+    relayed = [
+        seen(dated_ms, what, Source.CONTROL, offset=2_000 + n) for n, what in enumerate((upset, failed))
+    ]
+    cluster = shard()
+    cluster.step([clock(1_000)], ClusterJudge())
+    cluster.step([clock(2_000), *relayed], ClusterJudge())
+    cluster.step([clock(4_000)], ClusterJudge())
+
+    assert cluster.header.cluster is not None
+    (heard,) = cluster.header.cluster.upsets
+    (kept,) = cluster.header.cluster.quarantined.values()
+    assert (heard.told_ms, kept.told_ms) == (2_000, 2_000)

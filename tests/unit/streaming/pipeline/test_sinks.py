@@ -1,6 +1,7 @@
 """What a batch says goes to Kafka first, whole, and then to the view."""
 
 import json
+import time
 from typing import Any, cast
 
 import msgspec
@@ -104,7 +105,7 @@ def test_an_empty_batch_writes_nothing_and_is_a_batch() -> None:
 def test_a_contradiction_goes_back_into_the_stream() -> None:
     """What one shard found out about a broker's log reaches the cluster's shard by the control topic."""
     out = FakeProducer()
-    value = b'{"broker": 2, "lost": "coordinator_log", "group": "g"}'
+    value = b'{"broker": 2, "lost": "coordinator_log", "group": "g", "at_ms": 4}'
     _sink(out, Receiver(out))(cast("Any", Frame(("contradiction", "g", value))), 1)
     (sent,) = out.sent
     told = json.loads(sent["value"])
@@ -114,7 +115,7 @@ def test_a_contradiction_goes_back_into_the_stream() -> None:
         2,
         "coordinator_log",
     )
-    assert told["run"] == "r"
+    assert (told["run"], told["at_ms"]) == ("r", 4)
 
 
 def test_a_group_upset_by_a_move_goes_back_into_the_stream() -> None:
@@ -126,7 +127,34 @@ def test_a_group_upset_by_a_move_goes_back_into_the_stream() -> None:
     record = json.loads(sent["value"])
     assert sent["topic"] == "control"
     assert {name: record[name] for name in told} == told
-    assert (record["kind"], record["run"]) == ("upset", "r")
+    assert (record["kind"], record["run"], record["at_ms"]) == ("upset", "r", 9)
+
+
+@pytest.mark.parametrize("changes", [{"last_ms": 8}, {"over": True}], ids=["fails", "works-again"])
+def test_a_quarantined_group_goes_back_into_the_stream(changes: dict[str, Any]) -> None:
+    """Dated by its last failure; the end of that has none, and is heard when it is read."""
+    out, told = FakeProducer(), {"group": "g", "partition": 2, "since_ms": 7, "last_ms": -1} | changes
+    _sink(out, Receiver(out))(cast("Any", Frame(("quarantined", "g", json.dumps(told).encode()))), 1)
+    (sent,) = out.sent
+    record = json.loads(sent["value"])
+    assert (record["kind"], record["run"], record["at_ms"]) == ("quarantined", "r", told["last_ms"])
+
+
+def test_what_a_batch_relays_does_not_depend_on_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is written again an hour later writes the same bytes."""
+    told = [
+        ("contradiction", {"broker": 2, "lost": "coordinator_log", "group": "g", "at_ms": 4}),
+        ("upset", {"group": "g", "rebalanced_ms": 9, "partition": 2, "moved_ms": 7}),
+        ("quarantined", {"group": "g", "partition": 2, "since_ms": 7, "last_ms": 8}),
+    ]
+    rows = [(kind, "g", json.dumps(one).encode()) for kind, one in told]
+    first, again = FakeProducer(), FakeProducer()
+    _sink(first, Receiver(first))(cast("Any", Frame(*rows)), 1)
+    later_ns = time.time_ns() + 3_600 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: later_ns)
+    _sink(again, Receiver(again))(cast("Any", Frame(*rows)), 1)
+
+    assert [one["value"] for one in again.sent] == [one["value"] for one in first.sent]
 
 
 def _alert(number: int, **changes: Any) -> bytes:

@@ -255,7 +255,8 @@ def test_what_shards_say_is_heard_when_the_stream_comes_there(dated_ms: int) -> 
     upset = on.GroupUpset(group="g", rebalanced_ms=900, partition=2, moved_ms=800)
     failed = on.GroupQuarantined(group="g", partition=2, since_ms=700, last_ms=900)
     relayed = [
-        seen(dated_ms, what, Source.CONTROL, offset=2_000 + n) for n, what in enumerate((upset, failed))
+        seen(dated_ms, upset, Source.CONTROL, offset=2_001),
+        seen(dated_ms, failed, Source.CONTROL, offset=2_002),
     ]
     cluster = shard()
     cluster.step([clock(1_000)], ClusterJudge())

@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state fingerprint lock
+.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ format: setup ## put the code into its one format
 
 state: setup ## note what saved structs have gained; refuses anything but growth
 	$(BIN)/python -m tests.saved
+
+tables: setup ## write the reference configuration's rules and the tables of alerts from the declarations
+	$(BIN)/python -m tests.tables
 
 fingerprint: setup ## hashes of what stories, 500 worlds and captures come to (ARGS="--against FILE")
 	$(BIN)/python -m tests.fingerprint $(ARGS)

@@ -1,0 +1,14 @@
+"""``make tables``: write the reference configuration's rules and the documents' tables of alerts anew."""
+
+from tests.tables.tables import REFERENCE, documents, with_rules, with_tables
+
+
+def main() -> None:
+    """Write what follows from the rules' declarations and the heads of their runbooks."""
+    REFERENCE.write_text(with_rules(REFERENCE.read_text()))
+    for document in documents():
+        document.write_text(with_tables(document))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,6 @@ from streaming.kafka_clients.clients import (
     consumer,
     producer,
     python_options,
-    send,
     spark_options,
 )
 from streaming.kafka_clients.group_messages import (
@@ -46,6 +45,7 @@ from streaming.kafka_clients.library import (
     for_code,
 )
 from streaming.kafka_clients.whole_topics import read_whole
+from streaming.kafka_clients.workarounds import say_why_like_java, send
 
 __all__ = [
     "GROUP_PREFIX",
@@ -86,6 +86,7 @@ __all__ = [
     "producer",
     "python_options",
     "read_whole",
+    "say_why_like_java",
     "send",
     "spark_options",
 ]

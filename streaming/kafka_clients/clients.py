@@ -15,11 +15,10 @@ from typing import Any
 import httpx
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.protocol.api_header import ResponseClassRegistry
 
 from streaming.config import KafkaAddress
+from streaming.kafka_clients.workarounds import Admin, Consumer, Producer
 
 CLIENT_ID = "groupwatch"
 GROUP_PREFIX = "groupwatch-"
@@ -54,22 +53,6 @@ _HANDLED_APART = (
 
 class ClientPropertyError(ValueError):
     """A client property cannot be honoured by the part of groupwatch that runs in Python."""
-
-
-def settle_answers() -> None:
-    """Have kafka-python make every version of every kind of answer that it knows now; 14 ms for 262.
-
-    kafka-python 3.0.12 makes the class of a version when the first such answer comes, and its registry holds
-    what was made last by a weak reference.  Two threads whose first answers come at once make it twice; the
-    one that is not kept may be what the registry holds, and when it is gone no client of the process can
-    read such an answer again (ReferenceError), or find a broker.
-    """
-    for answer in list(ResponseClassRegistry._response_class_registry.values()):
-        for version in range(answer.max_version + 1):
-            answer[version]
-
-
-settle_answers()  # whoever makes a client has imported this
 
 
 def spark_options(address: KafkaAddress) -> dict[str, str]:
@@ -114,67 +97,7 @@ def admin_client(address: KafkaAddress) -> KafkaAdminClient:
     Raises:
         kafka.errors.KafkaError: no bootstrap server answers.
     """
-    return _Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
-
-
-class _EndsWhenItFails:
-    """To stand before a client of kafka-python: one whose constructor fails is ended.
-
-    kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more for each
-    attempt during an outage.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        try:
-            super().__init__(**options)
-        except KafkaError:
-            self._end()
-            raise
-
-    def _end(self) -> None:
-        failed: Any = self  # what it has is the client's own
-        failed._closed = True
-        if hasattr(failed, "_net"):  # else it was refused before it had any
-            failed._client.close()
-            failed._net.stop()
-
-
-class _Consumer(_EndsWhenItFails, KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which outlives its own failure."""
-
-
-class _Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which fails on brokers before Kafka 3.7 and outlives its own failure."""
-
-    def describe_cluster(self) -> dict[str, Any]:
-        """Return what is known of the brokers.
-
-        kafka-python 3.0.12 takes ``endpoint_type`` out of every answer, and older brokers put none in;
-        so those are asked for their metadata, as kafka-python itself does with brokers before 2.8.
-        """
-        try:
-            return dict(super().describe_cluster())
-        except KeyError:
-            found = dict(self._manager.run(self._get_cluster_metadata, []))
-        brokers = [{**broker, "broker_id": broker["node_id"]} for broker in found["brokers"]]
-        return found | {"brokers": brokers}
-
-
-class _Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which outlives a close that leaves records behind."""
-
-    def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
-        """End it within ``timeout`` seconds; what Kafka has not acknowledged by then fails.
-
-        kafka-python 3.0.12 raises instead and leaves its thread running, which looks for brokers for ever:
-        one more for each start of the job during an outage.
-        """
-        try:
-            super().close(timeout=timeout, null_logger=null_logger)
-        except KafkaError:
-            self._sender.force_close()
-            self._sender.join(_REQUEST_TIMEOUT_MS / 1000)
-            self._closed = True
+    return Admin(**python_options(address), bootstrap_timeout_ms=_REQUEST_TIMEOUT_MS)
 
 
 def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:
@@ -192,7 +115,7 @@ def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
     }
-    return _Producer(**options | more)
+    return Producer(**options | more)
 
 
 def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
@@ -205,7 +128,7 @@ def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
         "exclude_internal_topics": False,
         "metrics_enabled": False,
     }
-    return _Consumer(**options | more)
+    return Consumer(**options | more)
 
 
 # --- who we are ------------------------------------------------------------------------------------
@@ -350,15 +273,3 @@ def _with_private_file(text: str, use: Callable[[str], None]) -> None:
         file.write(text)
         file.flush()
         use(file.name)
-
-
-# --- requests that the clients have no method for ----------------------------------------------------
-
-
-def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> Any:
-    """Return the answer of ``broker`` (None: any) to a protocol request; error codes in it are the caller's.
-
-    Raises:
-        kafka.errors.KafkaError: it does not answer, or is too old for the request.
-    """
-    return admin._manager.run(admin._manager.send, request, broker)

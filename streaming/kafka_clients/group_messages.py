@@ -3,7 +3,7 @@
 from kafka.protocol.api_message import ApiMessage
 
 from streaming.kafka_clients import schemas
-from streaming.kafka_clients.clients import settle_answers
+from streaming.kafka_clients.workarounds import settle_answers
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]

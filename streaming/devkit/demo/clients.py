@@ -16,9 +16,8 @@ import sys
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
-from streaming.kafka_clients import KafkaConsumer
+from streaming.kafka_clients import KafkaConsumer, say_why_like_java
 
 _SET_PARENT_DEATH_SIGNAL = 1
 """prctl's option: also a frozen process is ended by the kernel when its parent is gone."""
@@ -97,29 +96,12 @@ def _play_member(options: argparse.Namespace, orders: Orders) -> None:
         auto_offset_reset="earliest",
         metrics_enabled=False,
     )
-    _say_why_like_java(consumer)
+    say_why_like_java(consumer)
     while not orders.end:
         if consumer.poll(timeout_ms=500) and orders.be_slow:
             _process_for_ever(orders)
             return  # without a farewell: the poll interval has taken it out of the group long ago
     consumer.close()
-
-
-def _say_why_like_java(consumer: KafkaConsumer) -> None:
-    """Gives the reasons that Java's client sends when it leaves.
-
-    kafka-python leaves as well when max.poll.interval.ms has passed, but does not say why, and then
-    nobody could know.
-    """
-    coordinator: Any = consumer._coordinator
-    leave = coordinator.maybe_leave_group_async
-
-    async def leave_with_reason(reason: str | None = None, timeout_ms: float | None = None) -> None:
-        late = coordinator.heartbeat.poll_timeout_expired()
-        why = "consumer poll timeout has expired." if late else "the consumer is being closed"
-        await leave(reason or why, timeout_ms)
-
-    coordinator.maybe_leave_group_async = leave_with_reason
 
 
 def _process_for_ever(orders: Orders) -> None:

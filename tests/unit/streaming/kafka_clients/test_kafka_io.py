@@ -2,19 +2,12 @@
 
 import ssl
 import subprocess
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaError
-from kafka.protocol.api_header import ResponseClassRegistry
-from kafka.structs import TopicPartition
 
 from streaming.config.kafka_address import KafkaAddress
-from streaming.kafka_clients import clients as kafka_io
-from streaming.kafka_clients import group_messages as messages
 from streaming.kafka_clients.clients import ClientPropertyError, parse_jaas, python_options, spark_options
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="p;\\"q";'
@@ -140,41 +133,3 @@ def test_keys_written_into_the_configuration_are_loaded(pem: Path) -> None:
     assert isinstance(python_options(KafkaAddress(("a:1",), client))["ssl_context"], ssl.SSLContext)
     with pytest.raises(ssl.SSLError):
         python_options(KafkaAddress(("a:1",), client | {"ssl.keystore.key": "no key"}))
-
-
-@pytest.mark.parametrize(
-    "connect",
-    [
-        kafka_io.admin_client,
-        lambda address: kafka_io.consumer(address, group_id="g", bootstrap_timeout_ms=200),
-    ],
-    ids=["admin", "consumer"],
-)
-def test_who_finds_no_broker_leaves_nothing_running(
-    monkeypatch: pytest.MonkeyPatch, connect: Callable[[KafkaAddress], object]
-) -> None:
-    """An outage of an hour must not leave a thread for each attempt."""
-    monkeypatch.setattr(kafka_io, "_REQUEST_TIMEOUT_MS", 1_000)
-    before = set(threading.enumerate())
-    with pytest.raises(KafkaError):
-        connect(KafkaAddress(("127.0.0.1:1",)))
-    assert set(threading.enumerate()) <= before
-
-
-def test_a_producer_that_cannot_deliver_ends_all_the_same() -> None:
-    """A job that is started again during an outage must not leave its producer's thread behind."""
-    before = set(threading.enumerate())
-    out = kafka_io.producer(KafkaAddress(("127.0.0.1:1",)), api_version=(3, 0))
-    waiting, *_ = out._accumulator.append(TopicPartition("t", 0), None, None, b"never acknowledged", [])
-    out.close(timeout=0.1)
-    assert waiting.failed()
-    assert set(threading.enumerate()) <= before
-
-
-def test_no_thread_makes_the_class_of_an_answer_anew() -> None:
-    """Two that did at once would leave one of a kind that no client of the process can read again."""
-    known = ResponseClassRegistry._response_class_registry
-    assert messages.ShareGroupDescribeResponse.API_KEY in known
-    for answer in known.values():
-        made = answer[None]._VERSIONS
-        assert sorted(made) == list(range(answer.max_version + 1)), answer.name

@@ -1,5 +1,7 @@
 """What StaticMemberFenced says of each kind of trouble with instance ids."""
 
+NAME = "StaticMemberFenced"
+
 FENCED, UNRELEASED, REPLACED, LATE, RENAMED = "fenced", "unreleased", "replaced", "late", "renamed"
 
 _FIGHT_COST = (

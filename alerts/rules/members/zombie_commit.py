@@ -19,7 +19,7 @@ from alerts.rules.engine import (
     Verdict,
 )
 from alerts.rules.members.hygiene import conclude, culprits_of, forget, has_anything, memory_of, sender
-from alerts.rules.members.static_member_fenced import NAME as STATIC_MEMBER_FENCED
+from alerts.rules.members.static_member_fenced import STATIC_MEMBER_FENCED
 from coordinator_model.groups.core import departure_of
 from coordinator_model.kafka import CauseKind, Error
 from coordinator_model.state import COMMIT, Departure, Refused
@@ -70,7 +70,10 @@ def _is_commit(note: Refused) -> bool:
 
 
 def _note(situation: Situation, note: Refused) -> bool:
-    if note.error_code == Error.FENCED_INSTANCE_ID and situation.opened(STATIC_MEMBER_FENCED) is not None:
+    if (
+        note.error_code == Error.FENCED_INSTANCE_ID
+        and situation.opened(STATIC_MEMBER_FENCED.name) is not None
+    ):
         return False  # one trouble, one alert: there it is evidence
     gone = departure_of(situation.group, note.member_id)
     removed = gone is not None and gone.how in _REMOVED

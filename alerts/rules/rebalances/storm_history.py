@@ -14,14 +14,13 @@ A rebalance is counted unless one of these explains it:
 Departures by a timeout always count, and so does who comes and goes within the window.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from itertools import takewhile
 
 from alerts.alert import checksum
-from alerts.rules.engine import Actor, Leave, Loss, StormMemory, Trigger
-from alerts.rules.rebalances import rebalance_starts, storm_runs
+from alerts.rules.engine import Leave, Loss, StormMemory, Trigger
+from alerts.rules.rebalances import rebalance_starts, storm_actors, storm_runs
 from coordinator_model.kafka import MAYBE_LEAVES, REJOINS, SETTLED, WITHOUT_MEMBERS, CauseKind, GroupState
 from coordinator_model.state import Basis, Departure, Group, Step, Transition
 
@@ -47,9 +46,6 @@ SAME_MOMENT_MS = 1_000
 
 _REVOKED = "need to revoke partitions"
 _COOPERATIVE = ("cooperative", "stream")
-_INSTANCE = re.compile(
-    r"static member .* with instance id (.+?)(?: joined with change of protocol|; client reason: |$)"
-)
 _SECOND_STEPS = REJOINS - {CauseKind.PARTITIONS_CHANGED} | {CauseKind.UNKNOWN}
 """After giving up partitions a member joins again; other topics would be a rebalance of their own."""
 
@@ -83,7 +79,7 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
         if begins:
             _note_start(memory, group, step, transition, window_ms)
             began = True
-    _learn_actors(memory, group, step)
+    storm_actors.learn(memory, group, step)
     _learn_processes(memory, group)
     # A transition that is told again, better, may lie before others.
     memory.triggers = sorted(memory.triggers, key=lambda trigger: trigger.at_ms)[-limit:]
@@ -98,7 +94,7 @@ def forget(memory: StormMemory, *, now_ms: int, window_ms: int) -> bool:
     # An arrival may take the place of a departure up to one window before it.
     memory.leaves = [leave for leave in memory.leaves if leave.at_ms > now_ms - 2 * window_ms]
     memory.losses = [loss for loss in memory.losses if loss.at_ms > now_ms - window_ms]
-    _drop_unused_actors(memory)
+    storm_actors.drop_unused(memory)
     return not (memory.triggers or memory.leaves or memory.losses)
 
 
@@ -241,13 +237,13 @@ def _note_start(
     if kind is CauseKind.UNKNOWN and not member_id:
         member_id, kind = rebalance_starts.deduced(step)
     role, member_id = _role(memory, group, step, transition, member_id=member_id, kind=kind)
-    place = rebalance_starts.place(group, transition, _instance(transition))
+    place = rebalance_starts.place(group, transition, storm_actors.instance_of(transition))
     memory.triggers.append(
         Trigger(
             at_ms=transition.at_ms,
             kind=kind,
             role=role,
-            actor=_actor(memory, group, step, transition, member_id),
+            actor=storm_actors.index_of(memory, group, step, transition, member_id),
             member=checksum(place if role is Role.REPLACEMENT else member_id),
             fresh=role is Role.ARRIVAL and _was_empty(memory, initial, transition.at_ms - window_ms),
             initial=initial,
@@ -323,81 +319,3 @@ def _second_steps_in_a_row(memory: StormMemory) -> int:
     """Return how many second steps the newest rebalances are, those that are one too many included."""
     steps = (Role.SECOND_STEP, Role.LEADER_AGAIN)
     return sum(1 for _ in takewhile(lambda trigger: trigger.role in steps, reversed(memory.triggers)))
-
-
-def _actor(memory: StormMemory, group: Group, step: Step, transition: Transition, member_id: str) -> int:
-    """Return the index of whoever made the rebalance begin, -1 if no source tells."""
-    if not member_id:
-        return -1
-    found = _known(group, step, member_id, _instance(transition))
-    found.client_id = transition.cause.client_id or found.client_id
-    found.client_host = transition.cause.client_host or found.client_host
-    for index, actor in enumerate(memory.actors):
-        if actor.member_id == member_id or _is_same_client(actor, found):
-            actor.member_id = member_id
-            actor.instance_id = found.instance_id or actor.instance_id
-            return index
-    memory.actors.append(found)
-    return len(memory.actors) - 1
-
-
-def _is_same_client(actor: Actor, other: Actor) -> bool:
-    """Say whether two are one client on one host; who is not known in both tells nothing."""
-    client = (actor.client_id, actor.client_host)
-    return all(client) and client == (other.client_id, other.client_host)
-
-
-def _instance(transition: Transition) -> str:
-    """Return the static member's instance id that the coordinator's reason names, or ""."""
-    found = _INSTANCE.search(transition.cause.detail)
-    return found[1] if found else ""
-
-
-def _known(group: Group, step: Step, member_id: str, instance_id: str | None) -> Actor:
-    """Return what the group knows of a member that is here or has gone lately.
-
-    A replaced static member is found by its instance: its new id is not known yet.
-    """
-    here = group.members.get(member_id)
-    if here is None and instance_id:
-        here = next((one for one in group.members.values() if one.instance_id == instance_id), None)
-    gone: Iterable[Departure] = (*step.departures, *reversed(group.departures))
-    member = here or next((one for one in gone if one.member_id == member_id), None)
-    return Actor(
-        client_id=member.client_id if member else "",
-        client_host=member.client_host if member else "",
-        member_id=member_id,
-        instance_id=(member.instance_id if member else None) or instance_id or None,
-    )
-
-
-def _learn_actors(memory: StormMemory, group: Group, step: Step) -> None:
-    """Fill in clients and hosts, which the log does not tell of a new member, and unite who is the same."""
-    for index, actor in enumerate(memory.actors):
-        if actor.client_id and actor.client_host:
-            continue
-        known = _known(group, step, actor.member_id, actor.instance_id)
-        actor.client_id = actor.client_id or known.client_id
-        actor.client_host = actor.client_host or known.client_host
-        actor.instance_id = actor.instance_id or known.instance_id
-        for other_index, other in enumerate(memory.actors):
-            if other_index != index and _is_same_client(other, actor):
-                other.member_id = actor.member_id
-                _reassign(memory, index, other_index)
-                break
-
-
-def _reassign(memory: StormMemory, old: int, new: int) -> None:
-    for trigger in memory.triggers:
-        if trigger.actor == old:
-            trigger.actor = new
-
-
-def _drop_unused_actors(memory: StormMemory) -> None:
-    used = sorted({trigger.actor for trigger in memory.triggers if trigger.actor >= 0})
-    if len(used) == len(memory.actors):
-        return
-    place = {old: new for new, old in enumerate(used)}
-    memory.actors = [memory.actors[index] for index in used]
-    for trigger in memory.triggers:
-        trigger.actor = place.get(trigger.actor, -1)

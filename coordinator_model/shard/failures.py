@@ -1,7 +1,10 @@
 """What happens where our own code fails, or our picture and the sources disagree: it is counted and named."""
 
+from collections.abc import Mapping
+
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen
+from coordinator_model.ordering import Held
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.judging import Divergence, Outputs
 from coordinator_model.shard.snapshot import Header, Poisoned
@@ -21,6 +24,11 @@ class Failures:
         self.quarantined: set[str] = set()
         """Groups that something failed on in this step."""
         self._diverged: dict[tuple[str, str, int], Divergence] = {}
+
+    def set_aside(self, seen: Seen, error: Exception) -> None:
+        """Count an observation that was not applied to any group, or not even put in order."""
+        group = seen.what.group if isinstance(seen.what, on.GroupObservation) else quarantine.WHOLE_SHARD
+        self.contain(group, seen, max(self.header.done_ms, 0), error)
 
     def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
         """Count a failure of our own code, or raise it, if we are in a test."""
@@ -68,6 +76,21 @@ class Failures:
             kind=kind, group=group, broker=broker, at_ms=at_ms, detail=detail
         )
         self.outputs.divergences.append(one)
+
+    def diverge_at(self, kind: str, held: Held) -> None:
+        """Count a divergence that concerns the whole shard; the backlog is silent."""
+        if self.header.live_since_ms >= 0:
+            self.diverge(kind, "", held.seen.broker, held.order_ms)
+
+    def quarantine_news(self, slots: Mapping[str, object], now_ms: int) -> list[on.GroupQuarantined]:
+        """Return, for the cluster's shard, the groups that something failed on, and those that work again."""
+        header = self.header
+        if not (header.quarantined or self.quarantined):
+            return []
+        sound = {*slots, *(() if header.rebuilt_since_ms >= 0 else (quarantine.WHOLE_SHARD,))}
+        over = quarantine.release(header.quarantined, now_ms, sound)
+        names = {*self.quarantined, *over, *(header.quarantined if header.order.asked else ())}
+        return [quarantine.told(header.quarantined, header.shard, one) for one in sorted(names)]
 
 
 def _packed(seen: Seen | None) -> bytes:

@@ -214,3 +214,10 @@ def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
         return
     came_from = last.came_from if given_up and last is not None else header.coordinator
     header.moved = Moved(at_ms=at_ms, came_from=came_from, went_to=broker)
+
+
+def is_first_word(header: Header, seen: Seen) -> bool:
+    """Say whether a line changes what is known of the shard's sources, beside what it says."""
+    if seen.source is not Source.COORDINATOR_LOG:
+        return False
+    return not header.info_live or is_news_of_coordinator(header, seen)

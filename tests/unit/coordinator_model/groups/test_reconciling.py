@@ -36,6 +36,7 @@ from coordinator_model.observations.records import GroupRecorded, MemberRecord
 from coordinator_model.observations.requests import Client, Heartbeats
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.judging import Outputs
+from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Departure, Doubt, Group, Member
 from tests.unit.made_seen import seen
@@ -288,7 +289,7 @@ class World:
 
     def group(self, name: str = "g") -> Group:
         """Return a group as it is now."""
-        return self.shard._wake(name).group
+        return Live.wake(self.shard.slots[name]).group
 
 
 def kinds(outputs: Sequence[Outputs]) -> list[str]:

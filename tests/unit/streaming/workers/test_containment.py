@@ -14,7 +14,7 @@ from alerts.rules.registry import CLUSTER_RULES, RULES
 from coordinator_model import groups as classic
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.base import CLUSTER_SHARD
-from coordinator_model.shard import live_group, shard, snapshot
+from coordinator_model.shard import awake_groups, live_group, shard, snapshot
 from coordinator_model.shard import live_sources as evidence
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import OFFSETS
@@ -147,7 +147,7 @@ def test_an_alert_of_another_rule_is_told_though_one_fails(monkeypatch: pytest.M
     [
         pytest.param(classic, "apply", id="observation"),
         pytest.param(classic, "due_at", id="deadline"),
-        pytest.param(shard, "report_of", id="report"),
+        pytest.param(awake_groups, "report_of", id="report"),
         pytest.param(live_group, "encode_group", id="encoding"),
     ],
 )

@@ -1,0 +1,250 @@
+"""What concerns all groups of a shard at once, applied between two segments: ``BOUNDARIES``.
+
+Beside it the two things that time alone brings: the end of the backlog, and the loss of the INFO log.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from coordinator_model import observations as on
+from coordinator_model.groups.core import begin_sessions_anew
+from coordinator_model.groups.offsets import retention_of
+from coordinator_model.observations import NEVER
+from coordinator_model.ordering import Held
+from coordinator_model.shard import live_sources, loads, quarantine, routing
+from coordinator_model.shard.failures import Failures
+from coordinator_model.shard.judging import Judge
+from coordinator_model.shard.live_group import Live
+from coordinator_model.shard.segments import CUTS, SLICE_MS, Segment, is_outdated
+from coordinator_model.shard.settings import ShardSettings, read_settings
+from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.verdicts import Verdicts
+
+
+class Groups(Protocol):
+    """All groups of the shard, as far as a boundary touches them."""
+
+    slots: dict[str, Slot]
+    lives: dict[str, Live]
+
+    def configure(self, settings: ShardSettings) -> None:
+        """Put new settings into force."""
+
+    def each(self, at_ms: int, act: Callable[[Live], None]) -> None:
+        """Do something to every group."""
+
+    def wake(self, name: str) -> Live:
+        """Return a group, known or not yet."""
+
+    def run(self, name: str, singles: list[Held], until_ms: int) -> None:
+        """Bring one group forward to just before ``until_ms``."""
+
+    def settle(self, live: Live) -> None:
+        """Keep a group that is there; let go of one that is not."""
+
+    def drop(self, live: Live, at_ms: int) -> None:
+        """Forget a group; the rules resolve what is open about it."""
+
+    def judge_anew(self, live: Live, at_ms: int) -> None:
+        """Let the rules look at a group whose own state has not changed."""
+
+    def reschedule(self, live: Live, at_ms: int) -> None:
+        """Note when the group must be looked at next."""
+
+
+class Boundaries:
+    """Applies what concerns all groups of one shard."""
+
+    def __init__(
+        self, *, header: Header, groups: Groups, verdicts: Verdicts, failures: Failures, judge: Judge | None
+    ) -> None:
+        self.header = header
+        self.groups = groups
+        self.verdicts = verdicts
+        self.failures = failures
+        self.judge = judge
+        self.live_ms = NEVER
+        """When the backlog ends, if it has not ended before."""
+
+    def end(self, segment: Segment, now_ms: int) -> None:
+        """Do what takes effect at the end of a segment, which every group has reached."""
+        self._note_contradiction()
+        if segment.boundary is None:
+            self.cross(min(segment.until_ms, now_ms - 1))
+        else:
+            self._apply_safely(segment.boundary)
+
+    def cross(self, at_ms: int) -> bool:
+        """Do what takes effect for the whole shard by ``at_ms``; True if there was anything."""
+        header = self.header
+        lost = header.info_lost_ms <= at_ms
+        if lost:
+            lost_ms, header.info_lost_ms = header.info_lost_ms, NEVER
+            header.info_live = False
+            self.groups.each(lost_ms, lambda live: self.groups.reschedule(live, lost_ms))
+        begins = header.live_since_ms < 0 and self.live_ms <= at_ms
+        if begins:
+            self._go_live(self.live_ms)
+        return lost or begins
+
+    def _apply_safely(self, cut: Held) -> None:
+        try:
+            apply = BOUNDARIES.get(type(cut.seen.what), Boundaries.line)
+            apply(self, cut, cut.seen.what)
+        except Exception as error:
+            self.failures.set_aside(cut.seen, error)
+
+    def settings(self, cut: Held, what: on.Settings) -> None:
+        """Put settings into force, drop groups that they no longer watch, and judge all others by them."""
+        at_ms = cut.order_ms
+        if self._take_settings(what):
+            self._drop_unwatched(at_ms)
+            self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
+
+    def adopted(self, cut: Held, what: on.Adopted) -> None:
+        """Hand the rules an alert that an earlier job left open."""
+        self._adopt(what, cut.order_ms)
+
+    def retention_told(self, cut: Held, what: on.RetentionTold) -> None:
+        """Take in how long offsets are kept; one that is not as assumed concerns all groups at once."""
+        at_ms = cut.order_ms
+        before = retention_of(self.header.retention_ms, self.header.coordinator)
+        self.header.retention_ms |= what.retention_ms
+        if retention_of(self.header.retention_ms, self.header.coordinator) != before:
+            self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
+
+    def shard_refilled(self, cut: Held, what: on.ShardRefilled) -> None:
+        """Note that the shard knows its groups again after its saved bytes were lost."""
+        self.header.rebuilt_since_ms = -1
+        quarantine.refilled(self.header.quarantined)
+        self.failures.quarantined.add(quarantine.WHOLE_SHARD)
+
+    def shard_moved(self, cut: Held, what: on.Observation) -> None:
+        """Take in that a broker loads, has loaded, or gave up the shard."""
+        wrong = loads.take_line(self.header, cut.seen, cut.order_ms)
+        if wrong is not None:
+            self.failures.diverge_at(wrong, cut)
+        self.header.info_live = True
+
+    def shard_led(self, cut: Held, what: on.ShardLed) -> None:
+        """Take in whom the metadata name as leader; a line that they contradict is taken back."""
+        header = self.header
+        before = header.moved
+        kept = loads.take_leader(header, what, cut.order_ms)
+        if header.moved != before or kept is not None:
+            self._begin_sessions_anew(cut.order_ms)
+        if kept is not None:
+            self.failures.diverge_at(loads.CONTRADICTED, cut)
+            self._restore(kept, cut.order_ms)
+
+    def writes_stalled(self, cut: Held, what: on.ShardStalled | on.ReplicaMissed) -> None:
+        """Take in since when writes to the shard's partition have waited for a replica."""
+        header = self.header
+        broker = cut.seen.broker if isinstance(what, on.ShardStalled) else header.coordinator
+        if live_sources.note_stall(header, what.since_ms, broker, cut.order_ms):
+            self._begin_sessions_anew(cut.order_ms)
+
+    def line(self, cut: Held, what: on.AnyObservation) -> None:
+        """Apply a line to the groups that it means; the first one shows that the log is alive."""
+        if type(what) in CUTS and is_outdated(self.header, self.failures, cut):
+            return
+        if live_sources.is_first_word(self.header, cut.seen):
+            self.header.info_live = True
+            if cut.seen.broker >= 0:
+                live_sources.note_coordinator(self.header, cut.seen)
+        for name in routing.groups_meant(what, self.groups.slots, self.groups.lives):
+            self.groups.run(name, [cut], cut.order_ms)
+
+    def _go_live(self, at_ms: int) -> None:
+        """Leave the backlog: from here on the rules judge, and first every group as it was found."""
+        announced = [one.seen.what for one in self.header.order.announced]
+        self.header.order.announced.clear()
+        for settings in (what for what in announced if isinstance(what, on.Settings)):
+            if self._take_settings(settings):
+                self._drop_unwatched(at_ms)
+        adopted = [what for what in announced if isinstance(what, on.Adopted)]
+        # All before any group is judged, or what an earlier job left open would be told anew.
+        for what in adopted:
+            if what.group in self.groups.slots:
+                self._adopt(what, at_ms)
+        self.header.live_since_ms = at_ms
+        for what in adopted:
+            if what.group not in self.groups.slots:
+                self._adopt(what, at_ms)
+        self.groups.each(at_ms, lambda live: self._meet(live, at_ms))
+
+    def _meet(self, live: Live, at_ms: int) -> None:
+        """Let the rules see a group as it was found."""
+        # Who starts asks for all groups, some shards at a time; the backlog is no news beside that.
+        live.visible, live.slot.report_ms = False, NEVER
+        self.groups.judge_anew(live, at_ms)
+
+    def _adopt(self, what: on.Adopted, at_ms: int) -> None:
+        known = what.group in self.groups.slots
+        live = self.groups.wake(what.group)
+        if not self.verdicts.adopt(live, what.alert, at_ms):
+            return
+        if known:
+            self.groups.judge_anew(live, at_ms)
+        else:
+            self.groups.drop(live, at_ms)
+
+    def _take_settings(self, what: on.Settings) -> bool:
+        """Put settings into force; False if they are already."""
+        if what.settings == self.header.settings:
+            return False
+        self.header.settings = what.settings
+        settings = read_settings(what.settings)
+        self.verdicts.offsets_enabled = settings.offsets_enabled
+        self.groups.configure(settings)
+        if self.judge is not None:
+            self.judge.configure(what.settings)
+        return True
+
+    def _drop_unwatched(self, at_ms: int) -> None:
+        settings = read_settings(self.header.settings)
+        for name in sorted(self.groups.slots):
+            if not settings.watches(name):
+                live = self.groups.wake(name)
+                self.groups.drop(live, at_ms)
+
+    def _restore(self, kept: list[Held], at_ms: int) -> None:
+        """Apply what was dropped for a move of the shard that never was."""
+        for one in kept:
+            late = loads.restored(one, at_ms)
+            if type(late.seen.what) in CUTS:
+                self._apply_safely(late)
+                continue
+            for name in routing.groups_named(late.seen.what, self.header):
+                self.groups.run(name, [late], late.order_ms)
+
+    def _begin_sessions_anew(self, at_ms: int) -> None:
+        def begin(live: Live) -> None:
+            begin_sessions_anew(live.group, at_ms)
+            self.groups.reschedule(live, at_ms)
+
+        self.groups.each(at_ms, begin)
+
+    def _note_contradiction(self) -> None:
+        at_ms, self.verdicts.contradicted_ms = self.verdicts.contradicted_ms, NEVER
+        if at_ms != NEVER and self.header.info_live:
+            lost_ms = (at_ms // SLICE_MS + 1) * SLICE_MS
+            self.header.info_lost_ms = min(self.header.info_lost_ms, lost_ms)
+
+
+BOUNDARIES: Mapping[type[on.Observation], Callable[[Boundaries, Held, Any], None]] = {
+    on.Settings: Boundaries.settings,
+    on.Adopted: Boundaries.adopted,
+    on.RetentionTold: Boundaries.retention_told,
+    on.ShardRefilled: Boundaries.shard_refilled,
+    on.ShardLoading: Boundaries.shard_moved,
+    on.ShardLoaded: Boundaries.shard_moved,
+    on.ShardUnloaded: Boundaries.shard_moved,
+    on.ShardLed: Boundaries.shard_led,
+    on.ShardStalled: Boundaries.writes_stalled,
+    on.ReplicaMissed: Boundaries.writes_stalled,
+    on.GroupsDeleted: Boundaries.line,
+    on.LeaderReplaced: Boundaries.line,
+    on.InstanceFenced: Boundaries.line,
+}
+"""One line for each observation that cuts time; any other line cuts it if it shows that the log is alive."""

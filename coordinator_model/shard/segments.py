@@ -1,0 +1,129 @@
+"""Cuts the time of a shard into segments, within which its groups do not touch one another.
+
+No group runs past a cut before every other has reached it.  What cuts:
+
+- the end of the backlog, at which the rules begin to judge;
+- what concerns several groups (``cuts_time`` in ``observations/traits.py``): settings, moves of the
+  coordinator, lines that name no group;
+- the INFO log found alive (its first line) or losing lines.  A contradiction is found within one
+  group, so it takes effect for all at the next multiple of ``SLICE_MS``.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+from coordinator_model import observations as on
+from coordinator_model.observations import NEVER
+from coordinator_model.ordering import Held, Run
+from coordinator_model.shard import live_sources, loads, routing
+from coordinator_model.shard.failures import Failures
+from coordinator_model.shard.snapshot import Header
+
+SLICE_MS = 5_000
+SEGMENTS_MAX = 200_000
+"""Eleven days of slices in one step.  Where time itself is wrong there is no end of them: the rest is one."""
+CUTS = on.types_that(lambda one: one.cuts_time)
+
+
+class Segment(NamedTuple):
+    """A stretch of time in which each group can be run by itself."""
+
+    until_ms: int
+    """Its end, which does not belong to it."""
+    singles: dict[str, list[Held]]
+    """What happens to each group in it, in order, beside what is coalesced and its deadlines."""
+    boundary: Held | None
+    """What cuts it off, at ``until_ms``; None: time alone."""
+
+
+class Segments:
+    """Cuts what is due in one step into segments."""
+
+    def __init__(self, *, header: Header, failures: Failures, held: list[Held], live_ms: int) -> None:
+        self.header = header
+        self.failures = failures
+        self.live_ms = live_ms
+        """When the backlog ends."""
+        self._held = held
+        self._index = 0
+        self._reached_ms = header.done_ms
+
+    def until(
+        self, now_ms: int, next_ms: Callable[[int], int], cross: Callable[[int], bool]
+    ) -> Iterator[Segment]:
+        """Yield segments up to ``now_ms``; each, and its boundary, must be applied before the next is taken.
+
+        Args:
+            now_ms: where the last one ends.
+            next_ms: returns when the next deadline, or coalesced observation, of any group comes.
+            cross: does what takes effect for all groups by a time; True if there was anything.
+        """
+        for number in count(1):
+            first_ms = self._first_ms(now_ms, next_ms)
+            # Of what happens at *now* itself more may come.
+            if cross(min(first_ms, now_ms - 1)):
+                first_ms = self._first_ms(now_ms, next_ms)
+            until_ms = self._cut_ms(first_ms, now_ms) if number < SEGMENTS_MAX else now_ms
+            singles, boundary = self._collect(until_ms)
+            self._reached_ms = until_ms if boundary is None else boundary.order_ms
+            yield Segment(self._reached_ms, singles, boundary)
+            if boundary is None and until_ms >= now_ms:
+                return
+
+    def _first_ms(self, now_ms: int, next_ms: Callable[[int], int]) -> int:
+        """Return when the next thing happens, ``now_ms`` at most."""
+        first_ms = next_ms(now_ms)
+        if self._index < len(self._held):
+            first_ms = min(first_ms, self._held[self._index].order_ms)
+        return max(self._reached_ms, min(now_ms, first_ms))
+
+    def _cut_ms(self, first_ms: int, now_ms: int) -> int:
+        """Return until when the next segment, in which ``first_ms`` comes first, may run at most."""
+        header = self.header
+        until_ms = min(now_ms, header.info_lost_ms)
+        if header.live_since_ms < 0:
+            return min(until_ms, self.live_ms)
+        if header.info_live:
+            return min(until_ms, (first_ms // SLICE_MS + 1) * SLICE_MS)
+        return until_ms
+
+    def _collect(self, until_ms: int) -> tuple[dict[str, list[Held]], Held | None]:
+        """Return the next observations by group, and the one that cuts them off."""
+        singles: dict[str, list[Held]] = {}
+        held, header = self._held, self.header
+        while self._index < len(held) and held[self._index].order_ms < until_ms:
+            one = held[self._index]
+            self._index += 1
+            if type(one.seen.what) in CUTS:
+                return singles, one
+            try:
+                if is_outdated(header, self.failures, one):
+                    continue
+                if live_sources.is_first_word(header, one.seen):
+                    return singles, one
+                for name in routing.groups_named(one.seen.what, header):
+                    singles.setdefault(name, []).append(one)
+            except Exception as error:
+                self.failures.set_aside(one.seen, error)
+        return singles, None
+
+
+def is_outdated(header: Header, failures: Failures, held: Held) -> bool:
+    """Say whether a broker that has lost the shard says something; that is counted, and kept if in doubt."""
+    if not live_sources.is_outdated(header, held.seen, held.order_ms):
+        return False
+    loads.keep(header, held)
+    failures.diverge_at("outdated_coordinator", held)
+    return True
+
+
+def first_live_ms(header: Header, held: list[Held], runs: list[Run]) -> int:
+    """Return when the backlog ends: at the first clock, or at what was seen live before it."""
+    if header.live_since_ms >= 0:
+        return NEVER
+    times = [one.order_ms for one in held if not one.seen.backlog]
+    times += [run.first_ms() for run in runs if not run.seen.backlog]
+    if header.order.first_clock_ms >= 0:
+        times.append(header.order.first_clock_ms)
+    return min(times, default=NEVER)

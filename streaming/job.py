@@ -95,9 +95,11 @@ class Monitor:
             self._alerts,
             clock_ms=wall_clock_ms,
             quiet=quiet_of(config.silences, config.maintenance),
+            held_back=self._held_back,
         )
         registry.register(PictureCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
+        self._notifier: Notifier | None = None
         self._spark = pipeline.start_session(config.spark, checkpoint=config.checkpoint)
         self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
@@ -153,6 +155,9 @@ class Monitor:
     def _deliver(self, alert: Alert) -> None:
         self._alerts.remember(alert)
         self._direct.deliver(alert)
+
+    def _held_back(self, alert_id: str) -> Mapping[str, str]:
+        return {} if self._notifier is None else self._notifier.held_back(alert_id)
 
     def _caught_up(self, cluster: str) -> bool | None:
         job = self.jobs.get(cluster)

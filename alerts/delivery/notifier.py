@@ -18,7 +18,7 @@ from alerts.delivery.receivers import Delivery, Outcome, Receiver
 from alerts.delivery.routing import Route, receivers_for, routes_or_everything
 from alerts.delivery.silences import NO_QUIET, Quiet
 from alerts.delivery.told import Told
-from alerts.delivery.waiting import Place, Work
+from alerts.delivery.waiting import HeldBack, Place, Work
 
 _LOGGER = logging.getLogger("groupwatch.notifier")
 
@@ -361,6 +361,12 @@ class Notifier:
         """Return which receivers hold an alert for firing."""
         found = ((name, outbox.told_of(alert_id)) for name, outbox in self.outboxes.items())
         return {name: told for name, told in found if told is not None}
+
+    def held_back(self, alert_id: str) -> dict[str, HeldBack]:
+        """Return receiver -> why an open alert is not sent to it now; those that were told are left out."""
+        now_ms = self._clock_ms()
+        found = ((name, outbox.held_back(alert_id, now_ms)) for name, outbox in self.outboxes.items())
+        return {name: why for name, why in found if why is not None}
 
     def is_for_somebody(self, alert: Alert) -> bool:
         """Say whether any route takes ``alert``."""

@@ -14,11 +14,10 @@ Laws:
 - What is silenced waits here and not before the cursor: a start finds it in the topic, open and not told.
 """
 
-import math
+import logging
 import random
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from alerts.alert import (
     OPEN_MAX,
@@ -26,38 +25,32 @@ from alerts.alert import (
     TOO_MANY,
     Alert,
     AlertStatus,
-    Said,
     Severity,
     Word,
     is_jump,
     is_later,
+    printable,
 )
 from alerts.delivery.alert_log import Cursor
-from alerts.delivery.cursor_texts import CursorTexts
-from alerts.delivery.queue_order import HeldPlaces, Line, Repeats
+from alerts.delivery.cursors import Cursors
+from alerts.delivery.knowledge import Knowledge
+from alerts.delivery.late_alerts import LateAlerts
+from alerts.delivery.queue_order import Line, Repeats
 from alerts.delivery.receivers import Delivery, Notification, Outcome
-from alerts.delivery.routing import SAID_ONCE, Route, receivers_for
+from alerts.delivery.retries import Retries
+from alerts.delivery.routing import SAID_ONCE, Route
 from alerts.delivery.silences import NO_QUIET, Quiet
-from alerts.delivery.told import Memory, Told, pack_told
-from alerts.delivery.waiting import Entry, Known, Place, Recovered, Work, label_sets, told_at_start
+from alerts.delivery.told import Told
+from alerts.delivery.waiting import Entry, HeldBack, Known, Place, Recovered, Work, told_at_start
 from alerts.rules import WideCauses
+
+_LOGGER = logging.getLogger("groupwatch.notifier")
 
 EXPIRED = "expired"
 """Outcome of a notification that was tried until it was too old."""
 
-_RETRY_BASE_MS = 1_000
-_RETRY_ENTRY_MAX_MS = 60_000
-_RETRY_RECEIVER_MAX_MS = 30_000
-_RETRY_AFTER_MAX_MS = 3_600_000
-_LATE_MS = 120_000
-"""An alert detected this long before it was written comes from a job that is catching up …"""
-_LATE_HOLD_MS = 30_000
-"""… and waits, for its end may be the next thing to come.  Without news of the job, this long."""
-_CATCHING_UP_SEEN_MS = 60_000
-_LATE_HOLD_CAUGHT_UP_MS = 5_000
-_LATE_HOLD_MAX_MS = 900_000
-_ENDED_REMEMBERED_MAX = 100_000
-_FORGET_TRIES = 100
+_LOGGED = frozenset({HeldBack.SILENCED, HeldBack.EFFECT, HeldBack.CATCHING_UP})
+"""Reasons that last; each alert waits for its cursor, which is no news."""
 _AT_ONCE = 0
 """A time that has come already."""
 
@@ -87,35 +80,19 @@ class Outbox:
         """
         self.receiver = receiver
         self.changed = threading.Condition()
-        self._routes = routes
         self._max_age_ms = max_age_ms
-        self._caught_up = caught_up
-        self._jitter = jitter
         self._quiet = quiet
+        self._known = Knowledge(receiver, routes)
+        self._late = LateAlerts(caught_up)
+        self._retries = Retries(jitter)
         self._wide = WideCauses()
         self._pending: dict[str, Entry] = {}
-        self._open: dict[str, Alert] = {}
-        self._told: dict[str, Told] = {}
-        self._doubts: dict[str, frozenset[Severity]] = {}
-        # ^ Severities that a process before this one may have told, or not: it was killed in the attempt.
         self._under_way: Work | None = None
         self._line = Line()
-        self._held = HeldPlaces()
-        self._unannounced: dict[str, dict[str, Entry]] = {}
-        self._announcing: dict[str, list[Entry]] = {}
-        self._changed_ids: set[str] = set()
-        # ^ Alerts of which a cursor may have to say something else than it did.
-        self._texts = CursorTexts()
-        self._late_of: dict[str, bool | None] = {}
-        # ^ Clusters of late alerts that wait -> whether the job had caught up when they were looked at.
-        self._homes: dict[str, Place] = {}
+        self._cursors = Cursors(self._known)
         self._repeats = Repeats()
-        self._newest: OrderedDict[str, int] = OrderedDict()
-        self._said = Said()
         self._recovering: dict[str, Known] = {}
-        self._positions: dict[str, dict[int, int]] = {}
-        self._late_seen_ms: dict[str, int] = {}
-        self._sequence = self._failures = self._paused_until_ms = 0
+        self._sequence = 0
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -134,15 +111,15 @@ class Outbox:
             newest = self._newest_of(alert.id, known)
             if is_jump(alert.revision, newest):
                 return REVISION_JUMP
-            if newest < 0 and known is None and len(self._open) >= OPEN_MAX:
+            if newest < 0 and known is None and len(self._known.open) >= OPEN_MAX:
                 return TOO_MANY
-            if self._said.is_repeat(alert):
+            if self._known.said.is_repeat(alert):
                 return ""
             if known is not None:
                 self._remember(known, alert, place, timestamp_ms)
             else:
                 self._accept(alert, place)
-                late = self._is_late(alert, timestamp_ms, now_ms)
+                late = self._late.is_late(alert, timestamp_ms, now_ms)
                 self._queue(alert, place, now_ms=now_ms, late=late)
             return ""
 
@@ -151,25 +128,17 @@ class Outbox:
         with self.changed:
             if log in self._recovering:
                 self._recovering[log].latest.pop(alert_id, None)
-            self._changed_ids.add(alert_id)
+            self._known.forget(alert_id)
             self._wide.forget(alert_id)
             entry = self._pending.pop(alert_id, None)
             if entry is not None:
                 self._line.leave(entry)
-            for memory in (
-                self._open,
-                self._told,
-                self._doubts,
-                self._homes,
-            ):
-                memory.pop(alert_id, None)
-            self._said.forget(alert_id)
             self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
         """Take an alert that is in no log, to be sent at once."""
         with self.changed:
-            if alert.revision > self._newest.get(alert.id, -1):
+            if alert.revision > self._known.newest(alert.id):
                 self._accept(alert, None)
                 self._queue(alert, None, now_ms=now_ms, late=False)
 
@@ -182,12 +151,12 @@ class Outbox:
             now_ms: the time now.
         """
         with self.changed:
-            if alert.revision <= self._newest.get(alert.id, -1):
+            if alert.revision <= self._known.newest(alert.id):
                 return
             self._accept(alert, None)
             if told is not None:
-                self._told[alert.id] = told
-            if told is None or told.severity is not self._should_know(alert):
+                self._known.told[alert.id] = told
+            if told is None or told.severity is not self._known.should_know(alert):
                 self._queue(alert, None, now_ms=now_ms, late=False)
             else:
                 self._plan_repeat(alert, told.at_ms)
@@ -195,12 +164,12 @@ class Outbox:
     def told_of(self, alert_id: str) -> Told | None:
         """Return under which severity the receiver holds an alert for firing, and since when; None: not."""
         with self.changed:
-            return self._told.get(alert_id)
+            return self._known.told.get(alert_id)
 
     def advance(self, log: str, positions: Mapping[int, int]) -> None:
         """Note how far ``log`` has been read (everything before was handed in)."""
         with self.changed:
-            self._positions[log] = dict(positions)
+            self._cursors.advance(log, positions)
 
     def recovered(self, log: str, *, now_ms: int) -> None:
         """End ``recover``: queue what this receiver should know and does not."""
@@ -217,11 +186,11 @@ class Outbox:
         with self.changed:
             self._queue_repeats(now_ms)
             self._look_again(now_ms)
-            while now_ms >= self._paused_until_ms and (entry := self._line.first()):
+            while now_ms >= self._retries.paused_until_ms and (entry := self._line.first()):
                 if self._when_ms(entry, now_ms) > now_ms:
                     self._line_up(entry, now_ms)
                     continue
-                alerts = self._worth_telling(entry.alert)
+                alerts = self._known.worth_telling(entry.alert)
                 if alerts and self._hold_back(entry, now_ms):
                     continue
                 if alerts:
@@ -230,7 +199,7 @@ class Outbox:
                     alert = entry.alert
                     notification = Notification(id=alert.id, revision=alert.revision, alerts=alerts)
                     self._under_way = Work(entry, notification)
-                    self._changed_ids.add(alert.id)
+                    self._known.changed_ids.add(alert.id)
                     return self._under_way
                 self._done(entry)
             return None
@@ -239,12 +208,12 @@ class Outbox:
         """Take note of how an attempt ended; return the outcome to count."""
         with self.changed:
             self._under_way = None
-            self._changed_ids.add(work.entry.alert.id)
+            self._known.changed_ids.add(work.entry.alert.id)
             if delivery.outcome is Outcome.RETRY:
                 return self._put_off(work.entry, delivery, now_ms)
-            self._failures = 0
+            self._retries.succeeded()
             if delivery.outcome is Outcome.DELIVERED:
-                self._note_told(work, now_ms)
+                self._known.delivered(work, now_ms)
             self._done(work.entry)
             self._plan_repeat(work.entry.alert, now_ms)
             return str(delivery.outcome)
@@ -255,8 +224,7 @@ class Outbox:
             self._under_way = None
             current = self._pending.get(work.entry.alert.id)
             if current is not None:
-                current.attempts += 1
-                current.due_ms = now_ms + self._backoff_ms(current.attempts, _RETRY_ENTRY_MAX_MS)
+                self._retries.put_off(current, now_ms)
                 self._line_up(current, now_ms)
 
     def cursors(self, log: str, *, closing: bool = False) -> dict[int, Cursor]:
@@ -269,28 +237,28 @@ class Outbox:
         with self.changed:
             if log in self._recovering:
                 return {}
-            offsets = dict(self._positions.get(log, {}))
-            for partition, offset in offsets.items():
-                first = self._held.first(log, partition, self._pending)
-                offsets[partition] = offset if first is None else min(offset, first)
-            if closing:
-                self._announcing[log] = []
-                return {n: Cursor(offset, text) for n, offset, text in self._closing_texts(log, offsets)}
-            self._announcing[log] = list(self._unannounced.get(log, {}).values())
-            self._write_down()
-            return {n: Cursor(offset, self._texts.text(log, n)) for n, offset in offsets.items()}
+            if not closing:
+                return self._cursors.announce(log, self._pending, self._maybe_told)
+            going_out = {self._under_way.entry.alert.id} if self._under_way else set[str]()
+            return self._cursors.close(log, self._pending, self._maybe_told_at_close, going_out)
 
     def announced(self, log: str) -> None:
         """Let go what the last ``cursors`` said may be told: they are committed, or cannot be now."""
         with self.changed:
-            parked = self._unannounced.get(log, {})
-            for entry in self._announcing.pop(log, []):
-                entry.announced = True
-                if parked.get(entry.alert.id) is entry:
-                    del parked[entry.alert.id]
+            for entry in self._cursors.announced(log):
                 if self._pending.get(entry.alert.id) is entry:
                     self._line.look_at(entry, _AT_ONCE)
             self.changed.notify_all()
+
+    def held_back(self, alert_id: str, now_ms: int) -> HeldBack | None:
+        """Return why an open alert is not sent now; None: it was, or is about to be, or is not known here."""
+        with self.changed:
+            alert, entry = self._known.open.get(alert_id), self._pending.get(alert_id)
+            if alert is None:
+                return None
+            if self._known.interval_ms(alert) is None:
+                return HeldBack.NOT_ROUTED
+            return None if entry is None else self._reason(entry, now_ms)
 
     @property
     def waiting(self) -> int:
@@ -306,59 +274,48 @@ class Outbox:
 
     # -- inside, under the lock ----------------------------------------------------------------
 
-    def _write_down(self) -> None:
-        """Bring the cursors' texts up to date for what has changed."""
-        changed, self._changed_ids = self._changed_ids, set()
-        for alert_id in changed:
-            told, maybe = self._told.get(alert_id), self._maybe_told(alert_id)
-            self._texts.put(alert_id, self._homes.get(alert_id), told, maybe)
-
-    def _closing_texts(self, log: str, offsets: Mapping[int, int]) -> Iterator[tuple[int, int, str]]:
-        """Yield each partition with its offset and text where nothing more will be sent."""
-        memories = {partition: Memory() for partition in offsets}
-        going_out = {self._under_way.entry.alert.id} if self._under_way else set()
-        for alert_id in self._told.keys() | self._doubts.keys() | going_out:
-            home = self._homes.get(alert_id)
-            if home is not None and home.log == log and home.partition in memories:
-                maybe = self._maybe_told(alert_id, closing=True)
-                memories[home.partition].add(alert_id, self._told.get(alert_id), maybe)
-        for partition, memory in memories.items():
-            yield partition, offsets[partition], pack_told(memory)
-
-    def _maybe_told(self, alert_id: str, *, closing: bool = False) -> frozenset[Severity]:
-        """Return what the receiver may hold, besides ``_told``, if this process is killed from now on."""
-        maybe, told = self._doubts.get(alert_id, frozenset()), self._told.get(alert_id)
-        going_out: list[Alert] = []
+    def _maybe_told(self, alert_id: str) -> frozenset[Severity]:
+        """Return what the receiver may hold, besides ``told``, if this process is killed from now on."""
         entry = self._pending.get(alert_id)
-        if entry is not None and not entry.held_back and not closing:
-            going_out.append(entry.alert)
-        if self._under_way is not None and self._under_way.entry.alert.id == alert_id:
-            going_out += self._under_way.notification.alerts
-        for alert in going_out:
-            should = self._should_know(alert)
-            if should is not None and (told is None or told.severity is not should):
-                maybe |= {should}
-        return maybe
+        waits = () if entry is None or entry.held_back else (entry.alert,)
+        return self._known.maybe_told(alert_id, (*waits, *self._going_out(alert_id)))
+
+    def _maybe_told_at_close(self, alert_id: str) -> frozenset[Severity]:
+        """Return the same where nothing more will be sent, so that what was not tried by now is not told."""
+        return self._known.maybe_told(alert_id, self._going_out(alert_id))
+
+    def _going_out(self, alert_id: str) -> tuple[Alert, ...]:
+        """Return what is being sent of an alert."""
+        if self._under_way is None or self._under_way.entry.alert.id != alert_id:
+            return ()
+        return tuple(self._under_way.notification.alerts)
+
+    def _accept(self, alert: Alert, place: Place | None) -> None:
+        self._known.accept(alert, place, self._pending)
+        self._wide.note(alert)
+        if alert.status is AlertStatus.RESOLVED:
+            self._repeats.forget(alert.id)
 
     def _newest_of(self, alert_id: str, known: Known | None) -> int:
         """Return the newest revision that is known of an alert, -1 if none is."""
         before = known.latest.get(alert_id) if known is not None else None
-        return self._newest.get(alert_id, -1) if before is None else before.alert.revision
+        return self._known.newest(alert_id) if before is None else before.alert.revision
 
     def _hold_back(self, entry: Entry, now_ms: int) -> bool:
         """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
         alert = entry.alert
         if alert.status is AlertStatus.RESOLVED:
             return False
-        until_ms = self._quiet.until_ms(alert, now_ms)
-        if until_ms is None and alert.id not in self._told:
+        why, until_ms = HeldBack.SILENCED, self._quiet.until_ms(alert, now_ms)
+        if until_ms is None and alert.id not in self._known.told:
+            why = HeldBack.EFFECT
             until_ms = self._wide.hold_until_ms(alert, queued_at_ms=entry.queued_at_ms, now_ms=now_ms)
         if until_ms is None:
             return False
-        entry.held_back, entry.due_ms = True, until_ms
+        entry.held_back, entry.due_ms = why, until_ms
         # Nothing of it may be told, so nobody need be warned; and it must not hold the cursor for days.
         entry.announced, entry.place = False, None
-        self._changed_ids.add(alert.id)
+        self._known.changed_ids.add(alert.id)
         self._line_up(entry, now_ms)
         return True
 
@@ -367,16 +324,16 @@ class Outbox:
         self._look_at_progress(now_ms)
         for entry in list(self._line.woken(now_ms)):
             if entry.held_back:
-                entry.held_back, entry.announced = False, self._is_known_to_cursor(entry.alert)
+                entry.held_back, entry.announced = None, self._known.is_known_to_cursor(entry.alert)
                 entry.waits_since_ms = now_ms
-                self._changed_ids.add(entry.alert.id)
+                self._known.changed_ids.add(entry.alert.id)
             self._line_up(entry, now_ms)
 
     def _look_at_progress(self, now_ms: int) -> None:
         """Look at late alerts again where the job has caught up since, or has not any more."""
         if not self._pending:
-            self._late_of.clear()
-        changed = {c for c, before in self._late_of.items() if self._caught_up(c) is not before}
+            self._late.clear()
+        changed = self._late.changed()
         if changed:
             for entry in self._pending.values():
                 if entry.late and entry.alert.cluster in changed:
@@ -384,29 +341,48 @@ class Outbox:
 
     def _line_up(self, entry: Entry, now_ms: int) -> None:
         """Put ``entry`` where it has to wait."""
+        self._log_reason(entry, now_ms)
         if entry.held_back:
             self._line.look_at(entry, entry.due_ms)
         elif not entry.announced:
             self._line.leave(entry)
-            self._unannounced.setdefault(self._homes[entry.alert.id].log, {})[entry.alert.id] = entry
+            self._cursors.park(entry)
         elif (when_ms := self._when_ms(entry, now_ms)) > now_ms:
             self._line.look_at(entry, when_ms)
         else:
             self._line.add(entry)
 
+    def _reason(self, entry: Entry, now_ms: int) -> HeldBack | None:
+        """Return why ``entry`` waits; None: its turn comes."""
+        if entry.held_back is not None:
+            return entry.held_back
+        if not entry.announced:
+            return HeldBack.NOT_ANNOUNCED
+        if self._late.until_ms(entry, is_told=entry.alert.id in self._known.told) > now_ms:
+            return HeldBack.CATCHING_UP
+        is_failing = entry.attempts > 0 or now_ms < self._retries.paused_until_ms
+        return HeldBack.RECEIVER_FAILING if is_failing else None
+
+    def _log_reason(self, entry: Entry, now_ms: int) -> None:
+        """Log why ``entry`` waits, once for each reason that lasts; failures are logged by the sender."""
+        why = self._reason(entry, now_ms)
+        if why not in _LOGGED or why is entry.logged or entry.alert.status is AlertStatus.RESOLVED:
+            return
+        entry.logged = why
+        name, about = printable(entry.alert.name), printable(entry.alert.group or entry.alert.cluster)
+        _LOGGER.info("receiver %s is not told of %s about %s: %s", self.receiver, name, about, why)
+
     def _when_ms(self, entry: Entry, now_ms: int) -> int:
         """Return when ``entry`` may be tried as things are."""
-        return max(entry.due_ms, self._late_until_ms(entry))
-
-    def _interval_ms(self, alert: Alert) -> int | None:
-        return receivers_for(self._routes, alert).get(self.receiver)
+        is_told = entry.alert.id in self._known.told
+        return max(entry.due_ms, self._late.until_ms(entry, is_told=is_told))
 
     def _remember(self, known: Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
         before = known.latest.get(alert.id)
         cursor = known.cursors.get(place.partition)
         told = before.told_by_log if before else None
         if cursor is not None and place.offset < cursor.offset:
-            severity = self._should_know(alert)
+            severity = self._known.should_know(alert)
             told = None if severity is None else Told(severity, timestamp_ms)
         earlier = Word(before.alert.revision, before.place.partition) if before else None
         if is_later(Word(alert.revision, place.partition), earlier):
@@ -416,58 +392,24 @@ class Outbox:
 
     def _settle_recovered(self, known: Known, item: Recovered, now_ms: int) -> None:
         alert, place = item.alert, item.place
-        if alert.revision <= self._newest.get(alert.id, -1):
+        if alert.revision <= self._known.newest(alert.id):
             return
         cursor = known.cursors.get(place.partition)
         told, doubts = told_at_start(item, cursor)
         if told is not None:
-            self._told[alert.id] = told
+            self._known.told[alert.id] = told
         if doubts:
-            self._doubts[alert.id] = doubts
+            self._known.doubts[alert.id] = doubts
         self._accept(alert, place)
         is_news = cursor is None or place.offset >= cursor.offset
-        if not self._worth_telling(alert):
+        if not self._known.worth_telling(alert):
             return  # long over, and never told here; there may be very many of these
-        should = self._should_know(alert)
+        should = self._known.should_know(alert)
         if is_news or told is None or told.severity is not should:
-            late = self._is_late(alert, item.timestamp_ms, now_ms)
+            late = self._late.is_late(alert, item.timestamp_ms, now_ms)
             self._queue(alert, place if is_news else None, now_ms=now_ms, late=late)
         else:
             self._plan_repeat(alert, told.at_ms)
-
-    def _should_know(self, alert: Alert) -> Severity | None:
-        """Return the severity under which the receiver should hold ``alert`` for firing, if at all."""
-        if alert.status is AlertStatus.RESOLVED or self._interval_ms(alert) is None:
-            return None
-        return alert.severity
-
-    def _accept(self, alert: Alert, place: Place | None) -> None:
-        self._newest[alert.id] = alert.revision
-        self._newest.move_to_end(alert.id)
-        self._changed_ids.add(alert.id)
-        if place is not None:
-            self._homes[alert.id] = place
-        self._wide.note(alert)
-        if alert.status is AlertStatus.FIRING:
-            self._open[alert.id] = alert
-        else:
-            self._open.pop(alert.id, None)
-            self._repeats.forget(alert.id)
-        while len(self._newest) > _ENDED_REMEMBERED_MAX and self._forget_an_ended():
-            pass
-
-    def _forget_an_ended(self) -> bool:
-        for _ in range(_FORGET_TRIES):
-            alert_id = next(iter(self._newest))
-            if not any(
-                alert_id in memory for memory in (self._open, self._pending, self._told, self._doubts)
-            ):
-                del self._newest[alert_id]
-                self._said.forget(alert_id)
-                self._homes.pop(alert_id, None)
-                return True
-            self._newest.move_to_end(alert_id)
-        return False
 
     def _queue(self, alert: Alert, place: Place | None, *, now_ms: int, late: bool) -> None:
         self._sequence += 1
@@ -478,12 +420,12 @@ class Outbox:
             sequence=self._sequence,
             late=late,
             due_ms=now_ms,
-            announced=self._is_known_to_cursor(alert),
+            announced=self._known.is_known_to_cursor(alert),
             waits_since_ms=now_ms,
         )
         before = self._pending.get(alert.id)
         if before is not None:
-            entry.sequence = before.sequence
+            entry.sequence, entry.logged = before.sequence, before.logged
             self._line.leave(before)
             if before.held_back:
                 entry.queued_at_ms = before.queued_at_ms
@@ -491,70 +433,25 @@ class Outbox:
                 entry.attempts, entry.due_ms = before.attempts, before.due_ms
                 entry.waits_since_ms = before.waits_since_ms
         self._pending[alert.id] = entry
-        self._unpark(alert.id)
+        self._cursors.unpark(alert.id)
         if place is not None:
-            self._held.hold(place, entry)
-        self._changed_ids.add(alert.id)
+            self._cursors.hold(place, entry)
+        self._known.changed_ids.add(alert.id)
         self._line_up(entry, now_ms)
         self._repeats.forget(alert.id)
         self.changed.notify_all()
 
-    def _unpark(self, alert_id: str) -> None:
-        for parked in self._unannounced.values():
-            parked.pop(alert_id, None)
-
-    def _is_known_to_cursor(self, alert: Alert) -> bool:
-        """Say whether a kill after sending ``alert`` leaves nothing that its successor would not know."""
-        told, should = self._told.get(alert.id), self._should_know(alert)
-        no_news = should is None or (told is not None and told.severity is should)
-        return no_news or alert.id not in self._homes
-
     def _queue_repeats(self, now_ms: int) -> None:
         for alert_id in self._repeats.due(now_ms):
-            if alert_id in self._open and alert_id not in self._pending:
-                self._queue(self._open[alert_id], None, now_ms=now_ms, late=False)
-
-    def _is_late(self, alert: Alert, timestamp_ms: int, now_ms: int) -> bool:
-        """Say whether the job that wrote ``alert`` was catching up.
-
-        Only a first revision shows it, for the time of detection stays; later ones follow what was seen.
-        """
-        if timestamp_ms - alert.detected_at_ms <= _LATE_MS:
-            return False
-        if alert.revision == 0:
-            self._late_seen_ms[alert.cluster] = now_ms
-        return now_ms - self._late_seen_ms.get(alert.cluster, -_CATCHING_UP_SEEN_MS) < _CATCHING_UP_SEEN_MS
-
-    def _late_until_ms(self, entry: Entry) -> int:
-        """Return until when ``entry`` waits for what the job, which is catching up, may say of its end."""
-        if not entry.late or entry.alert.id in self._told or entry.alert.status is AlertStatus.RESOLVED:
-            return _AT_ONCE
-        cluster = entry.alert.cluster
-        caught_up = self._late_of[cluster] = self._caught_up(cluster)
-        longest_ms = {None: _LATE_HOLD_MS, True: _LATE_HOLD_CAUGHT_UP_MS, False: _LATE_HOLD_MAX_MS}
-        return entry.queued_at_ms + longest_ms[caught_up]
-
-    def _worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
-        """Return the alerts of the notification: the ends of old label sets, then what fires."""
-        told = self._told.get(alert.id)
-        held = self._doubts.get(alert.id, frozenset()) | ({told.severity} if told else set())
-        return tuple(label_sets(alert, held, self._should_know(alert)))
-
-    def _note_told(self, work: Work, now_ms: int) -> None:
-        last = work.notification.alerts[-1]
-        self._changed_ids.add(last.id)
-        self._doubts.pop(last.id, None)
-        if last.status is AlertStatus.FIRING:
-            self._told[last.id] = Told(last.severity, now_ms)
-        else:
-            self._told.pop(last.id, None)
+            if alert_id in self._known.open and alert_id not in self._pending:
+                self._queue(self._known.open[alert_id], None, now_ms=now_ms, late=False)
 
     def _plan_repeat(self, alert: Alert, now_ms: int) -> None:
-        interval_ms = self._interval_ms(alert)
+        interval_ms = self._known.interval_ms(alert)
         if (
             interval_ms is not None
             and alert.name not in SAID_ONCE
-            and alert.id in self._open
+            and alert.id in self._known.open
             and alert.id not in self._pending
         ):
             self._repeats.plan(alert.id, now_ms + interval_ms)
@@ -562,7 +459,7 @@ class Outbox:
     def _done(self, entry: Entry) -> None:
         """Drop ``entry``, unless a newer revision took its place meanwhile (that one starts afresh)."""
         self._line.leave(entry)
-        self._changed_ids.add(entry.alert.id)
+        self._known.changed_ids.add(entry.alert.id)
         current = self._pending.get(entry.alert.id)
         if current is entry:
             del self._pending[entry.alert.id]
@@ -577,23 +474,9 @@ class Outbox:
             self._done(entry)
             self._plan_repeat(entry.alert, now_ms)
             return EXPIRED
-        self._failures += 1
         current = self._pending.get(entry.alert.id, entry)
-        current.attempts += 1
-        current.due_ms = now_ms + self._backoff_ms(current.attempts, _RETRY_ENTRY_MAX_MS)
+        self._retries.put_off(current, now_ms)
         if current.alert.id in self._pending:
             self._line_up(current, now_ms)
-        pause_ms = self._backoff_ms(self._failures, _RETRY_RECEIVER_MAX_MS)
-        self._paused_until_ms = now_ms + max(pause_ms, _asked_ms(delivery.retry_after_s))
+        self._retries.pause(delivery, now_ms)
         return str(Outcome.RETRY)
-
-    def _backoff_ms(self, attempts: int, longest_ms: int) -> int:
-        full_ms = min(longest_ms, _RETRY_BASE_MS << min(attempts - 1, 20))
-        return round(full_ms * (0.5 + 0.5 * self._jitter()))
-
-
-def _asked_ms(retry_after_s: float | None) -> int:
-    """Return how long the receiver asks to be left alone, within bounds whatever it said."""
-    if retry_after_s is None or not math.isfinite(retry_after_s):
-        return 0
-    return round(min(max(retry_after_s, 0.0), _RETRY_AFTER_MAX_MS / 1000) * 1000)

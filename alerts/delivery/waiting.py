@@ -1,6 +1,7 @@
 """What an outbox keeps of the alerts that wait for one receiver, and what a start makes of the topic."""
 
 from collections.abc import Iterator, Mapping, Set
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +13,23 @@ from alerts.delivery.told import Told, mark, unpack_told
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 """The loudest first."""
+
+
+class HeldBack(StrEnum):
+    """Why an open alert is not sent to a receiver now; the values are part of the API."""
+
+    NOT_ROUTED = "not_routed"
+    """No route brings it to this receiver: its name, severity, cluster or group fits none."""
+    SILENCED = "silenced"
+    """A silence or maintenance of the configuration holds."""
+    EFFECT = "effect_of_cause"
+    """A wide cause fires (a broker, the whole cluster), whose effect it may be."""
+    CATCHING_UP = "job_catching_up"
+    """The job is reading what is old: the end of the alert may be the next thing to come."""
+    NOT_ANNOUNCED = "not_announced"
+    """Kafka has not yet confirmed the cursor that says that it may have been sent."""
+    RECEIVER_FAILING = "receiver_failing"
+    """The receiver did not take the last notification; it is tried again after a pause."""
 
 
 class Place(NamedTuple):
@@ -36,8 +54,10 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
     first_attempt_ms: int = -1
     announced: bool = True
     """A committed cursor says that the receiver may know this; nothing is sent before."""
-    held_back: bool = False
+    held_back: HeldBack | None = None
     """Silenced, or the effect of what fires: looked at again when it is due."""
+    logged: HeldBack | None = None
+    """Which reason the log has named last."""
     waits_since_ms: int = -1
     """Since when the receiver should have been told something of this alert."""
     ticket: int = -1

@@ -72,6 +72,10 @@ class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     alerts: list[Alert]
     silenced: dict[str, int] = {}
     """Id -> until when (epoch ms) receivers are not told of it, by the configuration."""
+    held_back: dict[str, dict[str, str]] = {}
+    """Id -> receiver -> why it is not sent there now: not_routed, silenced, effect_of_cause, job_catching_up,
+    not_announced or receiver_failing.  Receivers that were told are left out; empty where another process
+    delivers."""
 
 
 class UndecodableSample(msgspec.Struct, frozen=True, kw_only=True):

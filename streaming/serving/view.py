@@ -44,6 +44,7 @@ class View:
         *,
         clock_ms: Callable[[], int],
         quiet: Quiet = NO_QUIET,
+        held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
     ) -> None:
         """Show these.
 
@@ -52,11 +53,13 @@ class View:
             alerts: what is open, and what has ended lately.
             clock_ms: the time now.
             quiet: when receivers are left in peace, to be shown beside what they are not told.
+            held_back: knows receiver -> why an alert is not sent to it now.
         """
         self._store = store
         self._alerts = alerts
         self._clock_ms = clock_ms
         self._quiet = quiet
+        self._held_back = held_back
 
     # -- metrics -------------------------------------------------------------------------------
 
@@ -136,6 +139,7 @@ class View:
         matching = self._alerts.matching(status=status, cluster=cluster, group=group)
         page, now_ms = matching[offset : offset + limit], self._clock_ms()
         untils = {alert.id: self._quiet.until_ms(alert, now_ms) for alert in page}
+        reasons = {alert.id: dict(self._held_back(alert.id)) for alert in page}
         return AlertList(
             total=len(matching),
             offset=offset,
@@ -143,6 +147,7 @@ class View:
             at_ms=now_ms,
             alerts=page,
             silenced={alert_id: until for alert_id, until in untils.items() if until is not None},
+            held_back={alert_id: why for alert_id, why in reasons.items() if why},
         )
 
     def undecodable(self) -> Undecodable:

@@ -1,6 +1,6 @@
 """A view with its store and its alerts, fed as the job feeds them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from alerts.delivery.silences import NO_QUIET, Quiet
 from streaming.group_store.store import GroupStore
@@ -19,10 +19,11 @@ class FedView(View):
         rebalanced: Callable[[str, float], None] = lambda _cluster, _seconds: None,
         detected: Callable[[float], None] = lambda _seconds: None,
         quiet: Quiet = NO_QUIET,
+        held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
     ) -> None:
         self.store = GroupStore(clusters, clock_ms=clock_ms, rebalanced=rebalanced)
         self.shown = ShownAlerts(clock_ms, detected)
-        super().__init__(self.store, self.shown, clock_ms=clock_ms, quiet=quiet)
+        super().__init__(self.store, self.shown, clock_ms=clock_ms, quiet=quiet, held_back=held_back)
 
     def apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
         """Take the rows of one batch."""

@@ -537,7 +537,7 @@ def test_one_alert_that_is_always_refused_does_not_hold_up_the_rest(
     desk.now_ms += 1
     desk.outbox.settle(again, RETRY, desk.now_ms)
     desk.now_ms += 4_000 - 1
-    desk.outbox._paused_until_ms = 0
+    desk.outbox._retries.paused_until_ms = 0
     assert desk.send() == [("good", 0, [("firing", "warning")])]
 
 

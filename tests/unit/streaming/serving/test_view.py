@@ -325,3 +325,12 @@ def test_silenced_alerts_are_shown_and_marked(rows: "Rows") -> None:
 
     assert {alert.id for alert in found.alerts} == {"n", "d"}
     assert found.silenced == {"n": until_ms}
+
+
+def test_alerts_say_why_who_is_not_told_of_them(rows: "Rows") -> None:
+    """One value for each receiver; alerts that nobody holds back are left out."""
+    reasons = {"n": {"pager": "silenced", "chat": "not_routed"}}
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS, held_back=lambda one: reasons.get(one, {}))
+    view.apply("eu", [rows.alert("night-1", id="n"), rows.alert("day", id="d")])
+
+    assert view.alerts().held_back == reasons

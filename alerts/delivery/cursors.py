@@ -1,0 +1,85 @@
+"""How far each log is done with for one receiver, and what its cursors say that the receiver may know."""
+
+from collections.abc import Callable, Iterator, Mapping, Set
+
+from alerts.alert import Severity
+from alerts.delivery.alert_log import Cursor
+from alerts.delivery.cursor_texts import CursorTexts
+from alerts.delivery.knowledge import Knowledge
+from alerts.delivery.queue_order import HeldPlaces
+from alerts.delivery.told import Memory, pack_told
+from alerts.delivery.waiting import Entry, Place
+
+MaybeTold = Callable[[str], frozenset[Severity]]
+"""Alert id -> severities that the receiver may hold, besides the one that it was told."""
+
+
+class Cursors:
+    """One receiver's; not safe without the outbox's lock."""
+
+    def __init__(self, known: Knowledge) -> None:
+        """Begin before the first record of every log."""
+        self._known = known
+        self._held = HeldPlaces()
+        self._texts = CursorTexts()
+        self._positions: dict[str, dict[int, int]] = {}
+        self._unannounced: dict[str, dict[str, Entry]] = {}
+        self._announcing: dict[str, list[Entry]] = {}
+
+    def advance(self, log: str, positions: Mapping[int, int]) -> None:
+        """Note how far ``log`` has been read."""
+        self._positions[log] = dict(positions)
+
+    def hold(self, place: Place, entry: Entry) -> None:
+        """Let no cursor pass ``place`` while ``entry`` waits."""
+        self._held.hold(place, entry)
+
+    def park(self, entry: Entry) -> None:
+        """Let ``entry`` wait until a committed cursor says that it may be told."""
+        log = self._known.homes[entry.alert.id].log
+        self._unannounced.setdefault(log, {})[entry.alert.id] = entry
+
+    def unpark(self, alert_id: str) -> None:
+        """Let nothing of an alert wait for that any more."""
+        for parked in self._unannounced.values():
+            parked.pop(alert_id, None)
+
+    def announce(self, log: str, pending: Mapping[str, Entry], maybe_told: MaybeTold) -> dict[int, Cursor]:
+        """Return the cursors to commit; what waits in ``park`` may be told once they are."""
+        self._announcing[log] = list(self._unannounced.get(log, {}).values())
+        changed, self._known.changed_ids = self._known.changed_ids, set()
+        for alert_id in changed:
+            home, told = self._known.homes.get(alert_id), self._known.told.get(alert_id)
+            self._texts.put(alert_id, home, told, maybe_told(alert_id))
+        offsets = self._offsets(log, pending)
+        return {n: Cursor(offset, self._texts.text(log, n)) for n, offset in offsets.items()}
+
+    def close(
+        self, log: str, pending: Mapping[str, Entry], maybe_told: MaybeTold, going_out: Set[str]
+    ) -> dict[int, Cursor]:
+        """Return the last cursors, where nothing more will be sent; ``going_out`` is being sent."""
+        self._announcing[log] = []
+        offsets = self._offsets(log, pending)
+        memories = {partition: Memory() for partition in offsets}
+        for alert_id in self._known.told.keys() | self._known.doubts.keys() | going_out:
+            home = self._known.homes.get(alert_id)
+            if home is not None and home.log == log and home.partition in memories:
+                told = self._known.told.get(alert_id)
+                memories[home.partition].add(alert_id, told, maybe_told(alert_id))
+        return {n: Cursor(offsets[n], pack_told(memory)) for n, memory in memories.items()}
+
+    def announced(self, log: str) -> Iterator[Entry]:
+        """Yield what ``announce`` said may be told: the cursors are committed, or cannot be now."""
+        parked = self._unannounced.get(log, {})
+        for entry in self._announcing.pop(log, []):
+            entry.announced = True
+            if parked.get(entry.alert.id) is entry:
+                del parked[entry.alert.id]
+            yield entry
+
+    def _offsets(self, log: str, pending: Mapping[str, Entry]) -> dict[int, int]:
+        offsets = dict(self._positions.get(log, {}))
+        for partition, offset in offsets.items():
+            first = self._held.first(log, partition, pending)
+            offsets[partition] = offset if first is None else min(offset, first)
+        return offsets

@@ -1,0 +1,111 @@
+"""What one receiver knows of alerts, should know, and may know: plain facts, under the outbox's lock."""
+
+from collections import OrderedDict
+from collections.abc import Container, Iterable, Sequence
+
+from alerts.alert import Alert, AlertStatus, Said, Severity
+from alerts.delivery.routing import Route, receivers_for
+from alerts.delivery.told import Told
+from alerts.delivery.waiting import Place, Work, label_sets
+
+_ENDED_REMEMBERED_MAX = 100_000
+_FORGET_TRIES = 100
+
+
+class Knowledge:
+    """One receiver's; not safe without the outbox's lock."""
+
+    def __init__(self, receiver: str, routes: Sequence[Route]) -> None:
+        """Begin with nothing."""
+        self._receiver = receiver
+        self._routes = routes
+        self.open: dict[str, Alert] = {}
+        self.told: dict[str, Told] = {}
+        self.doubts: dict[str, frozenset[Severity]] = {}
+        """Severities that a process before this one may have told, or not: it was killed in the attempt."""
+        self.homes: dict[str, Place] = {}
+        self.said = Said()
+        self.changed_ids: set[str] = set()
+        """Alerts of which a cursor may have to say something else than it did."""
+        self._newest: OrderedDict[str, int] = OrderedDict()
+
+    # -- what comes in -------------------------------------------------------------------------
+
+    def accept(self, alert: Alert, place: Place | None, pending: Container[str]) -> None:
+        """Take the newest revision of an alert; those that ended long ago are forgotten."""
+        self._newest[alert.id] = alert.revision
+        self._newest.move_to_end(alert.id)
+        self.changed_ids.add(alert.id)
+        if place is not None:
+            self.homes[alert.id] = place
+        if alert.status is AlertStatus.FIRING:
+            self.open[alert.id] = alert
+        else:
+            self.open.pop(alert.id, None)
+        while len(self._newest) > _ENDED_REMEMBERED_MAX and self._forget_an_ended(pending):
+            pass
+
+    def _forget_an_ended(self, pending: Container[str]) -> bool:
+        for _ in range(_FORGET_TRIES):
+            alert_id = next(iter(self._newest))
+            if not any(alert_id in memory for memory in (self.open, pending, self.told, self.doubts)):
+                del self._newest[alert_id]
+                self.said.forget(alert_id)
+                self.homes.pop(alert_id, None)
+                return True
+            self._newest.move_to_end(alert_id)
+        return False
+
+    def forget(self, alert_id: str) -> None:
+        """Drop an alert without a word."""
+        self.changed_ids.add(alert_id)
+        for memory in (self.open, self.told, self.doubts, self.homes):
+            memory.pop(alert_id, None)
+        self.said.forget(alert_id)
+
+    def delivered(self, work: Work, now_ms: int) -> None:
+        """Take in that the receiver was told of an alert."""
+        last = work.notification.alerts[-1]
+        self.changed_ids.add(last.id)
+        self.doubts.pop(last.id, None)
+        if last.status is AlertStatus.FIRING:
+            self.told[last.id] = Told(last.severity, now_ms)
+        else:
+            self.told.pop(last.id, None)
+
+    # -- what is asked -------------------------------------------------------------------------
+
+    def newest(self, alert_id: str) -> int:
+        """Return the newest revision of an alert, -1 if none is known."""
+        return self._newest.get(alert_id, -1)
+
+    def interval_ms(self, alert: Alert) -> int | None:
+        """Return how often ``alert`` is said again to this receiver; None: no route brings it there."""
+        return receivers_for(self._routes, alert).get(self._receiver)
+
+    def should_know(self, alert: Alert) -> Severity | None:
+        """Return the severity under which the receiver should hold ``alert`` for firing, if at all."""
+        if alert.status is AlertStatus.RESOLVED or self.interval_ms(alert) is None:
+            return None
+        return alert.severity
+
+    def worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
+        """Return the alerts of the notification: the ends of old label sets, then what fires."""
+        told = self.told.get(alert.id)
+        held = self.doubts.get(alert.id, frozenset()) | ({told.severity} if told else set())
+        return tuple(label_sets(alert, held, self.should_know(alert)))
+
+    def is_known_to_cursor(self, alert: Alert) -> bool:
+        """Say whether a kill after sending ``alert`` leaves nothing that its successor would not know."""
+        told, should = self.told.get(alert.id), self.should_know(alert)
+        no_news = should is None or (told is not None and told.severity is should)
+        return no_news or alert.id not in self.homes
+
+    def maybe_told(self, alert_id: str, going_out: Iterable[Alert]) -> frozenset[Severity]:
+        """Return what the receiver may hold, besides ``told``, if this process is killed from now on."""
+        maybe, told = self.doubts.get(alert_id, frozenset()), self.told.get(alert_id)
+        for alert in going_out:
+            should = self.should_know(alert)
+            if should is not None and (told is None or told.severity is not should):
+                maybe |= {should}
+        return maybe

@@ -4,8 +4,9 @@ from alerts.rules.engine.book import NEVER, Pages
 from alerts.rules.engine.cluster_memory import ClusterMemory, Watch
 from alerts.rules.engine.inhibition import FIRING, held_back_until_ms
 from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert, adopt, fire, resolve
-from alerts.rules.engine.occurrences import QUIET_MS, EventRule
+from alerts.rules.engine.occurrences import EventRule
 from alerts.rules.engine.options import MINUTE_MS, Count, DurationMs, RuleOptions, Share, Thresholds
+from alerts.rules.engine.repeated import QUIET_MS, quiet_at_ms, until_quiet
 from alerts.rules.engine.rule import ClusterRule, GroupRule, Rule, Sees, SupervisorRule
 from alerts.rules.engine.sightings import HygieneMemory, Sighting
 from alerts.rules.engine.situation import (
@@ -81,6 +82,8 @@ __all__ = [
     "fire",
     "held_back_until_ms",
     "over",
+    "quiet_at_ms",
     "rebalance_timeout_ms",
     "resolve",
+    "until_quiet",
 ]

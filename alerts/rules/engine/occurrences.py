@@ -1,11 +1,13 @@
 """What the event alerts share: they fire at an occurrence, gather more, and end some time after the last."""
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from alerts.alert import Culprit, Severity, clock, some, span, who_is
-from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert
+from alerts.rules.engine.lifecycle import Finding, OpenAlert
+from alerts.rules.engine.repeated import QUIET_MS, quiet_at_ms, until_quiet
 from alerts.rules.engine.situation import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
@@ -18,9 +20,6 @@ from alerts.rules.engine.situation import (
 )
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Departure
-
-QUIET_MS = 10 * 60_000
-"""An event alert is resolved so long after the last occurrence."""
 
 IN_TURN_MS = 5_000
 """What one cause does to several members at once lies closer together than this."""
@@ -77,13 +76,21 @@ class EventRule:
             return NOTHING
         if news:
             memory = self._note(situation, news)
-        ends_at_ms = _ends_at_ms(memory, opened)
-        if situation.now_ms >= ends_at_ms and not news:
+        last_ms = -1 if memory is None else memory.last_ms
+        is_over = not news and situation.now_ms >= quiet_at_ms(last_ms, opened)
+        finding = None
+        if memory is not None and not is_over and (news or self._has_learned(situation, memory, opened)):
+            finding = partial(self._finding, situation, memory)
+        verdict = until_quiet(
+            situation,
+            self.name,
+            last_ms=last_ms,
+            finding=finding,
+            closing=self._closing(situation, memory),
+        )
+        if is_over:
             situation.memory.events.pop(self.name, None)
-            return Verdict(closing=self._closing(situation, memory, ends_at_ms))
-        if memory is None or not (news or self._has_learned(situation, memory, opened)):
-            return Verdict(due_ms=ends_at_ms)
-        return Verdict(finding=self._finding(situation, memory), due_ms=max(ends_at_ms, situation.now_ms))
+        return verdict
 
     def _is_news(self, situation: Situation, departure: Departure) -> bool:
         return departure.how is self._how and self._is_told(situation, departure)
@@ -140,19 +147,11 @@ class EventRule:
             (self._setting(one) for one in reversed(gone) if one.member_id == newest.culprit.member_id), ""
         )
 
-    def _closing(self, situation: Situation, memory: EventMemory | None, ends_at_ms: int) -> Closing:
+    def _closing(self, situation: Situation, memory: EventMemory | None) -> str:
         count = f"{memory.count} in all; " if memory else ""
         group = situation.group
         quiet = f"Group {group.group}: no further {self._noun} for {span(QUIET_MS)}"
-        return Closing(ends_at_ms=ends_at_ms, summary=f"{quiet} ({count}the group is {group.state}).")
-
-
-def _ends_at_ms(memory: EventMemory | None, opened: OpenAlert | None) -> int:
-    last_ms = memory.last_ms if memory else -1
-    if opened is not None and opened.adopted:
-        # When the last one happened is not known: the quiet time begins anew.
-        last_ms = max(last_ms, opened.touched_ms)
-    return last_ms + QUIET_MS
+        return f"{quiet} ({count}the group is {group.state})."
 
 
 def _names(memory: EventMemory) -> list[str]:

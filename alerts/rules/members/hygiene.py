@@ -7,13 +7,12 @@ import msgspec
 from alerts.alert import Culprit
 from alerts.rules.engine import (
     CULPRITS_MAX,
-    QUIET_MS,
-    Closing,
     Finding,
     HygieneMemory,
     Sighting,
     Situation,
     Verdict,
+    until_quiet,
 )
 from coordinator_model.state import Basis, Refused
 
@@ -59,20 +58,17 @@ def conclude(
     closing: str,
 ) -> Verdict:
     """Return an event rule's verdict: ``told`` are the sightings that count, the newest ends the alert."""
-    opened = situation.opened(name)
-    if opened is None and not (told and is_news):
+    is_told = bool(told) and is_news
+    if situation.opened(name) is None and not is_told:
         return Verdict(due_ms=forget_ms)
-    last_ms = max((one.last_ms for one in told), default=-1)
-    if opened is not None and opened.adopted:
-        last_ms = max(last_ms, opened.touched_ms)
-    ends_at_ms = last_ms + QUIET_MS
-    if told and is_news:
-        due_ms = ends_at_ms if forget_ms is None else min(ends_at_ms, forget_ms)
-        return Verdict(finding=finding(told), due_ms=due_ms)
-    if situation.now_ms >= ends_at_ms:
-        ended_ms = ends_at_ms if last_ms >= 0 else situation.now_ms
-        return Verdict(closing=Closing(ends_at_ms=ended_ms, summary=closing), due_ms=forget_ms)
-    return Verdict(due_ms=ends_at_ms if forget_ms is None else min(ends_at_ms, forget_ms))
+    return until_quiet(
+        situation,
+        name,
+        last_ms=max((one.last_ms for one in told), default=-1),
+        finding=(lambda: finding(told)) if is_told else None,
+        closing=closing,
+        again_ms=forget_ms,
+    )
 
 
 def culprits_of(told: Iterable[Sighting]) -> tuple[Culprit, ...]:

@@ -6,7 +6,6 @@ from alerts.rules.engine import (
     EVIDENCE_MAX,
     NOTHING,
     QUIET_MS,
-    Closing,
     EventMemory,
     Finding,
     GroupRule,
@@ -15,6 +14,8 @@ from alerts.rules.engine import (
     Situation,
     Verdict,
     culprit,
+    quiet_at_ms,
+    until_quiet,
 )
 from alerts.rules.progress.scene import has_lived, owners, parts_of
 from alerts.rules.progress.verdicts import Part, rewinds_at
@@ -53,17 +54,18 @@ def evaluate(situation: Situation) -> Verdict:
     if news and tracks is not None:
         memory = _note(situation, tracks, news)
     last_ms = memory.last_ms if memory is not None else -1
-    if opened is not None and opened.adopted:
-        last_ms = max(last_ms, opened.touched_ms)
-    ends_at_ms = last_ms + QUIET_MS
-    if situation.now_ms >= ends_at_ms and not news:
+    verdict = until_quiet(
+        situation,
+        NAME,
+        last_ms=last_ms,
+        finding=(lambda: _finding(situation, memory, news)) if news and memory else None,
+        closing=f"Group {situation.group.group}: no offset set back for {span(QUIET_MS)}.",
+        again_ms=due_ms,
+    )
+    if not news and situation.now_ms >= quiet_at_ms(last_ms, opened):
         situation.memory.events.pop(NAME, None)
         situation.memory.rewound = _still(situation)
-        return Verdict(closing=_closing(situation, ends_at_ms), due_ms=due_ms)
-    due_ms = ends_at_ms if due_ms is None else min(due_ms, ends_at_ms)
-    if not news or memory is None:
-        return Verdict(due_ms=due_ms)
-    return Verdict(finding=_finding(situation, memory, news), due_ms=max(due_ms, situation.now_ms))
+    return verdict
 
 
 def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind]], int | None]:
@@ -155,11 +157,6 @@ def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, R
         "what it does must bear to be done twice.",
         aspect=str(len(str(memory.count))),
     )
-
-
-def _closing(situation: Situation, ends_at_ms: int) -> Closing:
-    quiet = f"Group {situation.group.group}: no offset set back for {span(QUIET_MS)}."
-    return Closing(ends_at_ms=ends_at_ms, summary=quiet)
 
 
 OFFSET_REWIND = GroupRule(

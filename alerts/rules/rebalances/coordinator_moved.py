@@ -24,6 +24,7 @@ from alerts.rules.engine import (
     Sees,
     Thresholds,
     Verdict,
+    quiet_at_ms,
 )
 from coordinator_model.shard import ClusterState, Upset
 
@@ -48,9 +49,7 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     upsets = [one for one in state.upsets if now_ms < one.rebalanced_ms + QUIET_MS]
     worst = max(_together(upsets), key=lambda one: len(_groups(one)), default=[])
     newest_ms = max((one.rebalanced_ms for one in state.upsets), default=-1)
-    ends_at_ms = newest_ms + QUIET_MS
-    if opened is not None and opened.adopted:
-        ends_at_ms = max(ends_at_ms, opened.touched_ms + QUIET_MS)
+    ends_at_ms = quiet_at_ms(newest_ms, opened)
     if opened is not None and now_ms >= ends_at_ms:
         summary = f"No further group rebalanced because of a coordinator move for {span(QUIET_MS)}."
         return Verdict(closing=Closing(ends_at_ms=ends_at_ms, summary=summary))

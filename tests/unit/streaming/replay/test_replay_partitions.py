@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus
-from alerts.rules.engine.occurrences import QUIET_MS
+from alerts.rules.engine.repeated import QUIET_MS
 from alerts.rules.progress.verdicts import Status
 from coordinator_model.kafka.hashing import shard_of
 from streaming.replay.files import Skipped

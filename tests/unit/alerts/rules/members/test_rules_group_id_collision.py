@@ -3,7 +3,7 @@
 import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
-from alerts.rules.engine.occurrences import QUIET_MS
+from alerts.rules.engine.repeated import QUIET_MS
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.requests import Client, CommitsAnswered, EpochAnswered, JoinAnswered
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage

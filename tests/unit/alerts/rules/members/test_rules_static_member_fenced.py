@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 from alerts.alert.alert import AlertStatus, Severity
-from alerts.rules.engine.occurrences import QUIET_MS
+from alerts.rules.engine.repeated import QUIET_MS
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import InstanceFenced, InstanceRefused, StaticMemberReplaced
 from coordinator_model.observations.requests import Client, Heartbeats, JoinAnswered

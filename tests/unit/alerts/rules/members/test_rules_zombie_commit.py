@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from alerts.alert.alert import AlertStatus
-from alerts.rules.engine.occurrences import QUIET_MS
+from alerts.rules.engine.repeated import QUIET_MS
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import MembersKicked

@@ -1,40 +1,25 @@
 """Random lives of a group: the mirror, fed with lines and records, tells the very moves that were made."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
-from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
-from coordinator_model.decoding.coordinator_log import parse_coordinator_line
-from coordinator_model.decoding.records import subscribed_topics
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import can_move
-from coordinator_model.observations.base import Source
-from coordinator_model.observations.seen import Seen
 from coordinator_model.state.group import Transition
 from tests.oracle import (
     Answered,
-    Appended,
     Config,
     Coordinator,
-    GroupMember,
-    GroupMetadata,
     GroupState,
-    GroupTombstone,
-    Logged,
     Moved,
-    OffsetCommitted,
-    OffsetTombstone,
-    Record,
 )
 from tests.oracle.duel.random_requests import Moves
-from tests.unit.made_seen import seen
+from tests.oracle.watched.traces import SHARDS, lines_and_records
 from tests.unit.oracle.stage import G
 
 EPOCH_MS = 1_700_000_000_000
-SHARDS = 50
 SHARD = shard_of(G, SHARDS)
 BATCH = 25
 CONFIG = Config(group_min_session_timeout_ms=500, group_initial_rebalance_delay_ms=410, group_max_size=4)
@@ -56,68 +41,13 @@ def live(seed: int, requests: int = 200) -> Coordinator:
     return coordinator
 
 
-def observed(coordinator: Coordinator) -> Iterator[Seen]:
-    """What a monitor sees of it: the log and the topic."""
-    prefix = f"[GroupCoordinator id=1 topic=__consumer_offsets partition={SHARD}] "
-    for number, one in enumerate(coordinator.outcomes):
-        what: on.AnyObservation | None = None
-        if isinstance(one, Logged):
-            what = parse_coordinator_line(prefix + one.message, shard_count=SHARDS).observation
-        elif isinstance(one, Appended):
-            what = _recorded(one.record, one.at_ms)
-        if what is not None:
-            yield _seen(number, one.at_ms, what, is_line=isinstance(one, Logged))
-
-
-def _seen(number: int, at_ms: int, what: on.AnyObservation, *, is_line: bool) -> Seen:
-    if is_line:
-        return seen(at_ms, what, offset=number)
-    return seen(at_ms, what, Source.OFFSETS, partition=SHARD, offset=number)
-
-
-def _recorded(record: Record, at_ms: int) -> on.AnyObservation | None:
-    match record:
-        case GroupMetadata():
-            return on.GroupRecorded(
-                group=record.group,
-                generation=record.generation,
-                protocol_type=record.protocol_type,
-                protocol=record.protocol,
-                leader_id=record.leader,
-                state_since_ms=record.current_state_timestamp,
-                members=tuple(map(_member, record.members)),
-            )
-        case GroupTombstone():
-            return on.GroupTombstone(group=record.group)
-        case OffsetCommitted():
-            commit = on.Commit(record.topic, record.partition, record.offset, record.commit_timestamp)
-            return on.OffsetsCommitted(group=record.group, commits=(commit,))
-        case OffsetTombstone():
-            commit = on.Commit(record.topic, record.partition, None, at_ms)
-            return on.OffsetsCommitted(group=record.group, commits=(commit,))
-        case _:
-            return None
-
-
-def _member(member: GroupMember) -> on.MemberRecord:
-    return on.MemberRecord(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        session_timeout_ms=member.session_timeout,
-        rebalance_timeout_ms=member.rebalance_timeout,
-        instance_id=member.group_instance_id,
-        topics=subscribed_topics(member.subscription),
-    )
-
-
 def mirrored(coordinator: Coordinator) -> list[Transition]:
     """What the mirror makes of it."""
     mirror = Mirror(
         cluster="c", shard_count=SHARDS, settings=b"{}", judge=None, feeds=1, offsets=True, strict=True
     )
     told: list[object] = []
-    seen = list(observed(coordinator))
+    seen = list(lines_and_records(coordinator, SHARD))
     for start in range(0, len(seen), BATCH):
         batch = seen[start : start + BATCH]
         mirror.feed({SHARD: batch})

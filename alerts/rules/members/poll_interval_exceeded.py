@@ -1,7 +1,7 @@
 """PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
 
 from alerts.alert import round_up, span, who_is
-from alerts.rules.engine import EventRule, GroupRule, RuleOptions, Sees, Situation, Verdict
+from alerts.rules.engine import EventRule, GroupRule, RuleOptions, Sees, Situation
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Basis, Departure
 
@@ -53,15 +53,10 @@ _RULE = EventRule(
 )
 
 
-def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
-    return _RULE.evaluate(situation)
-
-
 POLL_INTERVAL_EXCEEDED = GroupRule(
     name=NAME,
     options=Options,
-    evaluate=evaluate,
+    evaluate=_RULE.evaluate,
     needs=Sees.A_LOG,
     remembers="events",
 )

@@ -1,7 +1,7 @@
 """SessionTimeout: a member was silent for its whole session timeout, and the coordinator removed it."""
 
 from alerts.alert import span, who_is
-from alerts.rules.engine import EventMemory, EventRule, GroupRule, RuleOptions, Sees, Situation, Verdict
+from alerts.rules.engine import EventMemory, EventRule, GroupRule, RuleOptions, Sees, Situation
 from alerts.rules.rebalances import is_one_host
 from coordinator_model.groups.core import UPSET_MS, client_name, comes_again
 from coordinator_model.kafka import CauseKind
@@ -97,15 +97,10 @@ _RULE = EventRule(
 )
 
 
-def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
-    return _RULE.evaluate(situation)
-
-
 SESSION_TIMEOUT = GroupRule(
     name=NAME,
     options=Options,
-    evaluate=evaluate,
+    evaluate=_RULE.evaluate,
     needs=Sees.A_LOG,
     remembers="events",
 )

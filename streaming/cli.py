@@ -2,7 +2,7 @@
 
 Each command imports what it needs when it runs, so that ``check-config``, ``decode`` and ``replay``
 start without Spark.  A failure is one clear sentence on stderr and an exit code: 1 failed, 2 bad usage
-or configuration; ``--debug`` adds the traceback.
+or configuration; ``--debug`` adds the traceback, and to ``replay`` the rule of each inferred transition.
 """
 
 # ruff: noqa: PLC0415 - late imports are this module's purpose, see above
@@ -182,6 +182,8 @@ def replay(
     if group is not None and not explain:
         raise CommandError("--group goes with --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
+    if _is_debug():
+        _log_to_stderr()  # by which rule each inferred transition was inferred
     from streaming import replay as replay_files
     from streaming import replay as replay_output
     from streaming.replay import replay as play

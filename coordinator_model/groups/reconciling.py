@@ -17,6 +17,7 @@ from typing import NamedTuple
 from coordinator_model.groups.core import (
     MEMBERS_MAX,
     Context,
+    Inference,
     Target,
     Turn,
     add,
@@ -269,7 +270,14 @@ def _learn(turn: Turn, what: GroupDescribed) -> None:
         return
     if what.state == GroupState.COMPLETING_REBALANCE:
         said = Cause(kind=CauseKind.JOIN_COMPLETED, detail=_SAID)
-        prove(turn, GroupState.COMPLETING_REBALANCE, group.generation + 1, turn.at_ms, said)
+        prove(
+            turn,
+            GroupState.COMPLETING_REBALANCE,
+            group.generation + 1,
+            turn.at_ms,
+            said,
+            by=Inference.BROKER_SAYS_SO,
+        )
     else:
         _learn_of_rebalance(turn)
 
@@ -281,7 +289,12 @@ def _learn_of_rebalance(turn: Turn) -> None:
     said = Cause(kind=_why_begun(group), detail=_SAID)
     why, began_ms = start_by_newcomer(group, turn.at_ms) or (said, turn.at_ms)
     began_ms = max(began_ms, group.state_since_ms)
-    if prove(turn, GroupState.PREPARING_REBALANCE, group.generation, began_ms, why) and group.rebalance:
+    if (
+        prove(
+            turn, GroupState.PREPARING_REBALANCE, group.generation, began_ms, why, by=Inference.BROKER_SAYS_SO
+        )
+        and group.rebalance
+    ):
         group.rebalance.told_at_ms = turn.at_ms
 
 
@@ -309,7 +322,7 @@ def _heal(turn: Turn, what: GroupDescribed, kinds: tuple[str, ...]) -> None:
     if UNKNOWN_TO_BROKER in kinds:
         detail = "the coordinator does not know the group"
         everybody_left(turn, CauseKind.UNKNOWN, Basis.INFERRED, turn.at_ms)
-        end(turn, Cause(kind=CauseKind.GROUP_DELETED, detail=detail), basis=Basis.INFERRED)
+        end(turn, Cause(kind=CauseKind.GROUP_DELETED, detail=detail), by=Inference.BROKER_SAYS_SO)
         return
     is_new = UNKNOWN_TO_MIRROR in kinds
     if is_new or TYPE_DIFFERS in kinds or what.group_type != "classic":
@@ -346,7 +359,7 @@ def _move(turn: Turn, to: GroupState) -> None:
             generation=generation,
             at_ms=turn.at_ms,
             cause=begun if to is GroupState.PREPARING_REBALANCE else why,
-            basis=Basis.INFERRED,
+            by=Inference.BROKER_SAYS_SO,
             start=begun,
         )
         reach(turn, told)
@@ -381,7 +394,7 @@ def _fits_record(turn: Turn, to: GroupState) -> bool:
 def _make(turn: Turn, to: GroupState, generation: int, why: Cause) -> None:
     group = turn.group
     wrong = forget_guesses(group, group.state, group.generation)
-    told = Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why, basis=Basis.INFERRED)
+    told = Target(to=to, generation=generation, at_ms=turn.at_ms, cause=why, by=Inference.BROKER_SAYS_SO)
     make(turn, told, replaces=wrong)
 
 

@@ -293,3 +293,5 @@ class Step(msgspec.Struct, kw_only=True):
     """The group ended in this step."""
     why_dropped: str = ""
     """Of a group that is dropped for another reason than usual: a sentence for its open alerts."""
+    inferred: dict[str, str] = {}
+    """Id of an inferred transition -> the rule that inferred it (``groups/core/inferences.py``)."""

@@ -4,7 +4,8 @@ A story is a text file of blocks.  A block is a few lines of observations, ``---
 model answered: transitions, departures and divergences, in the order they came, then the state the
 group is in.  ``mode`` in the first block says which sources are read.  A member is written by its
 client id; its generated id is made from that (``x+``: another id of the same).  After a line ``costs``
-each rebalance tells what it cost, and each transition what was read again before it.
+each rebalance tells what it cost, and each transition what was read again before it.  Behind ``inferred``
+stands the rule that inferred a transition (``groups/core/inferences.py``).
 
 ``python -m tests.stories.telling`` writes the answers anew; read the diff before you keep it.
 """
@@ -447,10 +448,11 @@ class Telling:
             self.told += 1
             self.ids[told.id] = f"#{self.told}"
             replaces = f" replaces {self.ids[told.replaces]}" if told.replaces else ""
+            rule = f" ({step.inferred[told.id]})" if told.id in step.inferred else ""
             culprit = f" by {told.cause.client_id or told.cause.member_id}" if told.cause.member_id else ""
             yield (
                 f"#{self.told} {told.at_ms} {told.from_state} -> {told.to_state} {told.generation}"
-                f" {told.cause.kind}{culprit} {told.basis} {told.source}{replaces}"
+                f" {told.cause.kind}{culprit} {told.basis}{rule} {told.source}{replaces}"
             )
             if self.costs:
                 yield from costs_of(told)

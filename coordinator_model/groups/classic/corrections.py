@@ -2,6 +2,7 @@
 
 from coordinator_model.groups.core import (
     GUESS_TOLERANCE_MS,
+    Inference,
     Target,
     Turn,
     bring_back,
@@ -47,7 +48,7 @@ def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
         generation=generation,
         at_ms=at_ms,
         cause=Cause(kind=CauseKind.UNKNOWN, detail=detail),
-        basis=Basis.INFERRED,
+        by=Inference.NEVER_LEFT,
     )
     make(turn, right, replaces=wrong)
     for gone in group.departures:
@@ -138,6 +139,6 @@ def _explain(turn: Turn, last: Rebalance, why: Cause, at_ms: int) -> None:
             generation=last.old_generation,
             at_ms=at_ms,
             cause=why,
-            basis=Basis.INFERRED,
+            by=Inference.START_EXPLAINED,
         ),
     )

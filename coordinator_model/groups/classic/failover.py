@@ -10,6 +10,7 @@ Source: ``GroupMetadataManager`` (``onLoaded``, ``onUnloaded``); a rebalance und
 
 from coordinator_model.groups.core import (
     GUESS_TOLERANCE_MS,
+    Inference,
     Target,
     Turn,
     cause,
@@ -20,7 +21,7 @@ from coordinator_model.groups.core import (
     resume_members,
 )
 from coordinator_model.kafka import CauseKind, Error, GroupState
-from coordinator_model.state import Basis, Group
+from coordinator_model.state import Group
 
 """Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
 
@@ -121,12 +122,18 @@ def begin_below(turn: Turn, to: GroupState, generation: int) -> None:
     loaded = generation if to is GroupState.PREPARING_REBALANCE else max(generation - 1, 0)
     why = cause(CauseKind.COORDINATOR_MOVED, f"broker {turn.broker} goes on from generation {loaded}")
     base = GroupState.STABLE if group.members else GroupState.EMPTY
-    make(turn, Target(to=base, generation=loaded, at_ms=group.loaded_ms, cause=why, basis=Basis.INFERRED))
+    make(
+        turn,
+        Target(to=base, generation=loaded, at_ms=group.loaded_ms, cause=why, by=Inference.GENERATION_FELL),
+    )
     group.stored_generation, group.stored_members = loaded, len(group.members)
 
 
 def _go_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> None:
     why = cause(CauseKind.COORDINATOR_MOVED, "the rebalance under way was lost with its coordinator")
-    make(turn, Target(to=to, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED))
+    make(
+        turn,
+        Target(to=to, generation=generation, at_ms=at_ms, cause=why, by=Inference.COORDINATOR_LOST_REBALANCE),
+    )
     for member in turn.group.members.values():
         restart_session(member, at_ms, may_set_back=True)

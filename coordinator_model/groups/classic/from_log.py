@@ -10,6 +10,7 @@ from coordinator_model.groups.classic.failover import begin_below, resumed_gener
 from coordinator_model.groups.classic.storing import given_up
 from coordinator_model.groups.core import (
     DELETION_TOLD_LATE_MS,
+    Inference,
     Target,
     Turn,
     add,
@@ -142,7 +143,7 @@ def assignment_received(turn: Turn, what: AssignmentReceived) -> None:
         generation=what.generation,
         at_ms=turn.at_ms,
         cause=why,
-        basis=Basis.INFERRED,
+        by=Inference.ASSIGNMENT_RECEIVED,
     )
     if reach(turn, before):
         turn.diverged("log_line_missing")

@@ -5,6 +5,7 @@ not in it, so what no other source told is filled in as inferred.
 """
 
 from coordinator_model.groups.core import (
+    Inference,
     Target,
     Turn,
     adopt_members,
@@ -110,7 +111,7 @@ def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
             generation=what.generation - 1,
             at_ms=turn.at_ms,
             cause=why,
-            basis=Basis.INFERRED,
+            by=Inference.GENERATION_FELL,
         )
         make(turn, before)
         resume_members(turn)
@@ -136,7 +137,7 @@ def _fill_gap(turn: Turn, what: GroupRecorded, skipped: int) -> None:
             generation=generation,
             at_ms=max(at_ms, turn.group.state_since_ms),
             cause=cause(CauseKind.JOIN_COMPLETED, "its assignment was never stored"),
-            basis=Basis.INFERRED,
+            by=Inference.GENERATIONS_SKIPPED,
             start=start_by_arrival(newcomers[index]) if index < len(newcomers) else _UNKNOWN,
         )
         reach(turn, lost)
@@ -216,7 +217,7 @@ def _behind(turn: Turn, what: GroupRecorded) -> None:
     group = turn.group
     if _is_creation(what) and turn.at_ms > group.state_since_ms and group.generation > 0:
         turn.diverged("tombstone_missing")
-        end(turn, cause(CauseKind.UNKNOWN), basis=Basis.INFERRED)
+        end(turn, cause(CauseKind.UNKNOWN), by=Inference.TOMBSTONE_MISSING)
         create(turn)
         _remember(turn, what)
     elif _has_fallen(group, what, turn.at_ms):

@@ -11,6 +11,7 @@ from coordinator_model.groups.classic.storing import stored_late
 from coordinator_model.groups.core import (
     GUESS_TOLERANCE_MS,
     TOLERANCE_MS,
+    Inference,
     Turn,
     add,
     bring_back,
@@ -103,7 +104,17 @@ def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
     group = turn.group
     why, began_ms = start_by_newcomer(group, told_ms) or (_UNKNOWN, told_ms - 1)
     began_ms = max(began_ms, group.state_since_ms)
-    if prove(turn, GroupState.PREPARING_REBALANCE, generation, began_ms, why) and group.rebalance:
+    if (
+        prove(
+            turn,
+            GroupState.PREPARING_REBALANCE,
+            generation,
+            began_ms,
+            why,
+            by=Inference.REBALANCE_IN_PROGRESS,
+        )
+        and group.rebalance
+    ):
         group.rebalance.told_at_ms = told_ms
 
 
@@ -130,10 +141,19 @@ def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
     came_back(turn, GroupState.STABLE, what.generation, what.times[-1])
     if group.state is GroupState.DEAD:
         # Met in mid-life: groups are Stable nearly all the time.
-        prove(turn, GroupState.STABLE, what.generation, what.times[0], _UNKNOWN)
+        prove(
+            turn, GroupState.STABLE, what.generation, what.times[0], _UNKNOWN, by=Inference.HEARTBEAT_ACCEPTED
+        )
     elif what.generation > group.generation:
         joined = cause(CauseKind.JOIN_COMPLETED)
-        prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
+        prove(
+            turn,
+            GroupState.COMPLETING_REBALANCE,
+            what.generation,
+            what.times[0],
+            joined,
+            by=Inference.HEARTBEAT_ACCEPTED,
+        )
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
         _beat(member, what)
@@ -203,7 +223,7 @@ def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
     stored = cause(CauseKind.ASSIGNMENT_STORED)
     stored_late(turn, what)
     came_back(turn, GroupState.STABLE, what.generation, turn.at_ms)
-    prove(turn, GroupState.STABLE, what.generation, turn.at_ms, stored)
+    prove(turn, GroupState.STABLE, what.generation, turn.at_ms, stored, by=Inference.SYNC_ACCEPTED)
     member = _present(turn, what.member_id, what.generation, what)
     if member is None or what.generation != group.generation:
         return
@@ -244,7 +264,7 @@ def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
     explain_start(turn, why)
     if was_here or handed_out_ms is not None:
         # Kafka: even a pending member that leaves makes a Stable group rebalance.
-        members_gone(turn, turn.at_ms, why)
+        members_gone(turn, turn.at_ms, why, by=Inference.LEAVE_ACCEPTED)
 
 
 def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
@@ -268,7 +288,7 @@ def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:
         return
     why = cause_by(group, CauseKind.MEMBER_JOINED, member_id)
     at_ms = max(handed_out_ms, group.state_since_ms)
-    prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
+    prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why, by=Inference.LEFT_WHILE_JOINING)
 
 
 def commits_answered(turn: Turn, what: CommitsAnswered) -> None:
@@ -280,7 +300,14 @@ def commits_answered(turn: Turn, what: CommitsAnswered) -> None:
         removed_unseen(turn, what.member_id, what.generation)
     elif what.error_code == Error.REBALANCE_IN_PROGRESS and what.generation > turn.group.generation:
         joined = cause(CauseKind.JOIN_COMPLETED)
-        prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, what.times[0], joined)
+        prove(
+            turn,
+            GroupState.COMPLETING_REBALANCE,
+            what.generation,
+            what.times[0],
+            joined,
+            by=Inference.COMMIT_REFUSED,
+        )
     elif what.error_code == Error.NONE and what.member_id:
         _commits_accepted(turn, what)
     elif what.error_code in NOT_IN_CHARGE:
@@ -293,7 +320,7 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
     if what.generation > turn.group.generation or turn.group.state is GroupState.DEAD:
         stored = cause(CauseKind.ASSIGNMENT_STORED)
-        prove(turn, GroupState.STABLE, what.generation, what.times[0], stored)
+        prove(turn, GroupState.STABLE, what.generation, what.times[0], stored, by=Inference.COMMIT_ACCEPTED)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
         restart_session(member, what.times[-1], may_set_back=False)
@@ -319,7 +346,14 @@ def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
 
 def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
-    prove(turn, GroupState.COMPLETING_REBALANCE, what.generation, turn.at_ms, cause(CauseKind.JOIN_COMPLETED))
+    prove(
+        turn,
+        GroupState.COMPLETING_REBALANCE,
+        what.generation,
+        turn.at_ms,
+        cause(CauseKind.JOIN_COMPLETED),
+        by=Inference.TRANSACTIONAL_COMMIT_ACCEPTED,
+    )
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:  # no coordinator takes it for a sign of life: its session goes on running out
         member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
@@ -328,4 +362,4 @@ def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
 def delete_answered(turn: Turn, what: DeleteAnswered) -> None:
     """End a group that DeleteGroups removed, where no line tells it."""
     if what.error_code == Error.NONE and not told_deleted(turn) and turn.may_infer:
-        end(turn, cause(CauseKind.GROUP_DELETED), basis=Basis.INFERRED)
+        end(turn, cause(CauseKind.GROUP_DELETED), by=Inference.DELETE_ACCEPTED)

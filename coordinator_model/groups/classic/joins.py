@@ -7,6 +7,7 @@ came.  The earliest of a generation's joins began the rebalance, unless somethin
 from coordinator_model.groups.classic.corrections import refine_start
 from coordinator_model.groups.classic.failover import came_back, joined_again, refused
 from coordinator_model.groups.core import (
+    Inference,
     Turn,
     add,
     began_while_completing,
@@ -42,7 +43,7 @@ def join_answered(turn: Turn, what: JoinAnswered) -> None:
     elif what.error_code == Error.MEMBER_ID_REQUIRED:
         heard(turn, what.client, what.member_id)
         if turn.may_infer:
-            create(turn, basis=Basis.INFERRED, at_ms=what.arrived_at_ms)
+            create(turn, by=Inference.ID_HANDED_OUT, at_ms=what.arrived_at_ms)
         wait_for(turn.group, what.member_id, turn.at_ms)
     elif what.error_code == Error.UNKNOWN_MEMBER_ID:
         turn.group.pending.pop(what.requested_member_id, None)
@@ -116,6 +117,7 @@ def _end_join_phase(turn: Turn, what: JoinAnswered, start: Cause) -> None:
         what.generation,
         turn.at_ms,
         joined,
+        by=Inference.JOIN_ANSWERED,
         start=start,
         started_at_ms=started_at_ms,
     )

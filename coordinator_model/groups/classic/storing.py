@@ -21,7 +21,7 @@ from coordinator_model.groups.core import (
 )
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.observations import RebalanceStarted, SyncAnswered
-from coordinator_model.state import Basis, Group
+from coordinator_model.state import Group
 
 _GIVEN_UP = re.compile(r"Error .* when storing group assignment ?during SyncGroup")
 
@@ -65,5 +65,4 @@ def _stored(group: Group, at_ms: int) -> Target:
         generation=group.generation,
         at_ms=at_ms,
         cause=cause(CauseKind.ASSIGNMENT_STORED),
-        basis=Basis.OBSERVED,
     )

@@ -48,6 +48,7 @@ from coordinator_model.groups.core.failovers import (
     move_behind,
     upset,
 )
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.inferring import members_gone, prove
 from coordinator_model.groups.core.knowledge import known_at, unknown
 from coordinator_model.groups.core.members import (
@@ -137,6 +138,7 @@ __all__ = [
     "UPSET_MS",
     "USUAL_SLACK",
     "Context",
+    "Inference",
     "Target",
     "Turn",
     "add",

@@ -1,24 +1,25 @@
 """How a group begins and ends."""
 
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.transitions import Target, cause, make, reach, restate, transition_id_of
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import CauseKind, GroupState
-from coordinator_model.state import Basis, Cause, Ended
+from coordinator_model.state import Cause, Ended
 
 DELETION_TOLD_LATE_MS = 5_000
 """A DeleteGroups line or answer may follow the tombstone that it explains by this much."""
 
 
-def create(turn: Turn, *, basis: Basis = Basis.OBSERVED, at_ms: int | None = None) -> None:
+def create(turn: Turn, *, by: Inference | None = None, at_ms: int | None = None) -> None:
     """Begin a group that the coordinator did not have before; does nothing to one that lives."""
     if turn.group.state is not GroupState.DEAD or turn.group.group_type != "classic":
         return
     now = turn.at_ms if at_ms is None else at_ms
     created = cause(CauseKind.GROUP_CREATED)
-    reach(turn, Target(to=GroupState.EMPTY, generation=0, at_ms=now, cause=created, basis=basis))
+    reach(turn, Target(to=GroupState.EMPTY, generation=0, at_ms=now, cause=created, by=by))
 
 
-def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
+def end(turn: Turn, why: Cause, *, by: Inference | None = None) -> None:
     """End a group; does nothing to one that is gone already.
 
     Counts, departures and guesses stay, since the rules' windows reach over a new beginning.
@@ -34,7 +35,7 @@ def end(turn: Turn, why: Cause, *, basis: Basis = Basis.OBSERVED) -> None:
         guessed=why.kind is CauseKind.OFFSETS_EXPIRED,
         protocol_type=group.protocol_type if group.group_type == "classic" else "",
     )
-    told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, basis=basis)
+    told = Target(to=GroupState.DEAD, generation=group.generation, at_ms=turn.at_ms, cause=why, by=by)
     told = make(turn, told)
     group.ended_ms = max(group.ended_ms, turn.at_ms)
     group.guesses = ()

@@ -1,9 +1,10 @@
 """Moves that nobody told: made where the INFO log does not speak, and marked inferred."""
 
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.transitions import Target, reach
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import CauseKind, GroupState
-from coordinator_model.state import Basis, Cause
+from coordinator_model.state import Cause
 
 _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 
@@ -15,6 +16,7 @@ def prove(
     at_ms: int,
     why: Cause,
     *,
+    by: Inference,
     start: Cause = _UNKNOWN,
     started_at_ms: int = -1,
 ) -> bool:
@@ -29,26 +31,26 @@ def prove(
         generation=generation,
         at_ms=at_ms,
         cause=why,
-        basis=Basis.INFERRED,
+        by=by,
         start=start,
         started_at_ms=started_at_ms,
     )
     return reach(turn, target)
 
 
-def members_gone(turn: Turn, at_ms: int, why: Cause) -> None:
+def members_gone(turn: Turn, at_ms: int, why: Cause, *, by: Inference) -> None:
     """Conclude what a departure does to the group: a rebalance, and its end if nobody is left."""
     group = turn.group
     if not turn.may_infer:
         return
     if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
-        prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why)
+        prove(turn, GroupState.PREPARING_REBALANCE, group.generation, at_ms, why, by=by)
     if group.state is GroupState.PREPARING_REBALANCE and not group.members and not _waits(turn, why):
         kind = CauseKind.ALL_MEMBERS_LEFT if why.kind is CauseKind.MEMBER_LEFT else why.kind
         emptied = Cause(
             kind=kind, member_id=why.member_id, client_id=why.client_id, client_host=why.client_host
         )
-        prove(turn, GroupState.EMPTY, group.generation + 1, at_ms, emptied)
+        prove(turn, GroupState.EMPTY, group.generation + 1, at_ms, emptied, by=by)
 
 
 def _waits(turn: Turn, why: Cause) -> bool:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from coordinator_model.groups.core.causes import cause_by
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.inferring import members_gone
 from coordinator_model.groups.core.members import depart
 from coordinator_model.groups.core.session_timer import has_run_out
@@ -27,4 +28,4 @@ def removed_unseen(turn: Turn, member_id: str, generation: int, *, waited_ms: in
     is_late = has_run_out(member, turn.at_ms) and not PARKED_MS <= waited_ms < NEW_MEMBER_MS
     how = CauseKind.SESSION_TIMEOUT if is_late else CauseKind.UNKNOWN
     depart(turn, member_id, how, basis=Basis.INFERRED)
-    members_gone(turn, turn.at_ms, cause_by(group, how, member_id))
+    members_gone(turn, turn.at_ms, cause_by(group, how, member_id), by=Inference.MEMBER_UNKNOWN)

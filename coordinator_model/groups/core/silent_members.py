@@ -11,6 +11,7 @@ in its parked JoinGroup and owes no heartbeat, so only a Stable group's members 
 from typing import NamedTuple
 
 from coordinator_model.groups.core.causes import TOLD_WITHIN_MS, cause_by, start_by_newcomer
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.inferring import members_gone
 from coordinator_model.groups.core.members import depart
 from coordinator_model.groups.core.session_timer import (
@@ -59,7 +60,9 @@ def run_out(turn: Turn, now_ms: int) -> None:
     for at_ms, member_id in sorted(ended):
         turn.at_ms = turn.recorded_at_ms = at_ms
         depart(turn, member_id, CauseKind.SESSION_TIMEOUT, basis=Basis.INFERRED)
-        members_gone(turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id))
+        members_gone(
+            turn, at_ms, cause_by(group, CauseKind.SESSION_TIMEOUT, member_id), by=Inference.SESSION_RAN_OUT
+        )
 
 
 def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_WITHIN_MS) -> None:
@@ -84,7 +87,9 @@ def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_W
         began_by = began_by or gone.how
         ended_at_ms = min(gone.ends_at_ms, at_ms)
         depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=ended_at_ms)
-        members_gone(turn, ended_at_ms, cause_by(group, gone.how, gone.member_id))
+        members_gone(
+            turn, ended_at_ms, cause_by(group, gone.how, gone.member_id), by=Inference.SILENCE_EXPLAINS
+        )
 
 
 class _Absence(NamedTuple):

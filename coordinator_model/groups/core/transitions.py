@@ -9,16 +9,20 @@ again after its end.
 What happened without being told is filled in with the shortest legal way and marked inferred.
 """
 
+import logging
 from hashlib import blake2b
 
 import msgspec
 
 from coordinator_model.groups.core import costs, story
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.places import place, place_of, way
 from coordinator_model.groups.core.rebalances import note_move
 from coordinator_model.groups.core.turn import Turn
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.state import Basis, Cause, Group, Transition
+
+_log = logging.getLogger(__name__)
 
 GUESS_TOLERANCE_MS = 300
 """An inferred time this close to the observed one is left standing."""
@@ -32,12 +36,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     at_ms: int
     cause: Cause
-    basis: Basis = Basis.OBSERVED
+    by: Inference | None = None
+    """The rule that inferred it; None: it was observed."""
     start: Cause = Cause(kind=CauseKind.UNKNOWN)
     """Why the rebalance on the way began, if it has to be filled in."""
     started_at_ms: int = -1
     joined_at_ms: int = -1
     """When the join phase on the way ended, if it has to be filled in."""
+
+    @property
+    def basis(self) -> Basis:
+        """Whether it was observed or inferred."""
+        return Basis.OBSERVED if self.by is None else Basis.INFERRED
 
 
 def transition_id(cluster: str, group: str, to: GroupState, generation: int, at_ms: int) -> str:
@@ -241,9 +251,17 @@ def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | Non
     told_id = transition_id_of(turn, target)
     if not turn.context.backlog:
         turn.step.transitions.append(_told(turn, told_id, came_from, target, replaces))
+        _note_inference(turn, told_id, target)
     if target.basis is Basis.INFERRED:
         guess = (told_id, target.to, target.generation, target.at_ms)
         turn.group.guesses = (*turn.group.guesses, guess)[-GUESSES_MAX:]
+
+
+def _note_inference(turn: Turn, told_id: str, target: Target) -> None:
+    """Say by which rule a transition was inferred; the topic does not tell."""
+    if target.by is not None:
+        turn.step.inferred[told_id] = target.by
+        _log.debug("%s: %s %d inferred: %s", turn.group.group, target.to, target.generation, target.by)
 
 
 def _told(
@@ -361,6 +379,6 @@ def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -
         at_ms = target.started_at_ms
     at_ms = min(max(at_ms, group.state_since_ms), max(target.at_ms, group.state_since_ms))
     source, turn.source = turn.source, "model" if target.basis is Basis.OBSERVED else turn.source
-    step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, basis=Basis.INFERRED)
+    step = Target(to=state, generation=generation, at_ms=at_ms, cause=why, by=Inference.FILLED_IN)
     make(turn, step, replaces=replaces)
     turn.source = source

@@ -1,6 +1,6 @@
 """Commits and deleted offsets, as the topic tells them, of every type of group."""
 
-from coordinator_model.groups.core import Turn, create, note_commits
+from coordinator_model.groups.core import Inference, Turn, create, note_commits
 from coordinator_model.groups.offsets import intake
 from coordinator_model.groups.offsets.transactions import forget, note_commit
 from coordinator_model.observations import (
@@ -10,13 +10,13 @@ from coordinator_model.observations import (
     Commit,
     OffsetsCommitted,
 )
-from coordinator_model.state import Basis, Group
+from coordinator_model.state import Group
 
 
 def offsets_committed(turn: Turn, what: OffsetsCommitted) -> None:
     """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
     if any(commit.offset is not None for commit in what.commits):
-        create(turn, basis=Basis.INFERRED)
+        create(turn, by=Inference.COMMIT_STORED)
     note_commits(turn, what.commits)
     group = turn.group
     if not turn.context.backlog:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Callable
@@ -183,6 +184,20 @@ def test_replay_of_an_unknown_timezone_is_refused(invoke: Invoke, tmp_path: Path
     result = invoke("replay", str(log), "--timezone", "Europe/Nowhere")
     assert result.exit_code == 2
     assert "--timezone" in result.stderr
+
+
+def test_replay_says_on_demand_what_it_inferred_by_which_rule(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever doubts an inferred transition finds its rule; the topic does not tell it."""
+    monkeypatch.setattr(cli, "_log_to_stderr", lambda: caplog.set_level(logging.DEBUG))
+    log = Path(__file__).parents[2] / "golden" / "logs" / "kafka-4.3.1-request.log"
+
+    invoke("replay", str(log))
+    assert "inferred" not in caplog.text
+    monkeypatch.setenv("GROUPWATCH_DEBUG", "1")
+    invoke("replay", str(log))
+    assert "g1: CompletingRebalance 1 inferred: join_answered" in caplog.text
 
 
 def test_replay_of_a_damaged_file_is_one_sentence(invoke: Invoke, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from hashlib import blake2b
 import msgspec
 import pytest
 
+from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.places import place
 from coordinator_model.groups.core.transitions import Target, reach, transition_id
 from coordinator_model.groups.core.turn import Context, Turn
@@ -32,8 +33,8 @@ def turn_on(group: Group, context: Context = QUIET, at_ms: int = 500) -> Turn:
     )
 
 
-def to(state: GroupState, generation: int, at_ms: int = 500, basis: Basis = Basis.OBSERVED) -> Target:
-    return Target(to=state, generation=generation, at_ms=at_ms, cause=LEFT, basis=basis)
+def to(state: GroupState, generation: int, at_ms: int = 500, by: Inference | None = None) -> Target:
+    return Target(to=state, generation=generation, at_ms=at_ms, cause=LEFT, by=by)
 
 
 def test_a_transition_says_everything() -> None:
@@ -140,7 +141,7 @@ def test_a_guess_is_settled_by_the_observation(observed_ms: int, says: int) -> N
     """A guess near the truth stands; one that is not is replaced, and either way it is settled once."""
     group = Group(group="g", state=STABLE, generation=5, state_since_ms=100)
     guess = turn_on(group, BLIND)
-    reach(guess, to(PREPARING, 5, basis=Basis.INFERRED))
+    reach(guess, to(PREPARING, 5, by=Inference.FILLED_IN))
     turn, again = turn_on(group, BLIND), turn_on(group, BLIND)
 
     reach(turn, to(PREPARING, 5, at_ms=observed_ms))
@@ -159,8 +160,8 @@ def test_guesses_are_bounded() -> None:
     group = Group(group="g", state=EMPTY, generation=0, state_since_ms=0)
     for generation in range(30):
         turn = turn_on(group, BLIND, at_ms=1_000 * generation)
-        reach(turn, to(PREPARING, generation, at_ms=1_000 * generation, basis=Basis.INFERRED))
-        reach(turn, to(COMPLETING, generation + 1, at_ms=1_000 * generation + 1, basis=Basis.INFERRED))
+        reach(turn, to(PREPARING, generation, at_ms=1_000 * generation, by=Inference.FILLED_IN))
+        reach(turn, to(COMPLETING, generation + 1, at_ms=1_000 * generation + 1, by=Inference.FILLED_IN))
 
     assert [(guess[1], guess[2]) for guess in group.guesses] == [
         (state, generation)
@@ -173,7 +174,7 @@ def test_an_emptiness_that_was_guessed_wrong_is_taken_back() -> None:
     """The generation that was thought empty turns out to have members: the guess is replaced."""
     group = Group(group="g", state=PREPARING, generation=5, state_since_ms=100)
     guess = turn_on(group, BLIND)
-    reach(guess, to(EMPTY, 6, basis=Basis.INFERRED))
+    reach(guess, to(EMPTY, 6, by=Inference.FILLED_IN))
     turn = turn_on(group, BLIND, at_ms=900)
 
     reach(turn, to(STABLE, 6, at_ms=900))

@@ -154,7 +154,7 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
 
     def apply(self, seen: on.Seen) -> bool:
         """Take in one observation; True if a rule may care at once."""
-        handler = _HANDLERS.get(type(seen.what))
+        handler = HANDLERS.get(type(seen.what))
         return handler(self, seen) if handler else False
 
     def report(self, *, now_ms: int) -> bytes:
@@ -308,7 +308,7 @@ def _lost(state: ClusterState, seen: on.Seen) -> bool:
     return True
 
 
-_HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
+HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.Counted: _counted,
     on.Undecodable: _undecodable,
     on.BrokerHeard: _heard,

@@ -6,6 +6,9 @@ folded.  Rules of precedence at one millisecond: deadlines come after everything
 folded runs after single observations.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import msgspec
 
 from coordinator_model import groups
@@ -76,16 +79,15 @@ class Timeline:
     def _take(self, live: Live, held: Held) -> None:
         if live.slot.due_ms < held.order_ms:
             self._fire_before(live, held.order_ms)
-        if isinstance(held.seen.what, on.GroupDescribed):
-            self._compare(live, held, held.seen.what)
-        elif isinstance(held.seen.what, on.EndsTold):
-            self._take_ends(live, held, held.seen.what)
+        answered = ANSWERS.get(type(held.seen.what))
+        if answered is not None:
+            answered(self, live, held, held.seen.what)
         elif not live.absent or _is_sign_of_life(held.seen):
             self._apply(live, held.seen, held.order_ms)
 
     # --- what the brokers answered -----------------------------------------------------------------
 
-    def _take_ends(self, live: Live, held: Held, what: on.EndsTold) -> None:
+    def ends_told(self, live: Live, held: Held, what: on.EndsTold) -> None:
         """Take in end offsets; a group that is not there learns nothing from them."""
         if live.absent or live.group.state is GroupState.DEAD:
             return
@@ -93,7 +95,7 @@ class Timeline:
         self.verdicts.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
         self.reschedule(live, held.order_ms)
 
-    def _compare(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
+    def group_described(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
         """Hold a group against a broker's answer, which always stands behind the backlog."""
         name, strangers = live.group.group, self.header.strangers
         before = strangers.pop(name, None) if live.absent else live.group.doubt
@@ -342,6 +344,13 @@ class Timeline:
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
         slot.due_ms = max(due_ms, at_ms)
+
+
+ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Held, Any], None]] = {
+    on.GroupDescribed: Timeline.group_described,
+    on.EndsTold: Timeline.ends_told,
+}
+"""What brokers answered about a group; nothing that happened to it, so ``groups`` has no handler for it."""
 
 
 def _is_over(group: Group) -> bool:

@@ -15,7 +15,16 @@ from alerts.delivery import DeliveryState, Notifier, wall_clock_ms
 from alerts.metrics import DeliveryCollector, OwnMetrics, PictureCollector
 from streaming import pipeline
 from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
-from streaming.driver import ANSWERING_S, ClusterJob, Limits, Supervisor, Watched, limits_from
+from streaming.driver import (
+    ANSWERING_S,
+    ClusterJob,
+    Counts,
+    Limits,
+    Outlets,
+    Supervisor,
+    Watched,
+    limits_from,
+)
 from streaming.driver.probing import ClusterPicture
 from streaming.group_store import GroupStore
 from streaming.notify import DirectAlerts, make_notifier, state_file
@@ -130,22 +139,20 @@ class Monitor:
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
-        picture = ClusterPicture(self._store, plan.cluster)
+        own, name = self._own, plan.cluster
         for topic in topics_of(plan):
-            self._own.missed(plan.cluster, topic, 0)
+            own.missed(name, topic, 0)
         return ClusterJob(
             self._spark,
             plan,
-            self._apply,
-            topics=lambda: self._store.committed_topics(plan.cluster),
-            found=lambda ends: self._store.set_end_offsets(plan.cluster, ends),
-            remember=self._alerts.remember,
-            picture=picture,
-            readers=picture,
-            sought=lambda outcome: self._own.sought(plan.cluster, outcome),
-            corrected=lambda broker, seconds: self._own.corrected(plan.cluster, broker, seconds),
-            raised=lambda brokers: self._own.raised(plan.cluster, brokers),
-            missed=lambda topic, records: self._own.missed(plan.cluster, topic, records),
+            Outlets(apply=self._apply, remember=self._alerts.remember),
+            groups=ClusterPicture(self._store, name),
+            counts=Counts(
+                raise_tried=lambda outcome: own.sought(name, outcome),
+                brokers_raised=lambda brokers: own.raised(name, brokers),
+                missed=lambda topic, records: own.missed(name, topic, records),
+                corrected=lambda broker, seconds: own.corrected(name, broker, seconds),
+            ),
         )
 
     def _apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:

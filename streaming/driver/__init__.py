@@ -1,13 +1,16 @@
 """One cluster's job in the driver: clock, supervisor, probes, marks."""
 
 from streaming.driver.cluster_job import ClusterJob
+from streaming.driver.outlets import Counts, Outlets
 from streaming.driver.probes import Probe
 from streaming.driver.supervisor import ANSWERING_S, Limits, Supervisor, Watched, limits_from
 
 __all__ = [
     "ANSWERING_S",
     "ClusterJob",
+    "Counts",
     "Limits",
+    "Outlets",
     "Probe",
     "Supervisor",
     "Watched",

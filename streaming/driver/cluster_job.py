@@ -1,105 +1,57 @@
 """One cluster's query with its clock and probes, kept alive until somebody stops it."""
 
 import logging
-import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack, closing
-from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from alerts.alert import Alert
 from streaming import pipeline
 from streaming.config import ClusterPlan
-from streaming.control import Clocked, LostRecord, MarkHeldError, mark_of
+from streaming.control import Clocked, LostRecord, MarkHeldError
 from streaming.driver.adoption import adoptions, announce, write
 from streaming.driver.alerts_topic import Caretaker
 from streaming.driver.clock import Clock
 from streaming.driver.corrections import Corrections
 from streaming.driver.evidence import EvidenceKeeper
-from streaming.driver.mark_keeper import ClaimStoppedError, MarkKeeper
-from streaming.driver.mark_places import FilePlace, Place, TopicPlace
+from streaming.driver.mark_keeper import ClaimStoppedError
+from streaming.driver.our_mark import OurMark
+from streaming.driver.outlets import Counts, Outlets
 from streaming.driver.probes import Ends, Probe
-from streaming.driver.probing import EndsTeller, GroupProbe, Picture, Readers
+from streaming.driver.probing import ClusterPicture, EndsTeller, GroupProbe
+from streaming.driver.query_watch import (
+    QueryWatch,
+    TopicsChangedError,
+    gist,
+    notice_topics,
+    stop_gently,
+    targets_of,
+)
 from streaming.driver.refilling import Refilling
-from streaming.health import LATE_S, LATE_TRIGGERS, Limits, Progress, positions_in
+from streaming.driver.report_turns import Asking
+from streaming.health import LATE_S, LATE_TRIGGERS, Limits, Progress
 from streaming.kafka_clients import (
     ClientPropertyError,
     KafkaAdminClient,
-    KafkaError,
     KafkaProducer,
     admin_client,
     producer,
 )
-from streaming.pipeline import (
-    Apply,
-    BatchSink,
-    Beginning,
-    CheckpointRefusedError,
-    Reading,
-    Row,
-    TopicsRefusedError,
-)
+from streaming.pipeline import BatchSink, Beginning, CheckpointRefusedError, Reading, Row, TopicsRefusedError
 
-_WATCH_S = 0.25
-_PARTITIONS_LOOK_S = 30.0
 _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
 """A query that ran this long has earned a quick restart."""
-_STOP_WAIT_S = 30.0
-_STOP_LOOK_S = 0.005
-"""Far less than it takes to ask a broker for its newest offsets."""
 _FIRST_TICK_S = 5.0
 """Long enough for a cluster that is well; with one that is not, reading begins without a time."""
-_ASK_EVERY_S = 3.0
-_ASK_AT_ONCE = 17
-"""A third of the usual shards: the reports of 100,000 groups should not come in one batch."""
-_REFRESH_EVERY_S = 2.0
-
-_NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
 
 _log = logging.getLogger(__name__)
 
-
 _REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError, MarkHeldError)
-
-
-class TopicsChangedError(RuntimeError):
-    """A topic got more partitions, or was made anew; the query must start anew to read them."""
-
-
-class Asking:
-    """Whom each clock record asks for a report: those that owe one, later one shard after another.
-
-    A report of all groups of all shards at once would be a burst of hundreds of megabytes on a large
-    cluster, so after the start the shards take turns.
-    """
-
-    def __init__(self, shard_count: int, reading: Reading, now: Callable[[], float] = time.monotonic) -> None:
-        self._shards = list(range(-1, shard_count))
-        self._reading = reading
-        self._now = now
-        self._turn = 0
-        self._asked_at = float("-inf")
-        self._asked: frozenset[int] = frozenset()
-
-    def __call__(self) -> bool | list[int]:
-        """Return whom to ask in the record that is written now."""
-        owing = self._reading.unreported
-        pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
-        answered = bool(owing) and not self._asked.intersection(owing)
-        if not answered and self._now() - self._asked_at < pause_s:
-            return False
-        self._asked_at = self._now()
-        if owing:
-            self._asked = frozenset(owing[:_ASK_AT_ONCE])
-            return sorted(self._asked)
-        self._turn = (self._turn + 1) % len(self._shards)
-        return [self._shards[self._turn]]
 
 
 class ClusterJob:
@@ -112,59 +64,53 @@ class ClusterJob:
         self,
         spark: SparkSession,
         plan: ClusterPlan,
-        apply: Apply,
+        outlets: Outlets,
         *,
-        topics: Callable[[], Iterable[str]] = tuple,
-        found: Callable[[Ends], None] = lambda _ends: None,
-        remember: Callable[[Alert], None] = lambda _alert: None,
-        picture: Picture | None = None,
-        sought: Callable[[str], None] = lambda _outcome: None,
-        raised: Callable[[int], None] = lambda _brokers: None,
-        readers: Readers | None = None,
-        missed: Callable[[str, int], None] = lambda _topic, _records: None,
-        corrected: Callable[[int, float], None] = lambda _broker, _seconds: None,
+        groups: ClusterPicture | None = None,
+        counts: Counts | None = None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
         Args:
             spark: the session.
             plan: the cluster.
-            apply: takes a batch's rows into the view.
-            topics: which topics' ends to ask for.
-            found: takes their ends.
-            remember: takes the alerts that are open at the start.
-            picture: what the brokers' own answers about groups are chosen by; None: they are not asked.
-            sought: told the outcome of each attempt to raise a request log or to put it back.
-            raised: told how many brokers' request logs are raised.
-            readers: knows who commits to what, so that groups are told where it ends; None: they are not.
-            corrected: told how many seconds are added to the times of which broker.
-            missed: told how many records of which topic were gone before they were read.
+            outlets: who takes what the job learns.
+            groups: the cluster's groups as they are known: whom to ask about, and whose ends to ask for;
+                None: neither brokers nor ends are asked.
+            counts: who counts what happens beside the batches.
         """
+        counts = Counts() if counts is None else counts
         self.plan = plan
         self._reading = Reading()
         self.progress = Progress(plan.cluster, reading=self._reading)
-        self._corrections = Corrections(self.progress.notice, corrected)
+        self._corrections = Corrections(self.progress.notice, counts.corrected)
         self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
+        topics = tuple if groups is None else groups.topics
         self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
-        self._found = found
-        self._readers = readers
+        self._groups = groups
         self._ends: EndsTeller | None = None
         self._evidence = EvidenceKeeper(
-            plan, self.progress, count=sought, show=raised, changed=self._settings_changed
+            plan,
+            self.progress,
+            count=counts.raise_tried,
+            show=counts.brokers_raised,
+            changed=self._settings_changed,
         )
         self._spark = spark
-        self._apply = apply
-        self._remember = remember
+        self._outlets = outlets
         self._stopping = threading.Event()
+        self._mark = OurMark(spark, plan, self._stopping.wait)
+        self._watch = QueryWatch(plan, self._reading, self.progress.watermark, self._mark, self._stopping)
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
-        self._caretaker = Caretaker(plan, self.progress, is_ours=self._is_ours, adopt=self._adopt_late)
+        self._caretaker = Caretaker(
+            plan, self.progress, is_ours=lambda: self._mark.is_ours, adopt=self._adopt_late
+        )
         self._adopts: str | None = None
         """The run whose start adopts what is open; None: its checkpoint knows."""
         self._clock: Clock | None = None
-        self._mark: MarkKeeper | None = None
         self._missed: list[pipeline.Missed] = []
-        self._count_missed = missed
-        self._picture = picture if plan.groups_per_second > 0 else None
+        self._counts = counts
+        self._picture = groups if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
         self._refilling: Refilling | None = None
         self._limits = Limits(self.progress)
@@ -187,7 +133,7 @@ class ClusterJob:
         """Let the running batch finish, then stop."""
         self.ask_to_stop()
         self._thread.join()
-        self._drop_mark()
+        self._mark.drop()
         self._evidence.stop()
         self._caretaker.stop()
         self._probe.stop()
@@ -221,8 +167,8 @@ class ClusterJob:
             except _REFUSALS as error:
                 self._refuse(str(error))
             except Exception as error:
-                if self._taken:  # what Spark makes of it is not what happened
-                    self._refuse(self._taken)
+                if self._mark.taken:  # what Spark makes of it is not what happened
+                    self._refuse(self._mark.taken)
                 else:
                     self.spark_lost = pipeline.session_stopped(self._spark)
                     self.progress.query_ended(gist(error))
@@ -238,13 +184,13 @@ class ClusterJob:
         self.progress.query_ended()
         is_known, self.progress.refused = self.progress.refused == sentence, sentence
         _log.log(logging.DEBUG if is_known else logging.ERROR, "%s: %s", self.plan.cluster, sentence)
-        if self._taken:
-            self._drop_mark()
+        if self._mark.taken:
+            self._mark.drop()
 
     def _run_once(self) -> None:
         pipeline.ensure_topics(self.plan)
-        self._look_at_topics()
-        mark = self._claim()
+        notice_topics(self.plan, self.progress.notice)
+        mark = self._mark.claim()
         began, has_run = pipeline.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
         files = pipeline.Folder(self._spark, self.plan.checkpoint)
@@ -262,9 +208,6 @@ class ClusterJob:
             began = found.began
             self._run_query(began, has_run, admin, out, events_out)
 
-    def _is_ours(self) -> bool:
-        return self._mark is not None and not self._taken
-
     def _adopt_late(self, alerts: list[Alert]) -> None:
         """Go on with what the start had no time to read.
 
@@ -272,7 +215,7 @@ class ClusterJob:
             kafka.errors.KafkaError: the control topic did not acknowledge.
         """
         for alert in alerts:
-            self._remember(alert)
+            self._outlets.remember(alert)
         if self._adopts is None or not alerts:
             return
         out = producer(self.plan.output)
@@ -302,60 +245,17 @@ class ClusterJob:
             if one in self._missed:
                 continue  # found again, by a query that died before its first batch
             self._missed.append(one)
-            self._count_missed(one.topic, one.records)
+            self._counts.missed(one.topic, one.records)
             self.progress.notice(f"lost {one.topic}", one.sentence)
         for topic, now in found.anew.items():
             self.progress.watermark.made_anew()
             self._reading.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
 
-    def _claim(self) -> MarkKeeper:
-        """See that nobody else has the checkpoint or the outputs, and that nobody takes them.
-
-        Raises:
-            MarkHeldError: somebody has them.
-            kafka.errors.KafkaError: Kafka does not answer.
-        """
-        if self._mark is not None:
-            return self._mark
-        plan, folder = self.plan, pipeline.Folder(self._spark, self.plan.checkpoint)
-        outputs = (plan.transitions_topic, plan.alerts_topic)
-        mine = mark_of(plan.cluster, outputs, pipeline.run_of(folder))
-        places: list[Place] = [TopicPlace(plan.output, plan.control_topic, mine)]
-        places.append(FilePlace(folder, mine.token, plan.checkpoint))
-        keeper = MarkKeeper(mine, places)
-        try:
-            keeper.claim(self._stopping.wait)
-        except BaseException:
-            keeper.release()
-            raise
-        self._mark = keeper
-        return keeper
-
-    def _drop_mark(self) -> None:
-        mark, self._mark = self._mark, None
-        if mark is not None:
-            mark.release()
-
-    @property
-    def _taken(self) -> str:
-        return "" if self._mark is None else self._mark.taken
-
-    def _look_at_topics(self) -> None:
-        """Say how topics are set up otherwise than they should be; none of that stops the job."""
-        try:
-            for topic, sentence in pipeline.look_at_topics(self.plan).items():
-                self.progress.notice(f"topic {topic}", sentence)
-        except KafkaError as error:
-            why = f"how the topics are set up is not known: {type(error).__name__}: {error}"[:300]
-            self.progress.notice("topics", f"{why}; DESCRIBE_CONFIGS on them would tell")
-        else:
-            self.progress.notice("topics", "")
-
     def _take_over(self, began: Beginning, has_run: bool, out: KafkaProducer) -> None:
         """Tell the settings, and what an earlier job left open if the checkpoint does not know it."""
         left_open = self._caretaker.at_start()
         for alert in left_open:
-            self._remember(alert)
+            self._outlets.remember(alert)
             self._evidence.remember(alert)
         announce(self.plan, began, out, adopt=[] if has_run else left_open)
         self._adopts = None if has_run else began.run
@@ -368,7 +268,7 @@ class ClusterJob:
         out: KafkaProducer,
         events_out: KafkaProducer,
     ) -> None:
-        self._reading.begin(began.shard_count, self._targets(admin))
+        self._reading.begin(began.shard_count, targets_of(self.plan, admin))
         self._take_over(began, has_run, out)
         events_partitions = pipeline.partition_count(admin, self.plan.events_topic or "")
         clock = Clock(
@@ -403,19 +303,19 @@ class ClusterJob:
             self._take,
             self._batch_done,
             begun=progress.batch_begun,
-            ensure=self._ensure_ours,
+            ensure=self._mark.ensure,
         )
         # The clock first: without a time in it, the first batch could only take in what it read.
         self._clock = clock
         clock.start()
         self._ask_brokers(began, out, clock)
-        if self._readers is not None:
+        if self._groups is not None:
             topic = self.plan.control_topic
             self._ends = EndsTeller(
                 run=began.run,
                 topic=topic,
                 producer=out,
-                readers=self._readers,
+                readers=self._groups,
                 stable=self._probe.last_stable,
                 transaction_ms=self._transaction_ms,
             )
@@ -423,9 +323,11 @@ class ClusterJob:
             clock.await_tick(_FIRST_TICK_S)
             running = pipeline.start_query(self._spark, self.plan, began, events_partitions, sink)
             try:
-                self._watch(running, lambda: self._check_partitions(admin, began, events_partitions))
+                self._watch.follow(
+                    running, lambda: self._watch.check_partitions(admin, began, events_partitions)
+                )
             finally:
-                _stop_gently(running)
+                stop_gently(running)
         finally:
             asking, self._asking, self._clock, self._ends = self._asking, None, None, None
             if asking is not None:
@@ -436,10 +338,6 @@ class ClusterJob:
         self._reading.reported(reported)
         self.progress.batch_done()
 
-    def _ensure_ours(self) -> None:
-        if self._mark is not None:
-            self._mark.ensure()
-
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take a batch's rows; evidence wants its alerts, where it is configured."""
         kept = list(rows)
@@ -448,7 +346,7 @@ class ClusterJob:
                 self._corrections.found(int(key), msgspec.json.decode(value)["ahead_ms"])
             elif kind == "clocked":
                 self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
-        self._apply(cluster, kept)
+        self._outlets.apply(cluster, kept)
         self._evidence.take(kept)
         self._limits.take(kept)
         if self._refilling is not None:
@@ -471,7 +369,8 @@ class ClusterJob:
         self._asking = asking
 
     def _found_ends(self, ends: Ends) -> None:
-        self._found(ends)
+        if self._groups is not None:
+            self._groups.take_ends(ends)
         teller = self._ends
         if teller is not None:
             teller.tell(ends)
@@ -496,78 +395,3 @@ class ClusterJob:
         asking = self._asking
         if asking is not None:
             asking.ask_for_settings()
-
-    def _watched_topics(self) -> list[str]:
-        """Return the inputs on the watched cluster."""
-        found = pipeline.topics_of(self.plan)
-        return [topic for topic, address in found.items() if address.identity == self.plan.kafka.identity]
-
-    def _targets(self, admin: KafkaAdminClient) -> dict[str, list[int]]:
-        inputs = [topic for topic in (self.plan.offsets_topic, self.plan.events_topic) if topic]
-        return {topic: pipeline.ends_of(admin, topic) for topic in inputs}
-
-    def _watch(self, running: StreamingQuery, check: Callable[[], None]) -> None:
-        """Follow the query until we are stopped; raises what it died of."""
-        last_batch, before = -1, dict[str, list[int]]()
-        checked_at = time.monotonic()
-        while not self._stopping.is_set():
-            running.awaitTermination(_WATCH_S)  # raises the query's own failure
-            if not running.isActive:
-                raise RuntimeError("the query ended by itself")
-            if self._taken:
-                raise MarkHeldError(self._taken)
-            told: Any = running.lastProgress
-            if told is not None and told["batchId"] != last_batch:
-                last_batch = told["batchId"]
-                positions = positions_in(told)
-                topic = pipeline.went_back(before, positions)
-                if topic:
-                    raise TopicsChangedError(f"{topic} has smaller offsets than before")
-                before = positions
-                self._reading.reached(positions)
-                self.progress.watermark.reached(self._reading.positions(self.plan.offsets_topic or ""))
-            if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
-                checked_at = time.monotonic()
-                check()
-
-    def _check_partitions(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
-        try:
-            events = pipeline.partition_count(admin, self.plan.events_topic or "")
-            shards = pipeline.count_shards(admin, self.plan)
-            ids = pipeline.ids_of(admin, self._watched_topics())
-        except Exception as error:
-            _log.debug("looking for new partitions: %r", error)
-            return
-        if self.plan.offsets_topic and shards != began.shard_count:
-            raise TopicsChangedError(f"{self.plan.offsets_topic} has {shards} partitions now")
-        for topic, (topic_id, _) in ids.items():
-            if topic_id and began.topic_ids.get(topic, topic_id) != topic_id:
-                raise TopicsChangedError(f"{topic} was made anew")
-        if events > events_partitions:
-            raise TopicsChangedError(f"{self.plan.events_topic} has {events} partitions now")
-
-
-def gist(error: Exception) -> str:
-    """Return in one line what a failure is about.
-
-    Spark wraps an exception of our own code in pages of its own and of Python's trace; the last line
-    that names an exception is the one that says what happened.
-    """
-    lines = [line.strip() for line in str(error).splitlines()]
-    named = [line for line in lines if _NAMES_ERROR.match(line)]
-    return (named[-1] if named else f"{type(error).__name__}: {' '.join(lines)}")[:500]
-
-
-def _stop_gently(running: StreamingQuery) -> None:
-    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay.
-
-    Where one follows the other without a pause, what is between them is Spark asking for the newest offsets.
-    """
-    deadline = time.monotonic() + _STOP_WAIT_S
-    while running.isActive and not _is_between_batches(running.status) and time.monotonic() < deadline:
-        time.sleep(_STOP_LOOK_S)
-    running.stop()
-
-
-def _is_between_batches(status: Mapping[str, Any]) -> bool:
-    return not status["isTriggerActive"] or status["message"].startswith("Getting offsets")

@@ -2,6 +2,7 @@
 
 from streaming.health.limits import Limits
 from streaming.health.query_progress import DEATHS_MAX, LATE_S, LATE_TRIGGERS, WAITING, Progress, positions_in
+from streaming.health.watermark import Watermark
 
 __all__ = [
     "DEATHS_MAX",
@@ -10,5 +11,6 @@ __all__ = [
     "WAITING",
     "Limits",
     "Progress",
+    "Watermark",
     "positions_in",
 ]

@@ -21,7 +21,7 @@ from streaming import pipeline, workers
 from streaming.config import ClusterPlan, Config, plan_of
 from streaming.devkit.bench import material
 from streaming.devkit.kafka import EmbeddedKafka
-from streaming.driver import ClusterJob
+from streaming.driver import ClusterJob, Outlets
 from streaming.health import positions_in
 from streaming.kafka_clients import admin_client, spark_options
 from streaming.pipeline import Beginning
@@ -210,7 +210,7 @@ def _rest() -> None:
 def job(spark: SparkSession, plan: ClusterPlan) -> Iterator[tuple[ClusterJob, StreamingQuery]]:
     """Run a cluster's job, whole: clock, probes, query, and outputs into Kafka; its rows go nowhere else."""
     _warm_workers(spark)
-    one = ClusterJob(spark, plan, lambda _cluster, _rows: None)
+    one = ClusterJob(spark, plan, Outlets(apply=lambda _cluster, _rows: None))
     one.start()
     try:
         yield one, _query_of(spark, plan)

@@ -43,6 +43,10 @@ class ClusterPicture:
         """Return topic -> partition -> (offset, epoch ms) of one group."""
         return self._store.commits(self._cluster, group)
 
+    def take_ends(self, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
+        """Keep where topics end: topic -> partition -> (end offset, epoch ms)."""
+        self._store.set_end_offsets(self._cluster, ends)
+
     def asked(self, requests: Mapping[str, int]) -> None:
         """Show how many requests of each kind were sent since the start."""
         self._store.probed(self._cluster, requests)

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from streaming import job as job_module
-from streaming.driver.cluster_job import gist
+from streaming.driver.query_watch import gist
 from streaming.driver.supervisor import Limits
 from streaming.health.query_progress import Progress
 from streaming.job import Health

@@ -12,7 +12,7 @@ from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.decoders.decoding_events import decode_events
 from streaming.driver.clock import Clock, Skews, interval_s
-from streaming.driver.cluster_job import Asking
+from streaming.driver.report_turns import Asking
 from streaming.driver.told_time import ToldTime
 from streaming.health.query_progress import Progress
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written

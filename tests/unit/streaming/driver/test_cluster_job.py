@@ -1,16 +1,26 @@
-"""When a query may be stopped without leaving a batch half done."""
+"""When a query may be stopped without leaving a batch half done, and who is called with what."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from streaming.driver import cluster_job
+from streaming.driver import query_watch
 from streaming.driver.cluster_job import ClusterJob
+from streaming.driver.outlets import Counts, Outlets
+from streaming.driver.probing.pictured import ClusterPicture
+from streaming.group_store.store import GroupStore
+from streaming.pipeline.losses import Found, Missed
+from tests.unit.streaming.fakes import FakeProducer
 from tests.unit.streaming.made_plans import plan
+
+if TYPE_CHECKING:
+    from tests.unit.streaming.conftest import Rows
+
+NOW_MS = 1_700_000_100_000
 
 WORKING = {"message": "Processing new data", "isDataAvailable": True, "isTriggerActive": True}
 ASKING = {
@@ -51,7 +61,7 @@ class Query:
 def test_a_query_is_stopped_between_its_batches(pause: dict[str, Any]) -> None:
     """Where one follows the other, Spark asks for offsets in between; else it rests."""
     running = Query(WORKING, WORKING, pause, WORKING)
-    cluster_job._stop_gently(cast("StreamingQuery", running))
+    query_watch.stop_gently(cast("StreamingQuery", running))
 
     assert running.is_stopped
     assert running.stopped_at is pause
@@ -60,16 +70,16 @@ def test_a_query_is_stopped_between_its_batches(pause: dict[str, Any]) -> None:
 def test_a_query_that_ends_by_itself_is_not_waited_for() -> None:
     """It makes no batch any more."""
     running = Query(WORKING, ended_after=3)
-    cluster_job._stop_gently(cast("StreamingQuery", running))
+    query_watch.stop_gently(cast("StreamingQuery", running))
 
     assert running.is_stopped
 
 
 def test_a_batch_without_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given up."""
-    monkeypatch.setattr(cluster_job, "_STOP_WAIT_S", 0.0)
+    monkeypatch.setattr(query_watch, "_STOP_WAIT_S", 0.0)
     running = Query(WORKING)
-    cluster_job._stop_gently(cast("StreamingQuery", running))
+    query_watch.stop_gently(cast("StreamingQuery", running))
 
     assert running.is_stopped
 
@@ -95,7 +105,8 @@ class Stopping:
 def _job(turns: int, run_once: Callable[[], None]) -> tuple[ClusterJob, Stopping]:
     """Return a job whose query does as told, so often."""
     context = SimpleNamespace(_jsc=None)
-    job = ClusterJob(cast("SparkSession", SimpleNamespace(sparkContext=context)), plan(), lambda *_: None)
+    spark = cast("SparkSession", SimpleNamespace(sparkContext=context))
+    job = ClusterJob(spark, plan(), Outlets(apply=lambda *_: None))
     stopping = Stopping(turns)
     job._stopping = cast("Any", stopping)
     job._run_once = run_once  # type: ignore[method-assign]
@@ -121,10 +132,93 @@ def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -
     mark = SimpleNamespace(taken="another groupwatch watches", release=lambda: released.append("ours"))
 
     def die() -> None:
-        job._mark = cast("Any", mark)
+        job._mark._keeper = cast("Any", mark)
         raise RuntimeError("[STREAM_FAILED] pages of it")
 
     job, _ = _job(1, die)
     job._keep_running()
     assert job.progress.refused == "another groupwatch watches"
-    assert (job.progress.deaths, job._mark, released) == (0, None, ["ours"])
+    assert (job.progress.deaths, job._mark._keeper, released) == (0, None, ["ours"])
+
+
+# --- who is called with what ---------------------------------------------------------------------------
+
+
+class Everybody:
+    """Takes all that a job has to say, and a store whose groups it asks about."""
+
+    def __init__(self, rows: "Rows") -> None:
+        self.heard: list[tuple[str, Any]] = []
+        self.store = GroupStore(["prod"], clock_ms=lambda: NOW_MS)
+        self.store.apply("prod", [rows.report("g", commits={"t": {0: (1, 1)}})])
+        self.job = ClusterJob(
+            cast("SparkSession", SimpleNamespace()),
+            plan(),
+            Outlets(
+                apply=lambda cluster, found: self._note("rows", (cluster, list(found))),
+                remember=lambda alert: self._note("alert", alert.id),
+            ),
+            groups=ClusterPicture(self.store, "prod"),
+            counts=Counts(
+                raise_tried=lambda outcome: self._note("raise", outcome),
+                brokers_raised=lambda brokers: self._note("raised", brokers),
+                missed=lambda topic, records: self._note("missed", (topic, records)),
+                corrected=lambda broker, seconds: self._note("corrected", (broker, seconds)),
+            ),
+        )
+
+    def _note(self, what: str, told: Any) -> None:
+        self.heard.append((what, told))
+
+
+@pytest.fixture
+def everybody(rows: "Rows") -> Everybody:
+    return Everybody(rows)
+
+
+def test_a_batchs_rows_reach_the_store_and_what_the_clock_tells(everybody: Everybody) -> None:
+    """A broker that logs in another zone is counted, and every clock record tells the shards of it."""
+    batch = [("zone", "2", b'{"ahead_ms":3600000}'), ("other", "", b"{}")]
+    everybody.job._take("prod", batch)
+
+    assert everybody.heard == [("corrected", (2, -3600.0)), ("rows", ("prod", batch))]
+    assert everybody.job._corrections.zones_ms() == {2: 3_600_000}
+
+
+def test_the_probe_asks_for_the_ends_of_what_groups_read_and_the_store_keeps_them(
+    everybody: Everybody,
+) -> None:
+    """So lag is known of the groups that are."""
+    assert set(everybody.job._probe._topics()) == {"t"}
+    everybody.job._found_ends({"t": {0: (11, NOW_MS)}})
+    (_, group), *_ = everybody.store.groups()
+
+    assert everybody.store.lags("prod", group, NOW_MS)["t"].records == 10
+
+
+def test_shards_that_reported_owe_the_clock_no_report(everybody: Everybody) -> None:
+    """What a batch says once it is written; health counts it, and the clock asks by it."""
+    everybody.job.progress.reading.begin(1, {})
+    everybody.job._batch_done([-1])
+
+    assert (everybody.job.progress.reading.unreported, everybody.job.progress.batches) == ([0], 1)
+
+
+def test_lost_records_are_counted_once_and_noticed(everybody: Everybody) -> None:
+    """A query that dies before its first batch finds them again."""
+    missed = Missed("events", (0,), 7, is_anew=False)
+    out = FakeProducer()
+    for _ in range(2):
+        everybody.job._tell_missed(Found([missed], cast("Any", None), {}), "r", cast("Any", out))
+
+    assert everybody.heard == [("missed", ("events", 7))]
+    assert everybody.job.progress.notices == [missed.sentence]
+    assert [one["topic"] for one in out.sent] == ["control"] * 2
+
+
+def test_without_groups_nobody_is_asked(rows: "Rows") -> None:
+    """A bench runs a job that way."""
+    job = ClusterJob(cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))
+    job._found_ends({"t": {0: (11, NOW_MS)}})
+
+    assert (list(job._probe._topics()), job._picture, job.progress.reconciliation) == ([], None, "off")

@@ -1,0 +1,160 @@
+"""A running query, followed until it dies or must start anew, and stopped between two batches."""
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql.streaming import StreamingQuery
+
+from streaming import pipeline
+from streaming.config import ClusterPlan
+from streaming.control import MarkHeldError
+from streaming.driver.our_mark import OurMark
+from streaming.health import Watermark, positions_in
+from streaming.kafka_clients import KafkaAdminClient, KafkaError
+from streaming.pipeline import Beginning, Reading
+
+_WATCH_S = 0.25
+_PARTITIONS_LOOK_S = 30.0
+_STOP_WAIT_S = 30.0
+_STOP_LOOK_S = 0.005
+"""Far less than it takes to ask a broker for its newest offsets."""
+
+_NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
+
+_log = logging.getLogger(__name__)
+
+
+class TopicsChangedError(RuntimeError):
+    """A topic got more partitions, or was made anew; the query must start anew to read them."""
+
+
+class QueryWatch:
+    """Follows the queries of one cluster, one after the other."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        reading: Reading,
+        watermark: Watermark,
+        mark: OurMark,
+        stopping: threading.Event,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            plan: the cluster.
+            reading: takes how far the query has read.
+            watermark: takes the same of the offsets topic.
+            mark: says whether somebody else took over.
+            stopping: set when the query is to be followed no more.
+        """
+        self._plan = plan
+        self._reading = reading
+        self._watermark = watermark
+        self._mark = mark
+        self._stopping = stopping
+
+    def follow(self, running: StreamingQuery, check: Callable[[], None]) -> None:
+        """Follow the query until we are stopped; ``check`` is called now and then.
+
+        Raises:
+            Exception: what it died of.
+            TopicsChangedError: a topic is another of its name.
+            MarkHeldError: somebody else took over.
+        """
+        last_batch, before = -1, dict[str, list[int]]()
+        checked_at = time.monotonic()
+        while not self._stopping.is_set():
+            running.awaitTermination(_WATCH_S)  # raises the query's own failure
+            if not running.isActive:
+                raise RuntimeError("the query ended by itself")
+            if self._mark.taken:
+                raise MarkHeldError(self._mark.taken)
+            told: Any = running.lastProgress
+            if told is not None and told["batchId"] != last_batch:
+                last_batch = told["batchId"]
+                positions = positions_in(told)
+                topic = pipeline.went_back(before, positions)
+                if topic:
+                    raise TopicsChangedError(f"{topic} has smaller offsets than before")
+                before = positions
+                self._reading.reached(positions)
+                self._watermark.reached(self._reading.positions(self._plan.offsets_topic or ""))
+            if time.monotonic() - checked_at > _PARTITIONS_LOOK_S:
+                checked_at = time.monotonic()
+                check()
+
+    def check_partitions(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
+        """Look for partitions that the query does not read, and topics that are others by now.
+
+        Raises:
+            TopicsChangedError: there are some.
+        """
+        try:
+            events = pipeline.partition_count(admin, self._plan.events_topic or "")
+            shards = pipeline.count_shards(admin, self._plan)
+            ids = pipeline.ids_of(admin, _watched_topics(self._plan))
+        except Exception as error:
+            _log.debug("looking for new partitions: %r", error)
+            return
+        if self._plan.offsets_topic and shards != began.shard_count:
+            raise TopicsChangedError(f"{self._plan.offsets_topic} has {shards} partitions now")
+        for topic, (topic_id, _) in ids.items():
+            if topic_id and began.topic_ids.get(topic, topic_id) != topic_id:
+                raise TopicsChangedError(f"{topic} was made anew")
+        if events > events_partitions:
+            raise TopicsChangedError(f"{self._plan.events_topic} has {events} partitions now")
+
+
+def _watched_topics(plan: ClusterPlan) -> list[str]:
+    """Return the inputs on the watched cluster."""
+    found = pipeline.topics_of(plan)
+    return [topic for topic, address in found.items() if address.identity == plan.kafka.identity]
+
+
+def notice_topics(plan: ClusterPlan, notice: Callable[[str, str], None]) -> None:
+    """Say how topics are set up otherwise than they should be; none of that stops the job."""
+    try:
+        for topic, sentence in pipeline.look_at_topics(plan).items():
+            notice(f"topic {topic}", sentence)
+    except KafkaError as error:
+        why = f"how the topics are set up is not known: {type(error).__name__}: {error}"[:300]
+        notice("topics", f"{why}; DESCRIBE_CONFIGS on them would tell")
+    else:
+        notice("topics", "")
+
+
+def targets_of(plan: ClusterPlan, admin: KafkaAdminClient) -> dict[str, list[int]]:
+    """Return topic -> where each of its partitions ends now, of the inputs."""
+    inputs = [topic for topic in (plan.offsets_topic, plan.events_topic) if topic]
+    return {topic: pipeline.ends_of(admin, topic) for topic in inputs}
+
+
+def gist(error: Exception) -> str:
+    """Return in one line what a failure is about.
+
+    Spark wraps an exception of our own code in pages of its own and of Python's trace; the last line
+    that names an exception is the one that says what happened.
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    named = [line for line in lines if _NAMES_ERROR.match(line)]
+    return (named[-1] if named else f"{type(error).__name__}: {' '.join(lines)}")[:500]
+
+
+def stop_gently(running: StreamingQuery) -> None:
+    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay.
+
+    Where one follows the other without a pause, what is between them is Spark asking for the newest offsets.
+    """
+    deadline = time.monotonic() + _STOP_WAIT_S
+    while running.isActive and not _is_between_batches(running.status) and time.monotonic() < deadline:
+        time.sleep(_STOP_LOOK_S)
+    running.stop()
+
+
+def _is_between_batches(status: Mapping[str, Any]) -> bool:
+    return not status["isTriggerActive"] or status["message"].startswith("Getting offsets")

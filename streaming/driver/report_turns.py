@@ -1,0 +1,41 @@
+"""Whose turn it is to report all groups: those that owe a report first, then one shard after another."""
+
+import time
+from collections.abc import Callable
+
+from streaming.pipeline import Reading
+
+_ASK_EVERY_S = 3.0
+_ASK_AT_ONCE = 17
+"""A third of the usual shards: the reports of 100,000 groups should not come in one batch."""
+_REFRESH_EVERY_S = 2.0
+
+
+class Asking:
+    """Whom each clock record asks for a report: those that owe one, later one shard after another.
+
+    A report of all groups of all shards at once would be a burst of hundreds of megabytes on a large
+    cluster, so after the start the shards take turns.
+    """
+
+    def __init__(self, shard_count: int, reading: Reading, now: Callable[[], float] = time.monotonic) -> None:
+        self._shards = list(range(-1, shard_count))
+        self._reading = reading
+        self._now = now
+        self._turn = 0
+        self._asked_at = float("-inf")
+        self._asked: frozenset[int] = frozenset()
+
+    def __call__(self) -> bool | list[int]:
+        """Return whom to ask in the record that is written now."""
+        owing = self._reading.unreported
+        pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
+        answered = bool(owing) and not self._asked.intersection(owing)
+        if not answered and self._now() - self._asked_at < pause_s:
+            return False
+        self._asked_at = self._now()
+        if owing:
+            self._asked = frozenset(owing[:_ASK_AT_ONCE])
+            return sorted(self._asked)
+        self._turn = (self._turn + 1) % len(self._shards)
+        return [self._shards[self._turn]]

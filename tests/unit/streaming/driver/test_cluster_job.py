@@ -216,6 +216,14 @@ def test_lost_records_are_counted_once_and_noticed(everybody: Everybody) -> None
     assert [one["topic"] for one in out.sent] == ["control"] * 2
 
 
+def test_raised_request_logs_are_counted(everybody: Everybody) -> None:
+    """Each attempt with its outcome, and how many brokers' logs are raised."""
+    everybody.job._evidence._count("raised")
+    everybody.job._evidence._show(2)
+
+    assert everybody.heard[-2:] == [("raise", "raised"), ("raised", 2)]
+
+
 def test_without_groups_nobody_is_asked(rows: "Rows") -> None:
     """A bench runs a job that way."""
     job = ClusterJob(cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))

@@ -15,7 +15,7 @@ from alerts.alert import Alert, Refused, read_alert
 from alerts.delivery.alert_log import AlertLog, AlertRecord, Cursor
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers import Delivery, Outcome, Receiver
-from alerts.delivery.routing import Route, receivers_for, routes_or_everything
+from alerts.delivery.routing import Route, routes_or_everything
 from alerts.delivery.silences import NO_QUIET, Quiet
 from alerts.delivery.told import Told
 from alerts.delivery.waiting import HeldBack, Place, Work
@@ -367,10 +367,6 @@ class Notifier:
         now_ms = self._clock_ms()
         found = ((name, outbox.held_back(alert_id, now_ms)) for name, outbox in self.outboxes.items())
         return {name: why for name, why in found if why is not None}
-
-    def is_for_somebody(self, alert: Alert) -> bool:
-        """Say whether any route takes ``alert``."""
-        return bool(receivers_for(self._routes, alert))
 
     @property
     def is_caught_up(self) -> bool:

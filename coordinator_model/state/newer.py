@@ -14,8 +14,6 @@ FIRST_EPOCH_MAX = 1
 """The epoch of a group that has written none."""
 AWAY = -2
 """The epoch of a static member that went for a while."""
-GONE = -1
-"""The epoch of a member whose assignment was deleted; its own record goes in the same write."""
 
 
 class ModernMember(msgspec.Struct, array_like=True, kw_only=True):

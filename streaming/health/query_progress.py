@@ -181,11 +181,6 @@ class Progress:
         return self.reading.has_caught_up
 
     @property
-    def is_up(self) -> bool:
-        """A batch has ended since the query was started last, and it has not died since."""
-        return self._is_up
-
-    @property
     def is_ready(self) -> bool:
         """What we show is whole and of now: caught up, running, on time, lag known or said why it is not."""
         is_whole = self.has_caught_up and self.end_offsets != WAITING

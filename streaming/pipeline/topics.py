@@ -149,9 +149,6 @@ def _faults_of(name: str, plan: ClusterPlan, told: Mapping[str, Any], partitions
         yield f"{name} has {partitions} partitions where one is needed: only partition 0 is used."
 
 
-_COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"}
-
-
 def _appended(retention_ms: int) -> dict[str, str]:
     return {"retention.ms": str(retention_ms), "message.timestamp.type": "LogAppendTime"}
 

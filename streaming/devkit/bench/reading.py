@@ -1,7 +1,6 @@
 """The rows about reading: a backlog of commits, and heartbeats from the request log."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from streaming import pipeline
 from streaming.config import ClusterPlan
 from streaming.devkit.bench import rig
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
-from streaming.devkit.bench.targets import percentile
 from streaming.devkit.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.pipeline import Beginning, capture
 
@@ -167,12 +165,3 @@ def _caught_up(
     turn = Turn(rows, floor_s, handed_s, ours_s)
     turn.tell("heartbeats", batches)
     return turn
-
-
-def batch_times(told: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
-    """Return percentiles of the batches' seconds."""
-    seconds = [one["durationMs"]["triggerExecution"] / 1000 for one in told.values()]
-    return {
-        "batch_s_p50": round(percentile(seconds, 0.5), 3),
-        "batch_s_p95": round(percentile(seconds, 0.95), 3),
-    }

@@ -19,6 +19,7 @@ from streaming.kafka_clients import (
     MetadataRequest,
     OffsetSpec,
     UnknownBrokerIdError,
+    connections_of,
     for_code,
 )
 
@@ -44,7 +45,7 @@ class LeadersAsked:
 
     def __init__(self, admin: KafkaAdminClient, topic: str, partitions: int) -> None:
         """Prepare to ask through ``admin``, which stays the caller's."""
-        self._manager: Any = admin._manager
+        self._manager = connections_of(admin)
         self._topic = topic
         self._partitions = partitions
         self.leaders: dict[int, int] = {}

@@ -45,7 +45,7 @@ from streaming.kafka_clients.library import (
     for_code,
 )
 from streaming.kafka_clients.whole_topics import read_whole
-from streaming.kafka_clients.workarounds import say_why_like_java, send
+from streaming.kafka_clients.workarounds import connections_of, say_why_like_java, send
 
 __all__ = [
     "GROUP_PREFIX",
@@ -81,6 +81,7 @@ __all__ = [
     "UnknownTopicOrPartitionError",
     "UnsupportedVersionError",
     "admin_client",
+    "connections_of",
     "consumer",
     "for_code",
     "producer",

@@ -100,7 +100,16 @@ def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> An
     Raises:
         kafka.errors.KafkaError: it does not answer, or is too old for the request.
     """
-    return admin._manager.run(admin._manager.send, request, broker)
+    connections = connections_of(admin)
+    return connections.run(connections.send, request, broker)
+
+
+def connections_of(admin: KafkaAdminClient) -> Any:
+    """Return the client's connections, for requests that several brokers answer at the same time.
+
+    kafka-python 3.0.12 offers neither those nor a request of one's own.
+    """
+    return admin._manager
 
 
 def say_why_like_java(member: KafkaConsumer) -> None:

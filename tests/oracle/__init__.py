@@ -5,10 +5,10 @@ what has to be predicted.  Pure and deterministic.  README.md shows how to drive
 """
 
 from coordinator_model.kafka.states import GroupState
-from tests.oracle.config import Config
 from tests.oracle.coordinator import Coordinator, numbered
-from tests.oracle.errors import Errors
-from tests.oracle.outcomes import (
+from tests.oracle.values.config import Config
+from tests.oracle.values.errors import Errors
+from tests.oracle.values.outcomes import (
     Answered,
     Appended,
     Committed,
@@ -18,7 +18,7 @@ from tests.oracle.outcomes import (
     Ticket,
     Truncated,
 )
-from tests.oracle.requests import (
+from tests.oracle.values.requests import (
     Assignment,
     Commit,
     Configure,
@@ -52,7 +52,7 @@ from tests.oracle.requests import (
     TxnOffsetCommit,
     Unload,
 )
-from tests.oracle.stored import (
+from tests.oracle.values.stored import (
     GroupMember,
     GroupMetadata,
     GroupTombstone,

@@ -4,10 +4,11 @@ import msgspec
 
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines
-from tests.oracle.errors import Errors, RefusedError
 from tests.oracle.group import Group
 from tests.oracle.offset_store import Place, Stored
-from tests.oracle.requests import (
+from tests.oracle.shard import Result, Shard
+from tests.oracle.values.errors import Errors, RefusedError
+from tests.oracle.values.requests import (
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
@@ -16,7 +17,7 @@ from tests.oracle.requests import (
     TopicPartitions,
     TxnOffsetCommit,
 )
-from tests.oracle.responses import (
+from tests.oracle.values.responses import (
     FetchedOffset,
     FetchedTopic,
     OffsetCommitResponse,
@@ -26,8 +27,7 @@ from tests.oracle.responses import (
     TopicResult,
     TxnOffsetCommitResponse,
 )
-from tests.oracle.shard import Result, Shard
-from tests.oracle.stored import OffsetCommitted, OffsetTombstone
+from tests.oracle.values.stored import OffsetCommitted, OffsetTombstone
 
 _GROUP_NOT_FOUND_SINCE = 9
 _WITH_MEMBERS = (GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)

@@ -10,12 +10,15 @@ from itertools import count
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import endings, loading, log_lines, refusals, serving
-from tests.oracle.config import Config
 from tests.oracle.due import Due
-from tests.oracle.errors import Errors, RefusedError
 from tests.oracle.group import Group
 from tests.oracle.log_lines import Line
-from tests.oracle.outcomes import (
+from tests.oracle.partition import Partition, PartitionState, Write
+from tests.oracle.shard import Result, Shard
+from tests.oracle.timers import Timers
+from tests.oracle.values.config import Config
+from tests.oracle.values.errors import Errors, RefusedError
+from tests.oracle.values.outcomes import (
     Answered,
     Appended,
     Committed,
@@ -25,8 +28,7 @@ from tests.oracle.outcomes import (
     Ticket,
     Truncated,
 )
-from tests.oracle.partition import Partition, PartitionState, Write
-from tests.oracle.requests import (
+from tests.oracle.values.requests import (
     Commit,
     Configure,
     Event,
@@ -41,10 +43,8 @@ from tests.oracle.requests import (
     TopicsDeleted,
     Unload,
 )
-from tests.oracle.responses import Response
-from tests.oracle.shard import Result, Shard
-from tests.oracle.stored import Record, TransactionMarker
-from tests.oracle.timers import Timers
+from tests.oracle.values.responses import Response
+from tests.oracle.values.stored import Record, TransactionMarker
 
 MemberIds = Callable[[str, int], str]
 """Makes a member id from its prefix (client or instance id) and a number that counts from 1."""

@@ -4,17 +4,17 @@ Whether a group exists is read at the last commit; what it is like is read live.
 """
 
 from coordinator_model.kafka.states import GroupState
-from tests.oracle.errors import Errors
 from tests.oracle.group import Group
-from tests.oracle.requests import DescribeGroups, ListGroups
-from tests.oracle.responses import (
+from tests.oracle.shard import Shard
+from tests.oracle.values.errors import Errors
+from tests.oracle.values.requests import DescribeGroups, ListGroups
+from tests.oracle.values.responses import (
     DescribedGroup,
     DescribedMember,
     DescribeGroupsResponse,
     ListedGroup,
     ListGroupsResponse,
 )
-from tests.oracle.shard import Shard
 
 _NOT_FOUND_SINCE = 6
 

@@ -5,13 +5,13 @@ from coordinator_model.kafka.java_order import copied_order
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines
 from tests.oracle.due import CleanupDue
-from tests.oracle.errors import Errors, RefusedError
 from tests.oracle.group import Group
 from tests.oracle.offset_store import Place, Stored
-from tests.oracle.requests import DeleteGroups, TopicsDeleted
-from tests.oracle.responses import DeletedGroup, DeleteGroupsResponse
 from tests.oracle.shard import Ending, Result, Shard
-from tests.oracle.stored import GroupTombstone, OffsetTombstone, Record
+from tests.oracle.values.errors import Errors, RefusedError
+from tests.oracle.values.requests import DeleteGroups, TopicsDeleted
+from tests.oracle.values.responses import DeletedGroup, DeleteGroupsResponse
+from tests.oracle.values.stored import GroupTombstone, OffsetTombstone, Record
 
 
 def delete_groups(shard: Shard, request: DeleteGroups) -> Result:

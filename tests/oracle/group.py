@@ -11,11 +11,11 @@ from coordinator_model.decoding.records import subscribed_topics
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.java_order import JavaMap, put_in_order
 from coordinator_model.kafka.states import GroupState
-from tests.oracle.errors import Errors, IllegalStateError, RefusedError
-from tests.oracle.outcomes import Ticket
-from tests.oracle.requests import JoinGroup, Protocol
-from tests.oracle.responses import JoinedMember
-from tests.oracle.stored import GroupMember
+from tests.oracle.values.errors import Errors, IllegalStateError, RefusedError
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.requests import JoinGroup, Protocol
+from tests.oracle.values.responses import JoinedMember
+from tests.oracle.values.stored import GroupMember
 
 CONSUMER = "consumer"
 """The protocol type whose subscriptions the coordinator can read."""

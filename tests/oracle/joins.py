@@ -3,14 +3,14 @@
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases, static_members
 from tests.oracle.due import SessionDue
-from tests.oracle.errors import Errors, IllegalStateError, RefusedError, storing_error
 from tests.oracle.group import Group, Member
-from tests.oracle.outcomes import Ticket
-from tests.oracle.requests import JoinGroup
-from tests.oracle.responses import JoinGroupResponse
 from tests.oracle.shard import NOTHING, Result, Shard
 from tests.oracle.static_members import Comeback
-from tests.oracle.stored import GroupMetadata
+from tests.oracle.values.errors import Errors, IllegalStateError, RefusedError, storing_error
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.requests import JoinGroup
+from tests.oracle.values.responses import JoinGroupResponse
+from tests.oracle.values.stored import GroupMetadata
 
 _MEMBER_ID_REQUIRED_SINCE = 4
 

@@ -5,11 +5,11 @@ from coordinator_model.kafka.client_reasons import POLL_TIMEOUT_REASON
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
 from tests.oracle.due import SessionDue
-from tests.oracle.errors import Errors, RefusedError
 from tests.oracle.group import Group
-from tests.oracle.requests import LeaveGroup, MemberIdentity
-from tests.oracle.responses import JoinGroupResponse, LeaveGroupResponse, LeftMember
 from tests.oracle.shard import NOTHING, Result, Shard
+from tests.oracle.values.errors import Errors, RefusedError
+from tests.oracle.values.requests import LeaveGroup, MemberIdentity
+from tests.oracle.values.responses import JoinGroupResponse, LeaveGroupResponse, LeftMember
 
 _BATCH_SINCE = 3
 

@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tests.oracle.config import Config
 from tests.oracle.coordinator import Coordinator
-from tests.oracle.outcomes import Outcome
-from tests.oracle.requests import Event, Request
+from tests.oracle.values.config import Config
+from tests.oracle.values.outcomes import Outcome
+from tests.oracle.values.requests import Event, Request
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True, tag="Advance", forbid_unknown_fields=True):

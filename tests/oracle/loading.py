@@ -6,13 +6,14 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
 from tests.oracle.due import CleanupDue
-from tests.oracle.errors import Errors
 from tests.oracle.group import Group, Member
 from tests.oracle.offset_store import Place
-from tests.oracle.requests import Protocol
-from tests.oracle.responses import JoinGroupResponse, SyncGroupResponse
 from tests.oracle.shard import Shard
-from tests.oracle.stored import (
+from tests.oracle.timeline import commit
+from tests.oracle.values.errors import Errors
+from tests.oracle.values.requests import Protocol
+from tests.oracle.values.responses import JoinGroupResponse, SyncGroupResponse
+from tests.oracle.values.stored import (
     GroupMember,
     GroupMetadata,
     GroupTombstone,
@@ -21,7 +22,6 @@ from tests.oracle.stored import (
     Record,
     TransactionMarker,
 )
-from tests.oracle.timeline import commit
 
 
 def read(shard: Shard, log: Sequence[Record]) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from coordinator_model.kafka.java_order import printed
 from tests.oracle.group import Group, Member
-from tests.oracle.stored import OffsetCommitted
+from tests.oracle.values.stored import OffsetCommitted
 
 
 class Line(NamedTuple):

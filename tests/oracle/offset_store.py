@@ -6,8 +6,8 @@ Kafka: the maps of ``OffsetMetadataManager``.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.oracle.stored import OffsetCommitted
 from tests.oracle.timeline import Journal, TimelineMap
+from tests.oracle.values.stored import OffsetCommitted
 
 
 class Place(NamedTuple):

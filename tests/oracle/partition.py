@@ -10,17 +10,17 @@ from enum import Enum
 from typing import NamedTuple
 
 from coordinator_model.kafka.cause_kinds import CauseKind
-from tests.oracle.errors import Errors, IllegalStateError, RefusedError
 from tests.oracle.offset_store import Place
 from tests.oracle.shard import NOTHING, Ending, Result, Shard
-from tests.oracle.stored import (
+from tests.oracle.timeline import Change, commit
+from tests.oracle.values.errors import Errors, IllegalStateError, RefusedError
+from tests.oracle.values.stored import (
     GroupTombstone,
     OffsetCommitted,
     OffsetTombstone,
     Record,
     TransactionMarker,
 )
-from tests.oracle.timeline import Change, commit
 
 Finish = Callable[[Result, Errors], None]
 """Told once how a write ended."""

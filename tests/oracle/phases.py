@@ -8,11 +8,11 @@ from coordinator_model.kafka.java_order import copied_order, printed, put_in_ord
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines
 from tests.oracle.due import InitialJoinDue, JoinDue, SessionDue, SyncDue
-from tests.oracle.errors import Errors, IllegalStateError, storing_error
 from tests.oracle.group import Group, Member
-from tests.oracle.responses import JoinGroupResponse, SyncGroupResponse
 from tests.oracle.shard import NOTHING, Result, Shard
-from tests.oracle.stored import GroupMetadata
+from tests.oracle.values.errors import Errors, IllegalStateError, storing_error
+from tests.oracle.values.responses import JoinGroupResponse, SyncGroupResponse
+from tests.oracle.values.stored import GroupMetadata
 
 
 def prepare_or_complete(shard: Shard, group: Group, reason: str) -> Result:

@@ -6,8 +6,8 @@ Kafka: ``GroupCoordinatorService``, and what ``KafkaApis`` checks before it.
 from collections.abc import Callable
 
 from tests.oracle import commits, leaves
-from tests.oracle.errors import Errors, operation_error
-from tests.oracle.requests import (
+from tests.oracle.values.errors import Errors, operation_error
+from tests.oracle.values.requests import (
     DeleteGroups,
     DescribeGroups,
     EndTransaction,
@@ -22,7 +22,7 @@ from tests.oracle.requests import (
     SyncGroup,
     TxnOffsetCommit,
 )
-from tests.oracle.responses import (
+from tests.oracle.values.responses import (
     DeletedGroup,
     DeleteGroupsResponse,
     DescribedGroup,

@@ -2,8 +2,9 @@
 
 from tests.oracle import commits, describing, endings, joins, leaves, phases, sessions, syncs
 from tests.oracle.due import Due, InitialJoinDue, JoinDue, SessionDue, SyncDue
-from tests.oracle.outcomes import Ticket
-from tests.oracle.requests import (
+from tests.oracle.shard import Result, Shard
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.requests import (
     DeleteGroups,
     DescribeGroups,
     EndTransaction,
@@ -18,9 +19,8 @@ from tests.oracle.requests import (
     SyncGroup,
     TxnOffsetCommit,
 )
-from tests.oracle.responses import EndTransactionResponse, Response
-from tests.oracle.shard import Result, Shard
-from tests.oracle.stored import TransactionMarker
+from tests.oracle.values.responses import EndTransactionResponse, Response
+from tests.oracle.values.stored import TransactionMarker
 
 
 def is_read(request: Request) -> bool:

@@ -4,11 +4,11 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
 from tests.oracle.due import SessionDue
-from tests.oracle.errors import Errors, RefusedError
 from tests.oracle.group import Group, Member
-from tests.oracle.requests import Heartbeat
-from tests.oracle.responses import HeartbeatResponse, JoinGroupResponse
 from tests.oracle.shard import NOTHING, Result, Shard
+from tests.oracle.values.errors import Errors, RefusedError
+from tests.oracle.values.requests import Heartbeat
+from tests.oracle.values.responses import HeartbeatResponse, JoinGroupResponse
 
 _REBALANCING = GroupState.PREPARING_REBALANCE
 

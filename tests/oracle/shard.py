@@ -13,16 +13,16 @@ from coordinator_model.decoding.coordinator_reasons import reason_of
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState, can_move
 from tests.oracle import log_lines
-from tests.oracle.config import Config
 from tests.oracle.due import Due, SessionDue
-from tests.oracle.errors import Errors, IllegalStateError, RefusedError
 from tests.oracle.group import Group, Member
 from tests.oracle.log_lines import Line
 from tests.oracle.offset_store import OffsetStore
-from tests.oracle.outcomes import Ticket
-from tests.oracle.responses import Response
-from tests.oracle.stored import Record
 from tests.oracle.timeline import Change, Journal, TimelineMap
+from tests.oracle.values.config import Config
+from tests.oracle.values.errors import Errors, IllegalStateError, RefusedError
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.responses import Response
+from tests.oracle.values.stored import Record
 
 AfterAppend = Callable[[Errors | None], None]
 

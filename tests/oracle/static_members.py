@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
-from tests.oracle.errors import Errors, IllegalStateError, storing_error
 from tests.oracle.group import Group, Member
-from tests.oracle.outcomes import Ticket
-from tests.oracle.requests import JoinGroup
-from tests.oracle.responses import JoinGroupResponse, SyncGroupResponse
 from tests.oracle.shard import Result, Shard
+from tests.oracle.values.errors import Errors, IllegalStateError, storing_error
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.requests import JoinGroup
+from tests.oracle.values.responses import JoinGroupResponse, SyncGroupResponse
 
 _SKIPS_ASSIGNMENT_SINCE = 9
 

@@ -4,12 +4,12 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.java_order import put_in_order
 from coordinator_model.kafka.states import GroupState
 from tests.oracle import log_lines, phases
-from tests.oracle.errors import Errors, RefusedError, storing_error
 from tests.oracle.group import Group
-from tests.oracle.outcomes import Ticket
-from tests.oracle.requests import SyncGroup
-from tests.oracle.responses import SyncGroupResponse
 from tests.oracle.shard import NOTHING, Result, Shard
+from tests.oracle.values.errors import Errors, RefusedError, storing_error
+from tests.oracle.values.outcomes import Ticket
+from tests.oracle.values.requests import SyncGroup
+from tests.oracle.values.responses import SyncGroupResponse
 
 
 def sync(shard: Shard, request: SyncGroup, ticket: Ticket) -> Result:

@@ -29,7 +29,7 @@ from tests import oracle as ora
 from tests.oracle.duel.random_requests import Moves
 from tests.oracle.duel.verdict import LATE_MS, WRONG_MS, judge, logged, written
 from tests.oracle.duel.wire import asked, told
-from tests.oracle.responses import JoinGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse
 
 CONFIG = ora.Config(
     group_min_session_timeout_ms=500,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests import oracle as ora
-from tests.oracle import responses as res
+from tests.oracle.values import responses as res
 
 TOPIC = "orders"
 _INSTANCES = ("i1", "i2", "i3")

@@ -13,7 +13,7 @@ from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients import clients as kafka_io
 from tests import oracle as ora
 from tests.oracle.duel.wire import essence
-from tests.oracle.responses import JoinGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse
 
 LATE_MS = 100
 """What happens later than that after the model's instant was delayed by the machine."""

@@ -6,7 +6,7 @@ from kafka.protocol.admin.groups import DeleteGroupsRequest, DescribeGroupsReque
 from kafka.protocol.consumer import group as wire
 
 from tests import oracle as ora
-from tests.oracle import responses as res
+from tests.oracle.values import responses as res
 
 
 def asked(request: ora.Request) -> Any:

@@ -10,7 +10,7 @@ from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations import Seen, Source
 from coordinator_model.state.group import Transition
 from tests import oracle as ora
-from tests.oracle import responses as res
+from tests.oracle.values import responses as res
 from tests.oracle.watched.consumers import GROUP, START_MS, Play
 from tests.oracle.watched.traces import SHARDS, answers_and_records, heard
 

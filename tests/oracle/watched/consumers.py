@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests import oracle as ora
-from tests.oracle import responses as res
+from tests.oracle.values import responses as res
 
 GROUP = "orders"
 START_MS = 1_700_000_000_000

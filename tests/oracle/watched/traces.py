@@ -7,7 +7,7 @@ from coordinator_model.decoding.coordinator_log import parse_coordinator_line
 from coordinator_model.decoding.records import subscribed_topics
 from coordinator_model.observations import Seen, Source
 from tests import oracle as ora
-from tests.oracle import responses as res
+from tests.oracle.values import responses as res
 from tests.unit.made_seen import seen
 
 SHARDS = 50

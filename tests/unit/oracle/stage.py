@@ -28,7 +28,7 @@ from tests.oracle import (
     TopicOffsets,
     TxnOffsetCommit,
 )
-from tests.oracle.responses import JoinGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse
 
 G = "g"
 STATES = GroupState

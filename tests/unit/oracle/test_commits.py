@@ -15,7 +15,7 @@ from tests.oracle import (
     TopicPartitions,
     TransactionMarker,
 )
-from tests.oracle.responses import EndTransactionResponse, FetchedOffset, OffsetFetchResponse
+from tests.oracle.values.responses import EndTransactionResponse, FetchedOffset, OffsetFetchResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

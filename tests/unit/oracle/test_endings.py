@@ -20,7 +20,7 @@ from tests.oracle import (
     TopicPartitions,
     TopicsDeleted,
 )
-from tests.oracle.responses import DeleteGroupsResponse, OffsetDeleteResponse
+from tests.oracle.values.responses import DeleteGroupsResponse, OffsetDeleteResponse
 from tests.unit.oracle.stage import (
     STATES,
     G,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import Coordinator, Errors, GroupMetadata, JoinGroup, numbered
-from tests.oracle.responses import JoinedMember, JoinGroupResponse
+from tests.oracle.values.responses import JoinedMember, JoinGroupResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

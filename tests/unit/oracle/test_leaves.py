@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import Errors, LeaveGroup, MarkDead, MemberIdentity, Ticket
-from tests.oracle.responses import LeaveGroupResponse
+from tests.oracle.values.responses import LeaveGroupResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.oracle import Config, Configure, Errors, JoinGroup, MarkDead
-from tests.oracle.responses import JoinGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -16,7 +16,7 @@ from tests.oracle import (
     OffsetCommit,
     OffsetFetch,
 )
-from tests.oracle.responses import (
+from tests.oracle.values.responses import (
     DescribedGroup,
     DescribeGroupsResponse,
     ListedGroup,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import Errors, FailAppends, GroupMetadata
-from tests.oracle.responses import JoinGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import Errors, FailAppends, GroupMember, GroupMetadata, MarkDead, Ticket
-from tests.oracle.responses import JoinGroupResponse, SyncGroupResponse
+from tests.oracle.values.responses import JoinGroupResponse, SyncGroupResponse
 from tests.unit.oracle.stage import (
     DELAY_MS,
     NOBODY,

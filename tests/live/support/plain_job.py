@@ -1,4 +1,4 @@
-"""A real broker for the Spark tests, and the job as a process of its own, as operators run it."""
+"""The job without receivers whose own answers a test reads, and consumers that are threads of the test."""
 
 import os
 import signal
@@ -6,33 +6,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
-import pytest
 from confluent_kafka import Consumer
-from kafka.structs import TopicPartition
 
 from streaming.config.kafka_address import KafkaAddress
-from streaming.devkit.kafka.kafka import EmbeddedKafka
-from streaming.kafka_clients.clients import admin_client, consumer
-from tests.live.support.stage import await_that, free_port, need_jars
+from tests.live.support.stage import await_that, free_port
 
 PATIENCE_S = 300.0
 """Spark needs seconds to start on an idle machine, and much longer on a busy one."""
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """One broker with both loggers shipped; skipped where its jars are not to be had."""
-    need_jars()
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), rebalance_delay_ms=500, heap="384m") as cluster:
-        cluster.create_topic("orders", partitions=2)
-        yield cluster
-
-
-class Member:
+class ThreadedConsumer:
     """A consumer of topic ``orders`` that polls in a thread until closed."""
 
     def __init__(self, address: KafkaAddress, group: str, client_id: str) -> None:
@@ -182,29 +168,3 @@ class JobProcess:
         """End it in any case."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
-
-
-def records_of(address: KafkaAddress, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    """Return key and value of every record of ``topic``, partition by partition."""
-    reader = consumer(address)
-    try:
-        partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
-        reader.assign(partitions)
-        reader.seek_to_beginning()
-        ends = reader.end_offsets(partitions)
-        found = []
-        while any(reader.position(one) < ends[one] for one in partitions):
-            for records in reader.poll(timeout_ms=200).values():
-                found += [(record.key, record.value) for record in records]
-        return found
-    finally:
-        reader.close()
-
-
-def groups_of(address: KafkaAddress) -> Mapping[str, str]:
-    """Return every group the brokers know, with its state."""
-    admin = admin_client(address)
-    try:
-        return {one["group_id"]: one.get("group_state", "") for one in admin.list_groups()}
-    finally:
-        admin.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.spark.conftest import JobProcess
+from tests.live.support.plain_job import JobProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from tests.oracle.config import Config
-from tests.oracle.errors import Errors
-from tests.oracle.stored import Record
+from tests.oracle.values.config import Config
+from tests.oracle.values.errors import Errors
+from tests.oracle.values.stored import Record
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tests.oracle.errors import Errors
+from tests.oracle.values.errors import Errors
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
+from tests.live.support.plain_job import JobProcess, ThreadedConsumer
 from tests.live.support.stage import await_that
-from tests.spark.conftest import JobProcess, Member
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -58,7 +58,7 @@ def _live(kafka: EmbeddedKafka, job: JobProcess) -> Story:
     job.start()
     story.before = _ready(job)[1]
     _limit(kafka.address, "20")
-    member = Member(kafka.address, "busy", "steady")
+    member = ThreadedConsumer(kafka.address, "busy", "steady")
     await_that(lambda: _ready(job)[0] == 503, "the job is not ready any more")
     await_that(lambda: bool(_stalled(job, "firing")), "MonitorStalled is told")
     story.alerts = _stalled(job, "firing")

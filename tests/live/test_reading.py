@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.pipeline import session
-from tests.live.support.stage import await_that
-from tests.spark.conftest import Member, groups_of
+from tests.live.support.plain_job import ThreadedConsumer
+from tests.live.support.stage import await_that, group_ids
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -26,10 +26,10 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def committed(kafka: EmbeddedKafka) -> EmbeddedKafka:
     """A cluster in whose offsets topic a group has left records."""
-    member = Member(kafka.address, "reading", "reader")
+    member = ThreadedConsumer(kafka.address, "reading", "reader")
     member.await_assignment()
     member.close()
-    await_that(lambda: "reading" in groups_of(kafka.address), "the broker knows the group")
+    await_that(lambda: "reading" in group_ids(kafka.address), "the broker knows the group")
     return kafka
 
 
@@ -81,6 +81,6 @@ def test_assigned_partitions_make_no_group(
     spark: SparkSession, committed: EmbeddedKafka, tmp_path: Path
 ) -> None:
     """Reading leaves no consumer group on the broker, which subscribe would."""
-    before = set(groups_of(committed.address))
+    before = group_ids(committed.address)
     assert _rows(spark, committed, ASSIGN | {"groupIdPrefix": "groupwatch-source"}, tmp_path) > 0
-    assert set(groups_of(committed.address)) == before
+    assert group_ids(committed.address) == before

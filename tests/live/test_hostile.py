@@ -1,6 +1,5 @@
 """Hostile rows in all topics of a real job: the query goes on, and the next incident is told."""
 
-import json
 import logging
 from itertools import islice
 from pathlib import Path
@@ -11,8 +10,8 @@ from confluent_kafka import Producer
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
-from tests.live.support.stage import await_that
-from tests.spark.conftest import JobProcess, Member, records_of
+from tests.live.support.plain_job import JobProcess, ThreadedConsumer
+from tests.live.support.stage import alerts_of, await_that, records_of
 from tests.unit.streaming.hostile import RUN, Row, hostile_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -25,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 
 def _run_of(address: KafkaAddress) -> str:
-    values = (value for _, value in records_of(address, "groupwatch-control") if value)
-    return next(str(told["run"]) for told in map(json.loads, values) if told.get("kind") == "settings")
+    records = (one for _, one in records_of(address, "groupwatch-control"))
+    return next(str(one["run"]) for one in records if one.get("kind") == "settings")
 
 
 def _chosen() -> list[Row]:
@@ -71,14 +70,13 @@ def _is_counted(job: JobProcess, source: str) -> bool:
 
 
 def _alerts(address: KafkaAddress) -> set[tuple[str, str]]:
-    values = (value for _, value in records_of(address, "groupwatch-alerts") if value)
-    return {(one["name"], one["group"]) for one in map(json.loads, values)}
+    return {(one["name"], one["group"]) for one in alerts_of(address)}
 
 
 def test_hostile_rows_end_nothing_and_the_next_storm_is_told(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     """Hundreds of rows that nobody should write are counted; no query died, and a real incident is told."""
     address, job = kafka.address, JobProcess(kafka.address, tmp_path, RULES)
-    steady = Member(address, "stormy", "steady")
+    steady = ThreadedConsumer(address, "stormy", "steady")
     try:
         steady.await_assignment()
         job.start()
@@ -88,7 +86,7 @@ def test_hostile_rows_end_nothing_and_the_next_storm_is_told(kafka: EmbeddedKafk
         )
         await_that(lambda: job.metric("groupwatch_undecodable_total", source="control") > 0, "and records")
         for number in range(4):
-            guest = Member(address, "stormy", f"guest-{number}")
+            guest = ThreadedConsumer(address, "stormy", f"guest-{number}")
             guest.await_assignment()
             guest.close()
         await_that(lambda: ("RebalanceStorm", "stormy") in _alerts(address), "the storm is told")

@@ -6,9 +6,9 @@ import msgspec
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
-from tests.oracle.requests import Request
-from tests.oracle.responses import Response
-from tests.oracle.stored import Record
+from tests.oracle.values.requests import Request
+from tests.oracle.values.responses import Response
+from tests.oracle.values.stored import Record
 
 
 class Ticket:

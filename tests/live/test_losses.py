@@ -10,8 +10,8 @@ from kafka.structs import TopicPartition
 from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
+from tests.live.support.plain_job import JobProcess, ThreadedConsumer
 from tests.live.support.stage import await_that
-from tests.spark.conftest import JobProcess, Member
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -86,7 +86,7 @@ def _missed(job: JobProcess, topic: str) -> float:
 
 def _watch_one(job: JobProcess, address: KafkaAddress, story: Story, group: str) -> None:
     """Let a group come and be seen."""
-    member = Member(address, group, group)
+    member = ThreadedConsumer(address, group, group)
     member.await_assignment()
     await_that(lambda: _states(job).get(group) == "Stable", f"{group} is seen ({_states(job)})")
     await_that(lambda: "coordinator_log" in _sources(job, group), f"{group} has its lines")
@@ -106,7 +106,7 @@ def _live(kafka: EmbeddedKafka, job: JobProcess) -> Story:
     _watch_one(job, address, story, "before")
     assert job.terminate() == 0
 
-    member = Member(address, "unseen", "unseen")
+    member = ThreadedConsumer(address, "unseen", "unseen")
     member.await_assignment()
     member.close()
     _delete_records(address, EVENTS)

@@ -37,7 +37,7 @@ def _commit(scene: Scene, group: str, offset: int) -> None:
 def _grow(scene: Scene) -> None:
     """An eager group grows one by one, each newcomer before all others in the order of ids."""
     for number, client_id in enumerate(("c-3", "b-4", "a-5")):
-        time.sleep(WINDOW_S + 1 if number == 0 else 1.0)
+        time.sleep(WINDOW_S + 1 if number == 0 else 1.0)  # the first is alone in its window
         scene.member("scaled", client_id, client="confluent", topic="wide")
         await_that(scene.is_stable("scaled", 3 + number), f"{client_id} is in")
 
@@ -64,7 +64,7 @@ def _play(scene: Scene, story: Story) -> None:
     ):
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=75)
     await_that(lambda: _is_over(scene, "abandoned", "OffsetsExpiring"), "what was announced has happened")
-    time.sleep(2.0)
+    time.sleep(2.0)  # what would be told falsely has time to come
 
 
 def _is_over(scene: Scene, group: str, name: str) -> bool:

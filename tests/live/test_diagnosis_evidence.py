@@ -127,7 +127,7 @@ def _seek_evidence(stage: Stage) -> None:
     await_that(stage.is_blamed(LATE, "StuckPreparingRebalance", "late-1", "inferred"), "late-1 is awaited")
     stage.await_level("INFO")
     stage.story.raised_s = time.monotonic() - began
-    time.sleep(SILENT_S + 3)
+    time.sleep(SILENT_S + 3)  # SourceSilent would be told by then
     stage.story.metrics = stage.job.metrics()
     stage.story.alerts = alerts_of(stage.kafka.address)
 

@@ -71,7 +71,7 @@ class Zombie(demo_clients.SilentLeader):
 def _twins(scene: Scene) -> None:
     scene.member("twins", "twin-1", instance_id="same", **STATIC)
     await_that(scene.is_stable("twins", 1), "twins is Stable")
-    time.sleep(1.5)
+    await_that(lambda: scene.job.states().get("twins") == "Stable", "the mirror knows the first twin")
     scene.member("twins", "twin-2", instance_id="same", **STATIC)
 
 
@@ -82,7 +82,7 @@ def _calm(scene: Scene) -> Iterator[None]:
     await_that(scene.is_stable("calm", 2), "calm is Stable")
     yield
     crashing.crash()
-    time.sleep(2.0)
+    time.sleep(2.0)  # the length of its absence, well below its session timeout
     crashing.start()
 
 
@@ -92,7 +92,7 @@ def _stranger(scene: Scene) -> None:
         where = {TopicPartition("orders", 0): OffsetAndMetadata(offset, "", -1)}
         with contextlib.suppress(Exception):  # it is refused
             scene.admin.alter_group_offsets("shared", where)
-        time.sleep(1.5)
+        time.sleep(1.5)  # again and again, not at once
 
 
 def _play(scene: Scene, _pager: Pager) -> Story:
@@ -117,7 +117,7 @@ def _play(scene: Scene, _pager: Pager) -> Story:
         _stranger(scene)
         next(calm, None)
         await_that(scene.is_in("zombie", "Empty"), "the zombie was removed")
-        time.sleep(1.0)
+        await_that(lambda: scene.job.states().get("zombie") == "Empty", "the mirror knows that it was")
         story.refused = zombie.commit(7)
     for group, name in (
         ("twins", "StaticMemberFenced"),
@@ -131,7 +131,7 @@ def _play(scene: Scene, _pager: Pager) -> Story:
     both = scene.is_told("twins", "StaticMemberFenced", frozenset({"twin-1", "twin-2"}))
     await_that(both, "both processes of one instance id are told", patience_s=60)
     await_that(scene.is_stable("calm", 2), "calm is Stable again")
-    time.sleep(3.0)
+    time.sleep(3.0)  # what would be told of it falsely has time to come
     return story
 
 

@@ -15,6 +15,8 @@ from coordinator_model.shard.snapshot import Header
 TICK_MS = 1_000
 """The rules about the cluster are asked at least so often: most of them are about silence."""
 
+NEWS_MAX_MS = 7 * 86_400_000
+"""A shard that lost its bytes says so until it is refilled, which takes no week."""
 GAP_MAX_MS = 3_600_000
 """Of a longer time without any news only the last hour is judged second by second."""
 
@@ -202,8 +204,10 @@ def _dated(held: Held) -> on.Seen:
     """Return what is heard now as of now.
 
     Shards repeat what they say of quarantined groups, and rules wait until no shard says more of a
-    coordinator's move: that is when the cluster hears of it, and not when it happened.
+    coordinator's move: that is when the cluster hears of it, and not when it happened.  What is told of long
+    ago keeps its time: no shard of this job says that now.
     """
-    if isinstance(held.seen.what, on.GroupUpset | on.GroupQuarantined):
+    is_news = held.order_ms - held.seen.at_ms < NEWS_MAX_MS
+    if is_news and isinstance(held.seen.what, on.GroupUpset | on.GroupQuarantined):
         return msgspec.structs.replace(held.seen, at_ms=held.order_ms)
     return held.seen

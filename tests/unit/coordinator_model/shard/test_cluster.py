@@ -267,3 +267,17 @@ def test_what_shards_say_is_heard_when_the_stream_comes_there(dated_ms: int) -> 
     (heard,) = cluster.header.cluster.upsets
     (kept,) = cluster.header.cluster.quarantined.values()
     assert (heard.told_ms, kept.told_ms) == (2_000, 2_000)
+
+
+def test_what_was_said_long_ago_is_no_news() -> None:
+    """A record of another year names no group that is quarantined now."""
+    failed = on.GroupQuarantined(group="g", partition=2, since_ms=700, last_ms=900)
+    now_ms = 900 + 8 * 86_400_000
+    cluster = shard()
+    cluster.step([clock(now_ms)], ClusterJudge())
+    cluster.step([clock(now_ms + 1_000), seen(900, failed, Source.CONTROL, offset=2_001)], ClusterJudge())
+    cluster.step([clock(now_ms + 3_000)], ClusterJudge())
+
+    assert cluster.header.cluster is not None
+    (kept,) = cluster.header.cluster.quarantined.values()
+    assert kept.told_ms == 900

@@ -1,1 +1,1 @@
-"""What the product says to people: rules, alerts, delivery and metrics.  Knows nothing of Spark."""
+"""All that the product reports to people: rules, alerts, delivery and metrics.  Independent of Spark."""

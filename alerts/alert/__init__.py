@@ -1,4 +1,4 @@
-"""An alert: its parts, its words, and how records of alerts are read that anybody may have written."""
+"""Alerts: their parts, their wording, and the checks on alert records that anybody may have written."""
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.alert.checksums import checksum

@@ -1,4 +1,4 @@
-"""What the product says to people: alerts and their parts."""
+"""Alerts and their parts."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from coordinator_model.state import Basis
 
 
 class Severity(StrEnum):
-    """How loud an alert is."""
+    """How urgent an alert is."""
 
     INFO = "info"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""Names as small numbers, for what is remembered of many members."""
+"""Checksums of names, so that the rules can remember many members in little space."""
 
 import zlib
 
@@ -6,6 +6,6 @@ import zlib
 def checksum(name: str) -> int:
     """Return a name's CRC-32; 0 for "", which stands for unknown.
 
-    Not ``hash()``: that differs between processes, and these are saved.
+    Python's ``hash()`` differs between processes, and these values are saved.
     """
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))

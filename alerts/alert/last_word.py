@@ -1,11 +1,11 @@
-"""Which record of an alert is its newest: one rule for all who follow alerts.
+"""Decides which record of an alert is the newest; everybody who follows alerts uses this rule.
 
-The job is the one writer of its alerts, so its last word counts, whatever the number of the revision: by
-number, whoever writes one record with a high one would mute all that the job says after it.
+Only the job writes its alerts, so the record read last counts, whatever its revision number.  If the number
+decided, anybody could write one record with a high revision and mute everything the job writes after it.
 
-- What was said before, byte for byte, is a repeat after a crash and no last word.
-- A revision far beyond the one that is known is set aside.
-- Records of different partitions have no order; of those, and only of those, the number decides.
+- A record that equals an earlier one byte for byte is a repeat after a crash and is ignored.
+- A record is refused if its revision is far above the known one.
+- Records of different partitions have no order; only there does the higher revision win.
 """
 
 from typing import Final
@@ -15,20 +15,20 @@ import msgspec
 from alerts.alert.alert import Alert
 
 JUMP_MAX: Final = 100
-"""Revisions that a reader may have missed of an alert it knows: what was compacted before it was read."""
+"""How many revisions compaction may have removed before a reader saw them."""
 _REMEMBERED_MAX = 8
-"""A crash repeats what one batch said, which of one alert is little."""
+"""How many recent records of an alert are kept; a crash repeats one batch, which has few of one alert."""
 
 
 class Said:
-    """What was said of each alert lately."""
+    """The recent records of each alert, by which repeats are recognised."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._hashes: dict[str, tuple[int, ...]] = {}
 
     def is_repeat(self, alert: Alert) -> bool:
-        """Say whether just this was said before, and remember it."""
+        """Say whether exactly this record was read before, and remember it."""
         content, before = hash(msgspec.json.encode(alert)), self._hashes.get(alert.id, ())
         if content in before:
             return True
@@ -36,26 +36,26 @@ class Said:
         return False
 
     def forget(self, alert_id: str) -> None:
-        """Remember nothing of an alert."""
+        """Forget one alert's records."""
         self._hashes.pop(alert_id, None)
 
     def clear(self) -> None:
-        """Remember nothing."""
+        """Forget all records."""
         self._hashes.clear()
 
 
 class Word(msgspec.Struct, frozen=True):
-    """What of a record says whether another is newer."""
+    """The parts of a record that decide whether it is newer than another."""
 
     revision: int
     partition: int
 
 
 def is_jump(revision: int, known: int) -> bool:
-    """Say whether a revision lies too far beyond the ``known`` one, -1 if none is."""
+    """Say whether ``revision`` is too far above the ``known`` one (-1: none is known)."""
     return 0 <= known < revision - JUMP_MAX
 
 
 def is_later(word: Word, before: Word | None) -> bool:
-    """Say whether ``word``, which was read after ``before``, is the newer of the two."""
+    """Say whether ``word`` is newer than ``before``, which was read earlier."""
     return before is None or word.partition == before.partition or word.revision >= before.revision

@@ -1,7 +1,7 @@
-"""Records of the alerts topic as they are read: nothing in them is trusted, since anybody may write there.
+"""Reads records of the alerts topic.  Anybody may write to that topic, so each record is checked first.
 
-What is refused is counted and set aside.  It pauses no receiver, and it mutes no alert: a revision counts
-for what it says, not for how high its number is (``last_word.py``).
+A refused record is counted and skipped.  It pauses no receiver and mutes no alert: ``last_word.py`` decides
+which revision counts, and a high revision number alone does not.
 """
 
 from typing import Final, NamedTuple
@@ -12,11 +12,11 @@ from alerts.alert.alert import Alert, Culprit
 from coordinator_model.observations import is_time_ms
 
 REVISION_MAX: Final = 100_000
-"""A revision is made when there is something new to say; no alert has that much to say."""
+"""Highest credible revision: each revision has new content, and no alert has that much."""
 AHEAD_MAX_MS: Final = 86_400_000
-"""How far a time may lie ahead of the record's own, and that ahead of ours: clocks differ by less."""
+"""How far a time in a record may lie after the record's timestamp, and that after our clock."""
 OPEN_MAX: Final = 200_000
-"""Open alerts that one receiver's memory takes: twice what the largest fleets have groups."""
+"""How many open alerts one receiver remembers: twice the groups of the largest fleets."""
 VALUE_MAX: Final = 1024 * 1024
 """Kafka's own default for the largest record."""
 _NAME_MAX = 200
@@ -29,15 +29,15 @@ WRONG_KEY = "wrong_key"
 REVISION_JUMP = "revision_jump"
 TOO_MANY = "too_many"
 REASONS = (NOT_AN_ALERT, OUT_OF_RANGE, WRONG_KEY, REVISION_JUMP, TOO_MANY)
-"""Why a record can be refused."""
+"""The reasons for refusing a record."""
 
 
 DIRECT = frozenset({"ClusterUnreachable", "MonitorStalled"})
-"""Alerts that are sent straight to receivers; while one is open, others of its cluster are held back."""
+"""Alerts that go straight to receivers; an open one holds back the other alerts of its cluster."""
 
 
 class Refused(NamedTuple):
-    """A record that is not believed."""
+    """A record that was refused, with the reason."""
 
     reason: str
     """One of ``REASONS``."""
@@ -48,13 +48,13 @@ _DECODER = msgspec.json.Decoder(Alert)
 
 
 def read_alert(key: bytes | None, value: bytes, *, timestamp_ms: int, now_ms: int) -> Alert | Refused:
-    """Return the alert in a record, or why there is none.
+    """Return the alert in a record, or the reason for refusing it.
 
     Args:
-        key: the record's; it is the alert's id, by which the topic is compacted.
-        value: the record's.
-        timestamp_ms: the record's time.
-        now_ms: ours.
+        key: the record's key, which is the alert's id (the topic is compacted by it).
+        value: the record's value.
+        timestamp_ms: the record's timestamp.
+        now_ms: our clock.
     """
     if len(value) > VALUE_MAX:
         return Refused(OUT_OF_RANGE, f"{len(value)} bytes")
@@ -71,12 +71,12 @@ def read_alert(key: bytes | None, value: bytes, *, timestamp_ms: int, now_ms: in
 
 
 def is_credible(alert: Alert, now_ms: int) -> bool:
-    """Say whether an alert that was read without its record can be one."""
+    """Say whether an alert that was read without its record is believable."""
     return not _out_of_range(alert, now_ms + AHEAD_MAX_MS)
 
 
 def _out_of_range(alert: Alert, latest_ms: int) -> str:
-    """Return what of ``alert`` no rule can have said; "": nothing."""
+    """Return which field of ``alert`` has a value that no rule can produce; "" if none has."""
     times = (alert.starts_at_ms, alert.detected_at_ms, -1 if alert.ends_at_ms is None else alert.ends_at_ms)
     if not all(is_time_ms(one) and one <= latest_ms for one in times):
         return "a time"

@@ -1,7 +1,7 @@
-"""Records of the transitions topic as they are read: nothing in them is trusted, others may write there.
+"""Checks records of the transitions topic, to which others may write as well.
 
-What no groupwatch can have written is set aside and counted.  It decides nothing in any case: only a
-group's story is read from this topic.
+A record that no groupwatch can have written is counted and skipped.  Decisions never depend on this topic:
+only the story of a group is read from it.
 """
 
 import math
@@ -16,21 +16,21 @@ from coordinator_model.observations import is_int32, is_time_ms
 from coordinator_model.state import ToldCost, Transition
 
 _NAME_MAX = 2 * 32_767
-"""A member's id is its client's, which Kafka bounds at the half, and some more."""
+"""Longest credible id: a member id contains the client id, which Kafka limits to half of this."""
 _DETAIL_MAX = 4 * DETAIL_MAX
 _WORD_MAX = 200
 _NUMBER_MAX = 2**53
-"""Numbers of more would not be read alike by everybody who reads JSON."""
+"""Largest credible number: JSON readers do not agree on larger ones."""
 
 
 def refusal(transition: Transition, key: bytes | None, *, timestamp_ms: int, now_ms: int) -> Refused | None:
-    """Return why no groupwatch can have written a transition; None: one may have.
+    """Return why no groupwatch can have written a transition; None if one can.
 
     Args:
-        transition: what the record says.
-        key: the record's; it is the group.
-        timestamp_ms: the record's time.
-        now_ms: ours.
+        transition: the transition in the record.
+        key: the record's key, which is the group.
+        timestamp_ms: the record's timestamp.
+        now_ms: our clock.
     """
     if (key or b"") != transition.group.encode("utf-8", "surrogatepass"):
         return Refused(WRONG_KEY, "a key that is not the group")
@@ -40,7 +40,7 @@ def refusal(transition: Transition, key: bytes | None, *, timestamp_ms: int, now
 
 
 def _out_of_range(one: Transition, latest_ms: int) -> str:
-    """Return what of a transition cannot be; "": nothing."""
+    """Return which field of a transition has an impossible value; "" if none has."""
     if not all(is_time_ms(at_ms) and at_ms <= latest_ms for at_ms in _times(one)):
         return "a time"
     if not (is_int32(one.generation) and one.generation >= -1):

@@ -1,4 +1,4 @@
-"""How alerts spell times, spans and members, the same in every rule."""
+"""Spells times, durations and members in the same way for every rule."""
 
 from datetime import UTC, datetime
 from typing import Protocol
@@ -7,19 +7,19 @@ from coordinator_model.kafka import CauseKind
 
 
 class Named(Protocol):
-    """Whoever can be told in words: a member that is here, has gone, is blamed or is remembered."""
+    """A member that ``who_is`` can put into words: present, gone, blamed or remembered."""
 
     @property
     def member_id(self) -> str:
-        """Its id; "" where no source tells it."""
+        """The member's id; "" if no source gives it."""
 
     @property
     def client_id(self) -> str:
-        """The name its client gave itself."""
+        """The client id."""
 
     @property
     def client_host(self) -> str:
-        """Where its client runs."""
+        """The host that the client runs on."""
 
     @property
     def instance_id(self) -> str | None:
@@ -27,10 +27,10 @@ class Named(Protocol):
 
 
 def printable(text: str) -> str:
-    r"""Return a text for people's eyes, with what cannot be seen written as Python does: ``\n``, ``\u202e``.
+    r"""Return ``text`` with invisible characters escaped as in Python: ``\n``, ``\u202e``.
 
-    Names come from outside: a terminal obeys control characters, a line break forges a line, and marks of
-    direction turn around what is read.
+    Names come from outside: control characters steer a terminal, a line break forges a log line, and
+    direction marks reverse the text around them.
     """
     if text.isprintable():
         return text
@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 
 _ROUND_MS = (1_000, 5_000, 15_000, 60_000)
 _DAYS_FROM = 2
-"""People count in hours for so many days."""
+"""Up to this many days, a duration is given in hours."""
 
 
 def span(duration_ms: float) -> str:
@@ -63,25 +63,25 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def round_up(value_ms: int) -> int:
-    """Return the next value that a person would choose for a timeout."""
+    """Return the next larger value that a person would choose for a timeout."""
     step_ms = next((step for step in reversed(_ROUND_MS) if value_ms >= 4 * step), _ROUND_MS[0])
     return -(-value_ms // step_ms) * step_ms
 
 
 def clock(at_ms: int) -> str:
-    """Return a time of day with its date, in UTC to the millisecond."""
+    """Return date and time in UTC, to the millisecond."""
     return (
         datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1_000:03d} UTC"
     )
 
 
 def clock_time(at_ms: int) -> str:
-    """Return a time of day in UTC to the second, for where the day is known."""
+    """Return the time of day in UTC, to the second; for texts that already give the day."""
     return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M:%S")
 
 
 def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | None = None) -> str:
-    """Return one member in words: its client and host, or its id where no source told them."""
+    """Return one member in words: its client and host, or its id if no source gives those."""
     name = client_id or member_id or "an unknown member"
     if instance_id:
         name = f"{name} (instance {instance_id})"
@@ -89,7 +89,7 @@ def who(*, member_id: str, client_id: str, client_host: str, instance_id: str | 
 
 
 def who_is(one: Named) -> str:
-    """Return ``who`` of whoever has all four parts."""
+    """Return ``who`` of anything that has the four parts."""
     return who(
         member_id=one.member_id,
         client_id=one.client_id,
@@ -99,7 +99,7 @@ def who_is(one: Named) -> str:
 
 
 def some(names: list[str], *, at_most: int = 3) -> str:
-    """Return the first names and how many more there are; equal names once, with their number."""
+    """Return the first names and the number of the others; equal names are listed once, with their count."""
     counted = dict.fromkeys(names, 0)
     for name in names:
         counted[name] += 1
@@ -109,7 +109,7 @@ def some(names: list[str], *, at_most: int = 3) -> str:
 
 
 def times(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 rebalance``, ``7 rebalances``, ``12,000 records``."""
+    """Return a count with its noun: ``1 rebalance``, ``7 rebalances``, ``12,000 records``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -127,9 +127,9 @@ WHY: dict[CauseKind, str] = {
     CauseKind.PROTOCOL_CHANGED: "changed assignment protocols",
     CauseKind.COORDINATOR_MOVED: "coordinator moves",
 }
-"""What makes rebalances start, in the plural, for summaries."""
+"""Cause of rebalances -> plural noun for summaries."""
 
 
 def why(kind: CauseKind) -> str:
-    """Return what makes rebalances start, in the plural."""
+    """Return the cause of rebalances as a plural noun."""
     return WHY.get(kind, "causes that no source tells")

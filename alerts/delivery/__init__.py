@@ -1,4 +1,4 @@
-"""Alerts on their way to receivers: outbox, threads, routing, silences."""
+"""Delivers alerts to receivers: outboxes, threads, routes, silences."""
 
 from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
 from alerts.delivery.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms

@@ -1,14 +1,14 @@
-"""``groupwatch-alerts`` as one receiver reads it: a log with a cursor of its own.
+"""The alerts topic as one receiver reads it, with a cursor of its own.
 
-Partitions are assigned by hand, so no consumer group is joined and nothing rebalances; the cursor is
-kept under a group id that begins with ``groupwatch-``, which the monitor does not watch.
+The reader assigns its partitions itself, so it joins no consumer group and causes no rebalance.  It commits
+its cursor under a group id that begins with ``groupwatch-``; the monitor does not watch those groups.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 GROUP_PREFIX = "groupwatch-notifier-"
-"""Cursors are committed under this and the receiver's name."""
+"""Prefix of the group ids that cursors are committed under; the receiver's name follows."""
 
 
 class AlertRecord(NamedTuple):
@@ -22,39 +22,39 @@ class AlertRecord(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """What is done with: everything before ``offset``; ``metadata`` travels with the commit."""
+    """Where a receiver stands: all before ``offset`` is delivered; ``metadata`` is committed with it."""
 
     offset: int
     metadata: str = ""
 
 
 class AlertLog(Protocol):
-    """What the notifier needs of Kafka.  Used from one thread; any call may raise when Kafka is away."""
+    """The Kafka calls that the notifier needs.  One thread makes them; each may raise while Kafka is away."""
 
     def committed(self) -> Mapping[int, Cursor]:
         """Return the cursor of each partition that has one."""
         ...
 
     def ends(self) -> Mapping[int, int]:
-        """Return the end offset of every partition, now."""
+        """Return the current end offset of every partition."""
         ...
 
     def positions(self) -> Mapping[int, int]:
-        """Return for every partition the offset of the next record to be read."""
+        """Return the offset of the next record to read, for every partition."""
         ...
 
     def seek(self, positions: Mapping[int, int]) -> None:
-        """Go on reading there; partitions not named are read from their beginning."""
+        """Continue reading at ``positions``; read partitions not named from their beginning."""
         ...
 
     def poll(self, timeout_ms: int) -> list[AlertRecord]:
-        """Return the next records, in order within a partition; empty after ``timeout_ms`` without any."""
+        """Return the next records, in order within a partition; empty if none came within ``timeout_ms``."""
         ...
 
     def commit(self, cursors: Mapping[int, Cursor]) -> None:
-        """Store cursors; returns when they are stored."""
+        """Commit cursors; returns once Kafka has stored them."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...

@@ -1,6 +1,6 @@
-"""What the cursors of one receiver say, kept up to date alert by alert.
+"""Builds the metadata of one receiver's cursors, alert by alert.
 
-Made anew at each commit, it would cost as much as there are open alerts, several times a second.
+Rebuilding it at each commit would cost time for every open alert, several times a second.
 """
 
 from bisect import bisect_left, insort
@@ -11,7 +11,7 @@ from alerts.delivery.waiting import Place
 
 
 class CursorText:
-    """The text of one partition's cursor, kept up to date alert by alert."""
+    """The metadata of one partition's cursor, updated alert by alert."""
 
     def __init__(self) -> None:
         self._told: list[str] = []
@@ -19,7 +19,7 @@ class CursorText:
         self._of: dict[str, tuple[str, ...]] = {}
 
     def put(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
-        """Remember this of one alert, in place of what was remembered."""
+        """Replace what is remembered of one alert."""
         memory = Memory()
         memory.add(alert_id, told, maybe)
         doubtful, certain = words_of(memory)
@@ -38,19 +38,19 @@ class CursorText:
             self._of.pop(alert_id, None)
 
     def text(self) -> str:
-        """Return what travels with the cursor."""
+        """Return the metadata to commit with the cursor."""
         return text_of([*self._maybe[: ROOM + 1], *self._told[: ROOM + 1]])
 
 
 class CursorTexts:
-    """The texts of all cursors; each alert is remembered in that of the partition where it stands."""
+    """The metadata of all cursors; each alert belongs to the partition that its record is in."""
 
     def __init__(self) -> None:
         self._texts: dict[tuple[str, int], CursorText] = {}
         self._home_of: dict[str, tuple[str, int]] = {}
 
     def put(self, alert_id: str, place: Place | None, told: Told | None, maybe: frozenset[Severity]) -> None:
-        """Remember this of one alert; nothing of one that stands in no log."""
+        """Replace what is remembered of one alert; an alert without a record is not remembered."""
         is_known = place is not None and (told is not None or bool(maybe))
         home = (place.log, place.partition) if place is not None and is_known else None
         before = self._home_of.pop(alert_id, None)
@@ -61,7 +61,7 @@ class CursorTexts:
             self._texts.setdefault(home, CursorText()).put(alert_id, told, maybe)
 
     def text(self, log: str, partition: int) -> str:
-        """Return what travels with the cursor of a partition."""
+        """Return the metadata to commit with the cursor of a partition."""
         return self._texts.get((log, partition), _EMPTY).text()
 
 

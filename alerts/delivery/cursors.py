@@ -1,4 +1,4 @@
-"""How far each log is done with for one receiver, and what its cursors say that the receiver may know."""
+"""Computes one receiver's cursors: how far each log is delivered, and what it may have been told."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
 
@@ -11,14 +11,14 @@ from alerts.delivery.told import Memory, pack_told
 from alerts.delivery.waiting import Entry, Place
 
 MaybeTold = Callable[[str], frozenset[Severity]]
-"""Alert id -> severities that the receiver may hold, besides the one that it was told."""
+"""Alert id -> severities that the receiver may have been told, besides the one it surely was."""
 
 
 class Cursors:
-    """One receiver's; not safe without the outbox's lock."""
+    """One receiver's cursors; the caller holds the outbox's lock."""
 
     def __init__(self, known: Knowledge) -> None:
-        """Begin before the first record of every log."""
+        """Start before the first record of every log."""
         self._known = known
         self._held = HeldPlaces()
         self._texts = CursorTexts()
@@ -27,25 +27,25 @@ class Cursors:
         self._announcing: dict[str, list[Entry]] = {}
 
     def advance(self, log: str, positions: Mapping[int, int]) -> None:
-        """Note how far ``log`` has been read."""
+        """Record how far ``log`` has been read."""
         self._positions[log] = dict(positions)
 
     def hold(self, place: Place, entry: Entry) -> None:
-        """Let no cursor pass ``place`` while ``entry`` waits."""
+        """Keep cursors from passing ``place`` while ``entry`` waits."""
         self._held.hold(place, entry)
 
     def park(self, entry: Entry) -> None:
-        """Let ``entry`` wait until a committed cursor says that it may be told."""
+        """Let ``entry`` wait until a committed cursor announces that it may be sent."""
         log = self._known.homes[entry.alert.id].log
         self._unannounced.setdefault(log, {})[entry.alert.id] = entry
 
     def unpark(self, alert_id: str) -> None:
-        """Let nothing of an alert wait for that any more."""
+        """Remove an alert's entry from those that wait for a committed cursor."""
         for parked in self._unannounced.values():
             parked.pop(alert_id, None)
 
     def announce(self, log: str, pending: Mapping[str, Entry], maybe_told: MaybeTold) -> dict[int, Cursor]:
-        """Return the cursors to commit; what waits in ``park`` may be told once they are."""
+        """Return the cursors to commit; once they are committed, the entries in ``park`` may be sent."""
         self._announcing[log] = list(self._unannounced.get(log, {}).values())
         changed, self._known.changed_ids = self._known.changed_ids, set()
         for alert_id in changed:
@@ -57,7 +57,7 @@ class Cursors:
     def close(
         self, log: str, pending: Mapping[str, Entry], maybe_told: MaybeTold, going_out: Set[str]
     ) -> dict[int, Cursor]:
-        """Return the last cursors, where nothing more will be sent; ``going_out`` is being sent."""
+        """Return the last cursors when nothing more will be sent; ``going_out`` is being sent now."""
         self._announcing[log] = []
         offsets = self._offsets(log, pending)
         memories = {partition: Memory() for partition in offsets}
@@ -69,7 +69,7 @@ class Cursors:
         return {n: Cursor(offsets[n], pack_told(memory)) for n, memory in memories.items()}
 
     def announced(self, log: str) -> Iterator[Entry]:
-        """Yield what ``announce`` said may be told: the cursors are committed, or cannot be now."""
+        """Yield the entries that ``announce`` released: cursors are committed, or cannot be at present."""
         parked = self._unannounced.get(log, {})
         for entry in self._announcing.pop(log, []):
             entry.announced = True

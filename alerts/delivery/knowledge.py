@@ -1,4 +1,4 @@
-"""What one receiver knows of alerts, should know, and may know: plain facts, under the outbox's lock."""
+"""What one receiver has been told, should be told, and may have been told; under the outbox's lock."""
 
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
@@ -13,26 +13,26 @@ _FORGET_TRIES = 100
 
 
 class Knowledge:
-    """One receiver's; not safe without the outbox's lock."""
+    """One receiver's knowledge; the caller holds the outbox's lock."""
 
     def __init__(self, receiver: str, routes: Sequence[Route]) -> None:
-        """Begin with nothing."""
+        """Start empty."""
         self._receiver = receiver
         self._routes = routes
         self.open: dict[str, Alert] = {}
         self.told: dict[str, Told] = {}
         self.doubts: dict[str, frozenset[Severity]] = {}
-        """Severities that a process before this one may have told, or not: it was killed in the attempt."""
+        """Severities that a killed earlier process was about to send: nobody knows whether it did."""
         self.homes: dict[str, Place] = {}
         self.said = Said()
         self.changed_ids: set[str] = set()
-        """Alerts of which a cursor may have to say something else than it did."""
+        """Alerts whose entry in the cursor's metadata may have to change."""
         self._newest: OrderedDict[str, int] = OrderedDict()
 
     # -- what comes in -------------------------------------------------------------------------
 
     def accept(self, alert: Alert, place: Place | None, pending: Container[str]) -> None:
-        """Take the newest revision of an alert; those that ended long ago are forgotten."""
+        """Take the newest revision of an alert, and forget alerts that ended long ago."""
         self._newest[alert.id] = alert.revision
         self._newest.move_to_end(alert.id)
         self.changed_ids.add(alert.id)
@@ -57,14 +57,14 @@ class Knowledge:
         return False
 
     def forget(self, alert_id: str) -> None:
-        """Drop an alert without a word."""
+        """Drop an alert without notifying the receiver."""
         self.changed_ids.add(alert_id)
         for memory in (self.open, self.told, self.doubts, self.homes):
             memory.pop(alert_id, None)
         self.said.forget(alert_id)
 
     def delivered(self, work: Work, now_ms: int) -> None:
-        """Take in that the receiver was told of an alert."""
+        """Record that the receiver took a notification."""
         last = work.notification.alerts[-1]
         self.changed_ids.add(last.id)
         self.doubts.pop(last.id, None)
@@ -76,33 +76,33 @@ class Knowledge:
     # -- what is asked -------------------------------------------------------------------------
 
     def newest(self, alert_id: str) -> int:
-        """Return the newest revision of an alert, -1 if none is known."""
+        """Return the newest revision number of an alert, -1 if none is known."""
         return self._newest.get(alert_id, -1)
 
     def interval_ms(self, alert: Alert) -> int | None:
-        """Return how often ``alert`` is said again to this receiver; None: no route brings it there."""
+        """Return the repeat interval of ``alert`` for this receiver; None if no route leads here."""
         return receivers_for(self._routes, alert).get(self._receiver)
 
     def should_know(self, alert: Alert) -> Severity | None:
-        """Return the severity under which the receiver should hold ``alert`` for firing, if at all."""
+        """Return the severity under which the receiver should see ``alert`` firing; None if it should not."""
         if alert.status is AlertStatus.RESOLVED or self.interval_ms(alert) is None:
             return None
         return alert.severity
 
     def worth_telling(self, alert: Alert) -> tuple[Alert, ...]:
-        """Return the alerts of the notification: the ends of old label sets, then what fires."""
+        """Return the alerts to send: resolved under old severities first, then firing."""
         told = self.told.get(alert.id)
         held = self.doubts.get(alert.id, frozenset()) | ({told.severity} if told else set())
         return tuple(label_sets(alert, held, self.should_know(alert)))
 
     def is_known_to_cursor(self, alert: Alert) -> bool:
-        """Say whether a kill after sending ``alert`` leaves nothing that its successor would not know."""
+        """Say whether the cursor already announces ``alert``, so that a kill after sending loses nothing."""
         told, should = self.told.get(alert.id), self.should_know(alert)
         no_news = should is None or (told is not None and told.severity is should)
         return no_news or alert.id not in self.homes
 
     def maybe_told(self, alert_id: str, going_out: Iterable[Alert]) -> frozenset[Severity]:
-        """Return what the receiver may hold, besides ``told``, if this process is killed from now on."""
+        """Return the severities that the receiver may see besides ``told``, if this process is killed now."""
         maybe, told = self.doubts.get(alert_id, frozenset()), self.told.get(alert_id)
         for alert in going_out:
             should = self.should_know(alert)

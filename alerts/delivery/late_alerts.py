@@ -1,4 +1,4 @@
-"""Alerts of a job that is catching up wait a little: their end may be the next thing to come."""
+"""Delays the alerts of a job that is catching up, since it may resolve them a moment later."""
 
 from collections.abc import Callable
 
@@ -6,30 +6,30 @@ from alerts.alert import Alert, AlertStatus
 from alerts.delivery.waiting import Entry
 
 _LATE_MS = 120_000
-"""An alert detected this long before it was written comes from a job that is catching up …"""
+"""A job is catching up if it writes an alert this long after it detected the condition …"""
 _LATE_HOLD_MS = 30_000
-"""… and waits, for its end may be the next thing to come.  Without news of the job, this long."""
+"""… and such an alert waits this long if nobody knows whether the job has caught up since."""
 _CATCHING_UP_SEEN_MS = 60_000
 _LATE_HOLD_CAUGHT_UP_MS = 5_000
 _LATE_HOLD_MAX_MS = 900_000
 _AT_ONCE = 0
-"""A time that has come already."""
+"""A due time in the past."""
 
 
 class LateAlerts:
-    """Alerts of a job that is catching up: which they are, and until when they wait; for one receiver."""
+    """One receiver's alerts from jobs that are catching up, and until when each waits."""
 
     def __init__(self, caught_up: Callable[[str], bool | None]) -> None:
-        """Begin; ``caught_up`` says whether the job has caught up with a cluster, None if nobody knows."""
+        """Start; ``caught_up`` says whether the job has caught up with a cluster, None if nobody knows."""
         self._caught_up = caught_up
         self._seen_ms: dict[str, int] = {}
         self._looked: dict[str, bool | None] = {}
-        """Clusters of late alerts that wait -> whether the job had caught up when they were looked at."""
+        """Clusters with late alerts that wait -> whether the job had caught up at the last look."""
 
     def is_late(self, alert: Alert, timestamp_ms: int, now_ms: int) -> bool:
         """Say whether the job that wrote ``alert`` was catching up.
 
-        Only a first revision shows it, for the time of detection stays; later ones follow what was seen.
+        Only the first revision shows it: its time of detection never changes, while later revisions follow.
         """
         if timestamp_ms - alert.detected_at_ms <= _LATE_MS:
             return False
@@ -38,7 +38,7 @@ class LateAlerts:
         return now_ms - self._seen_ms.get(alert.cluster, -_CATCHING_UP_SEEN_MS) < _CATCHING_UP_SEEN_MS
 
     def until_ms(self, entry: Entry, *, is_told: bool) -> int:
-        """Return until when ``entry`` waits for what the job may say of its end."""
+        """Return until when ``entry`` waits for the job to resolve it."""
         if not entry.late or is_told or entry.alert.status is AlertStatus.RESOLVED:
             return _AT_ONCE
         cluster = entry.alert.cluster
@@ -47,12 +47,12 @@ class LateAlerts:
         return entry.queued_at_ms + longest_ms[caught_up]
 
     def changed(self) -> set[str]:
-        """Look again; return the clusters of which it is known otherwise than before."""
+        """Ask again; return the clusters whose answer changed."""
         now = {cluster: self._caught_up(cluster) for cluster in self._looked}
         found = {cluster for cluster, before in self._looked.items() if now[cluster] is not before}
         self._looked = now
         return found
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Forget the clusters: nothing waits any more."""
         self._looked.clear()

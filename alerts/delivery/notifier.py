@@ -1,7 +1,7 @@
-"""The threads that bring alerts to receivers: for each receiver a sender, and a reader for each log.
+"""The threads that deliver alerts: for each receiver one sender, and one reader per log.
 
-They share nothing but the receiver's ``Outbox``, so a dead receiver holds up no other, and neither
-does a Kafka cluster that is away.
+Threads of different receivers share nothing, so a dead receiver delays no other receiver.  One receiver's
+threads share only its ``Outbox``, so a Kafka cluster that is away delays no delivery.
 """
 
 import logging
@@ -30,18 +30,18 @@ _RECOMMIT_MS = 3_600_000
 _REOPEN_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 OpenLog = Callable[[str], AlertLog]
-"""Opens a log for the receiver of that name; called again after a failure."""
+"""Opens a log for the receiver of that name; called again after each failure."""
 CountOutcome = Callable[[str, str], None]
 """Counts (receiver, outcome)."""
 
 
 def wall_clock_ms() -> int:
-    """Return the time now, for whoever is given no other clock."""
+    """Return the current time; the default clock."""
     return time.time_ns() // 1_000_000
 
 
 class Sender(threading.Thread):
-    """Delivers what one outbox holds, one notification after the other."""
+    """Sends what one outbox releases, one notification after the other."""
 
     def __init__(
         self, receiver: Receiver, outbox: Outbox, *, clock_ms: Callable[[], int], count: CountOutcome
@@ -56,12 +56,12 @@ class Sender(threading.Thread):
         """How the last attempt failed; "" if it did not."""
 
         self.failures = 0
-        """How often this thread met an error of ours and went on."""
+        """How many of our own errors this thread has survived."""
         self.failure = ""
-        """The error it met last; "" once an attempt has gone as it should again."""
+        """The latest of them; "" after the next attempt without one."""
 
     def run(self) -> None:
-        """Deliver until stopped; an error of ours is counted and told, and ends nothing."""
+        """Deliver until stopped; count and log our own errors, and continue."""
         while not self._stopping.is_set():
             try:
                 is_idle = not self.send_one()
@@ -81,7 +81,7 @@ class Sender(threading.Thread):
             _LOGGER.exception("the sender of receiver %s failed, and goes on", self._receiver.name)
 
     def send_one(self) -> bool:
-        """Make one attempt, if one is due; return whether there was one."""
+        """Make one attempt if one is due; return whether one was made."""
         work = self._outbox.next_work(self._clock_ms())
         if work is None:
             return False
@@ -100,12 +100,12 @@ class Sender(threading.Thread):
         try:
             return self._receiver.deliver(work.notification)
         except Exception as error:
-            # A bug in a receiver must not end its thread, and what it could not send must not be lost.
+            # A bug in a receiver must neither end its thread nor lose the notification.
             _LOGGER.exception("receiver %s broke", self._receiver.name)
             return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}")
 
     def _tell_trouble(self, outcome: str, work: Work, delivery: Delivery) -> None:
-        """Log a failure once, and again only when it changes: an outage is one line, not thousands."""
+        """Log a failure when it first occurs and when it changes, so that an outage is one line."""
         trouble = "" if outcome == Outcome.DELIVERED else f"{outcome}: {delivery.detail}"
         if trouble and (trouble != self.trouble or outcome != Outcome.RETRY):
             _LOGGER.warning(
@@ -116,14 +116,14 @@ class Sender(threading.Thread):
         self.trouble = trouble
 
     def stop(self) -> None:
-        """Ask the thread to end after the attempt it is making."""
+        """Ask the thread to end after its current attempt."""
         self._stopping.set()
         with self._outbox.changed:
             self._outbox.changed.notify_all()
 
 
 class Reader(threading.Thread):
-    """Feeds one outbox from one log and commits what was delivered."""
+    """Fills one outbox from one log, and commits the log's cursors as alerts are delivered."""
 
     def __init__(
         self, log_name: str, open_log: OpenLog, outbox: Outbox, *, clock_ms: Callable[[], int]
@@ -141,19 +141,19 @@ class Reader(threading.Thread):
         self._failures = 0
         self._last_trouble = ""
         self.refused: dict[str, int] = {}
-        """Reason -> records that were set aside."""
+        """Reason -> number of refused records."""
         self.refusal = ""
-        """The newest of them, in words."""
+        """The latest refused record, in words."""
         self.is_caught_up = False
-        """The log has been read to the end seen at the start."""
+        """The log has been read to the end that it had at start."""
 
     def run(self) -> None:
-        """Read until stopped; a failure closes the log, and another one is opened after a while."""
+        """Read until stopped; after a failure close the log and open it again a little later."""
         while not self._stopping.is_set():
             try:
                 self._session()
             except Exception as error:
-                # Whatever Kafka's client throws: the outbox goes on delivering what it has.
+                # Kafka's client may raise anything here; the outbox continues to deliver what it has.
                 self._tell_trouble(f"{type(error).__name__}: {error}")
                 self._stopping.wait(_REOPEN_S[min(self._failures, len(_REOPEN_S) - 1)])
                 self._failures += 1
@@ -174,7 +174,7 @@ class Reader(threading.Thread):
             log.close()
 
     def begin(self, log: AlertLog) -> None:
-        """Read the topic whole at the first time, and go on where we were after a lost connection."""
+        """Read the whole topic at the first call; resume at the last position after a lost connection."""
         if self._positions is not None:
             log.seek(self._positions)
             return
@@ -191,18 +191,18 @@ class Reader(threading.Thread):
         self.commit(log)
 
     def step(self, log: AlertLog) -> None:
-        """Read what is there, and commit what was delivered since."""
+        """Read new records, and commit what was delivered since the last step."""
         self._take(log.poll(POLL_MS))
         self._note_positions(log)
         self.commit(log)
         self._failures, self._last_trouble = 0, ""
 
     def commit(self, log: AlertLog, *, closing: bool = False) -> None:
-        """Commit the cursors if they moved (or now and then, so that they do not expire)."""
+        """Commit the cursors if they changed, and otherwise now and then, so that they do not expire."""
         try:
             self._commit(log, self._outbox.cursors(self._log_name, closing=closing))
         finally:
-            # A commit that fails must not silence the alerts: better told twice than not.
+            # A failed commit must not hold alerts back: a repeat is better than a lost alert.
             self._outbox.announced(self._log_name)
 
     def _commit(self, log: AlertLog, cursors: Mapping[int, Cursor]) -> None:
@@ -235,7 +235,7 @@ class Reader(threading.Thread):
                 self._refuse(record, Refused(reason, f"revision {found.revision} of alert {found.id!r}"))
 
     def _refuse(self, record: AlertRecord, refused: Refused) -> None:
-        """Count a record that is set aside; the log tells of the first of each kind."""
+        """Count a refused record; log the first one of each reason."""
         is_first = refused.reason not in self.refused
         self.refused[refused.reason] = self.refused.get(refused.reason, 0) + 1
         level = logging.WARNING if is_first else logging.DEBUG
@@ -244,7 +244,7 @@ class Reader(threading.Thread):
         self.refusal = f"{where}: {refused.reason}: {refused.detail}"
 
     def stop(self) -> None:
-        """Ask the thread to commit and end."""
+        """Ask the thread to commit its cursors and end."""
         self._stopping.set()
 
 
@@ -253,27 +253,27 @@ def _reached(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
 
 
 class DeliveryState(NamedTuple):
-    """How it stands with one receiver."""
+    """The state of delivery to one receiver."""
 
     receiver: str
     waiting: int
-    """Alerts that wait to be delivered, silenced ones too."""
+    """How many alerts wait to be delivered, silenced ones included."""
     oldest_s: float
-    """For how long the one has waited that waits longest and may be told; 0: none."""
+    """How long the oldest alert that may be sent has waited; 0 if none waits."""
     failures: int
-    """Errors of ours that its sender met and outlived."""
+    """How many of our own errors its sender has survived."""
     failure: str
-    """The newest of them; "" once an attempt has gone as it should again."""
+    """The latest of them; "" after the next attempt without one."""
     trouble: str
-    """How the last attempt failed, "" if it did not."""
+    """How the last attempt failed; "" if it succeeded."""
     refused: Mapping[str, int] = {}
-    """Reason -> records of the alerts topic that were set aside."""
+    """Reason -> number of refused records of the alerts topic."""
     refusal: str = ""
-    """The newest of them, in words."""
+    """The latest refused record, in words."""
 
     @property
     def problem(self) -> str:
-        """A sentence if this process, and not the receiver, is why nothing is delivered; else ""."""
+        """A sentence if this process, not the receiver, is the reason that nothing is delivered; else ""."""
         return f"the sender of receiver {self.receiver} fails: {self.failure}" if self.failure else ""
 
     def describe(self) -> dict[str, object]:
@@ -290,7 +290,7 @@ class DeliveryState(NamedTuple):
 
 
 class Notifier:
-    """All receivers with their outboxes and threads."""
+    """All receivers, with their outboxes and threads."""
 
     def __init__(
         self,
@@ -303,16 +303,16 @@ class Notifier:
         clock_ms: Callable[[], int] = wall_clock_ms,
         quiet: Quiet = NO_QUIET,
     ) -> None:
-        """Prepare; ``start`` opens connections.
+        """Prepare everything; ``start`` opens the connections.
 
         Args:
             receivers: where to deliver; names are unique.
-            routes: which alerts go where; none means everything to everybody.
+            routes: which alerts each receiver gets; without routes, every receiver gets every alert.
             logs: name of an output cluster → how to open its alerts topic for a receiver.
-            count: called once for each attempt's outcome.
+            count: called with the outcome of each attempt.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
-            clock_ms: the time now.
-            quiet: when receivers are left in peace.
+            clock_ms: returns the current time.
+            quiet: silences and maintenance.
         """
         self._routes = routes_or_everything(routes, (receiver.name for receiver in receivers))
         self._clock_ms = clock_ms
@@ -339,42 +339,42 @@ class Notifier:
         self._started = False
 
     def start(self) -> None:
-        """Start every thread; returns at once."""
+        """Start every thread and return at once."""
         self._started = True
         for thread in (*self._senders, *self._readers):
             thread.start()
 
     def direct(self, alert: Alert) -> None:
-        """Send an alert that is in no log (ClusterUnreachable, MonitorStalled) straight to its receivers."""
+        """Send an alert that has no log (ClusterUnreachable, MonitorStalled) straight to its receivers."""
         now_ms = self._clock_ms()
         for outbox in self.outboxes.values():
-            # Also to those it is not for (any more): the outbox knows who was told its beginning.
+            # Every outbox gets it: one that was told the beginning must be told the end, whatever the routes.
             outbox.direct(alert, now_ms=now_ms)
 
     def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
-        """Go on with an alert that a process before this one sent straight to its receivers."""
+        """Continue an alert that an earlier process sent straight to its receivers."""
         now_ms = self._clock_ms()
         for name, outbox in self.outboxes.items():
             outbox.restore(alert, told.get(name), now_ms=now_ms)
 
     def told_of(self, alert_id: str) -> dict[str, Told]:
-        """Return which receivers hold an alert for firing."""
+        """Return the receivers that see the alert firing."""
         found = ((name, outbox.told_of(alert_id)) for name, outbox in self.outboxes.items())
         return {name: told for name, told in found if told is not None}
 
     def held_back(self, alert_id: str) -> dict[str, HeldBack]:
-        """Return receiver -> why an open alert is not sent to it now; those that were told are left out."""
+        """Return receiver -> why it does not get an open alert now; receivers that got it are left out."""
         now_ms = self._clock_ms()
         found = ((name, outbox.held_back(alert_id, now_ms)) for name, outbox in self.outboxes.items())
         return {name: why for name, why in found if why is not None}
 
     @property
     def is_caught_up(self) -> bool:
-        """Every log has been read to the end seen at the start, for every receiver."""
+        """Every receiver has read every log to the end that it had at start."""
         return all(reader.is_caught_up for reader in self._readers)
 
     def deliveries(self) -> list[DeliveryState]:
-        """Return how it stands with each receiver."""
+        """Return the state of delivery to each receiver."""
         now_ms = self._clock_ms()
         return [
             DeliveryState(
@@ -399,17 +399,17 @@ class Notifier:
         return {"refused": counts, "refusal": last}
 
     def dead_threads(self) -> list[str]:
-        """Return the names of threads that should run and do not."""
+        """Return the names of threads that have died."""
         if not self._started:
             return []
         return [thread.name for thread in (*self._senders, *self._readers) if not thread.is_alive()]
 
     def stop(self, timeout_s: float = 15.0) -> None:
-        """End: attempts under way are finished, cursors committed; what waits is sent by the next start."""
+        """End: finish the current attempts and commit the cursors; the next start sends what still waits."""
         self._started = False
         deadline_s = time.monotonic() + timeout_s
         for group in (self._senders, self._readers):
-            # Senders first, so that the readers' last commit has what was just delivered.
+            # Senders stop first, so that the readers' last commit includes what was just delivered.
             for thread in group:
                 thread.stop()
             for thread in group:

@@ -1,17 +1,17 @@
-"""What one receiver still has to be told: the alerts topic as a queue, delivered first and committed after.
+"""One receiver's outbox: the alerts topic as a queue; alerts are delivered first and committed after.
 
-Pure bookkeeping under a lock: no Kafka, no HTTP, no clock of its own.  The reader hands in records
-(``recover`` … ``recovered`` for what the topic held at start, ``take`` after that), the sender asks
-``next_work`` and answers ``settle``, and ``cursors`` says how far everything is done with.
+Bookkeeping under a lock, without Kafka, HTTP or a clock.  The reader hands in records (between ``recover``
+and ``recovered`` those that the topic held at start, then by ``take``).  The sender asks ``next_work`` and
+reports back to ``settle``.  ``cursors`` says how far each partition is delivered.
 
 Laws:
-- A cursor never passes a record that is still to be delivered: a crash repeats, it loses nothing.
-- One entry for each alert: a newer revision replaces an older one that waits.
-- The end of an alert is told only to those who were told its beginning, or may have been.
-- A severity goes out only after a cursor has said that it may have: a killed process leaves no doubt
-  about anything else.
-- Whether something is worth sending is decided when it is sent, not when it came in.
-- What is silenced waits here and not before the cursor: a start finds it in the topic, open and not told.
+- A cursor never passes a record that is still to be delivered: a crash repeats alerts and loses none.
+- Each alert has one entry: a newer revision replaces an older one that waits.
+- A receiver is told the end of an alert only if it was told the beginning, or may have been.
+- A severity is sent only after a committed cursor has announced it: a killed process leaves no other doubt.
+- Whether an alert is worth sending is decided when it is sent, not when it came in.
+- A silenced alert waits in the outbox and lets the cursor pass: a restart finds it in the topic, open and
+  not delivered.
 """
 
 import logging
@@ -47,12 +47,12 @@ from alerts.rules import WideCauses
 _LOGGER = logging.getLogger("groupwatch.notifier")
 
 EXPIRED = "expired"
-"""Outcome of a notification that was tried until it was too old."""
+"""Outcome of a notification that became too old while it was retried."""
 
 _LOGGED = frozenset({HeldBack.SILENCED, HeldBack.EFFECT, HeldBack.CATCHING_UP})
-"""Reasons that last; each alert waits for its cursor, which is no news."""
+"""Reasons that may last and are logged; every alert waits for its cursor, so that is not logged."""
 _AT_ONCE = 0
-"""A time that has come already."""
+"""A due time in the past."""
 
 
 class Outbox:
@@ -73,10 +73,10 @@ class Outbox:
         Args:
             receiver: its name in the routes.
             routes: see ``routing``.
-            max_age_ms: how long one notification is worth trying.
+            max_age_ms: how long one notification is retried.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
-            quiet: when nothing is told about what fires.
+            quiet: silences and maintenance; they apply to firing alerts only.
         """
         self.receiver = receiver
         self.changed = threading.Condition()
@@ -97,14 +97,14 @@ class Outbox:
     # -- what comes in -------------------------------------------------------------------------
 
     def recover(self, log: str, cursors: Mapping[int, Cursor]) -> None:
-        """Begin to read ``log`` as a whole; nothing of it is sent before ``recovered``."""
+        """Begin to read all of ``log``; none of it is sent before ``recovered``."""
         with self.changed:
             self._recovering[log] = Known(cursors=cursors)
 
     def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> str:
-        """Take one record of a log; return why it is set aside, "": it is not.
+        """Take one record of a log; return why it is refused, "" if it is not.
 
-        The last word about an alert counts (``last_word.py``).
+        ``last_word.py`` decides which revision counts.
         """
         with self.changed:
             known = self._recovering.get(place.log)
@@ -124,7 +124,7 @@ class Outbox:
             return ""
 
     def forget(self, alert_id: str, log: str) -> None:
-        """Drop an alert whose tombstone was read: somebody wants it gone without a word."""
+        """Drop an alert whose tombstone was read, without notifying the receiver."""
         with self.changed:
             if log in self._recovering:
                 self._recovering[log].latest.pop(alert_id, None)
@@ -136,19 +136,19 @@ class Outbox:
             self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
-        """Take an alert that is in no log, to be sent at once."""
+        """Take an alert that is in no log, and send it at once."""
         with self.changed:
             if alert.revision > self._known.newest(alert.id):
                 self._accept(alert, None)
                 self._queue(alert, None, now_ms=now_ms, late=False)
 
     def restore(self, alert: Alert, told: Told | None, *, now_ms: int) -> None:
-        """Take an alert that is in no log and that a process before this one has told, or was about to.
+        """Take an alert that is in no log and that an earlier process sent, or was about to send.
 
         Args:
             alert: its newest revision.
-            told: what this receiver was told of it; None: nothing, as far as is known.
-            now_ms: the time now.
+            told: what this receiver was told of it; None if nothing, as far as is known.
+            now_ms: the current time.
         """
         with self.changed:
             if alert.revision <= self._known.newest(alert.id):
@@ -162,17 +162,17 @@ class Outbox:
                 self._plan_repeat(alert, told.at_ms)
 
     def told_of(self, alert_id: str) -> Told | None:
-        """Return under which severity the receiver holds an alert for firing, and since when; None: not."""
+        """Return the severity that the receiver sees firing, and since when; None if it sees none."""
         with self.changed:
             return self._known.told.get(alert_id)
 
     def advance(self, log: str, positions: Mapping[int, int]) -> None:
-        """Note how far ``log`` has been read (everything before was handed in)."""
+        """Record how far ``log`` has been read; every record before that was handed in."""
         with self.changed:
             self._cursors.advance(log, positions)
 
     def recovered(self, log: str, *, now_ms: int) -> None:
-        """End ``recover``: queue what this receiver should know and does not."""
+        """End ``recover``: queue what this receiver should have been told and was not."""
         with self.changed:
             known = self._recovering.pop(log)
             for item in sorted(known.latest.values(), key=lambda item: item.place[1:]):
@@ -182,7 +182,7 @@ class Outbox:
     # -- what goes out -------------------------------------------------------------------------
 
     def next_work(self, now_ms: int) -> Work | None:
-        """Return the most urgent thing to send now, or None; what is not worth sending is dropped here."""
+        """Return the most urgent notification, or None; drop what is no longer worth sending."""
         with self.changed:
             self._queue_repeats(now_ms)
             self._look_again(now_ms)
@@ -205,7 +205,7 @@ class Outbox:
             return None
 
     def settle(self, work: Work, delivery: Delivery, now_ms: int) -> str:
-        """Take note of how an attempt ended; return the outcome to count."""
+        """Record how an attempt ended; return the outcome to count."""
         with self.changed:
             self._under_way = None
             self._known.changed_ids.add(work.entry.alert.id)
@@ -219,7 +219,7 @@ class Outbox:
             return str(delivery.outcome)
 
     def put_back(self, work: Work, now_ms: int) -> None:
-        """Try an attempt again later whose outcome could not be noted, so that it holds up no other."""
+        """Retry an attempt later if its outcome could not be recorded, so that it delays no other."""
         with self.changed:
             self._under_way = None
             current = self._pending.get(work.entry.alert.id)
@@ -228,11 +228,11 @@ class Outbox:
                 self._line_up(current, now_ms)
 
     def cursors(self, log: str, *, closing: bool = False) -> dict[int, Cursor]:
-        """Return how far each partition of ``log`` is done with; {} while it is recovered.
+        """Return how far each partition of ``log`` is delivered; {} until ``recovered``.
 
         Args:
             log: its name.
-            closing: nothing more will be sent, so what was not tried by now is not told.
+            closing: nothing more will be sent, so alerts without an attempt count as not told.
         """
         with self.changed:
             if log in self._recovering:
@@ -243,7 +243,7 @@ class Outbox:
             return self._cursors.close(log, self._pending, self._maybe_told_at_close, going_out)
 
     def announced(self, log: str) -> None:
-        """Let go what the last ``cursors`` said may be told: they are committed, or cannot be now."""
+        """Release what the last ``cursors`` announced: they are committed, or cannot be at present."""
         with self.changed:
             for entry in self._cursors.announced(log):
                 if self._pending.get(entry.alert.id) is entry:
@@ -251,7 +251,7 @@ class Outbox:
             self.changed.notify_all()
 
     def held_back(self, alert_id: str, now_ms: int) -> HeldBack | None:
-        """Return why an open alert is not sent now; None: it was, or is about to be, or is not known here."""
+        """Return why an open alert is not sent now; None if it was or will be sent, or is unknown here."""
         with self.changed:
             alert, entry = self._known.open.get(alert_id), self._pending.get(alert_id)
             if alert is None:
@@ -262,12 +262,12 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many alerts wait to be delivered."""
+        """Return how many alerts wait to be delivered."""
         with self.changed:
             return len(self._pending)
 
     def oldest_undelivered_ms(self, now_ms: int) -> int:
-        """Return for how long the alert that waits longest has waited; 0: nothing waits that may be told."""
+        """Return how long the oldest alert that may be sent has waited; 0 if none waits."""
         with self.changed:
             waiting = (e.waits_since_ms for e in self._pending.values() if not e.held_back)
             return max(0, now_ms - min(waiting, default=now_ms))
@@ -275,17 +275,17 @@ class Outbox:
     # -- inside, under the lock ----------------------------------------------------------------
 
     def _maybe_told(self, alert_id: str) -> frozenset[Severity]:
-        """Return what the receiver may hold, besides ``told``, if this process is killed from now on."""
+        """Return the severities that the receiver may see besides ``told``, if this process is killed now."""
         entry = self._pending.get(alert_id)
         waits = () if entry is None or entry.held_back else (entry.alert,)
         return self._known.maybe_told(alert_id, (*waits, *self._going_out(alert_id)))
 
     def _maybe_told_at_close(self, alert_id: str) -> frozenset[Severity]:
-        """Return the same where nothing more will be sent, so that what was not tried by now is not told."""
+        """Return the same for a close: nothing more is sent, so what was not tried counts as not told."""
         return self._known.maybe_told(alert_id, self._going_out(alert_id))
 
     def _going_out(self, alert_id: str) -> tuple[Alert, ...]:
-        """Return what is being sent of an alert."""
+        """Return what is being sent of an alert at this moment."""
         if self._under_way is None or self._under_way.entry.alert.id != alert_id:
             return ()
         return tuple(self._under_way.notification.alerts)
@@ -297,12 +297,12 @@ class Outbox:
             self._repeats.forget(alert.id)
 
     def _newest_of(self, alert_id: str, known: Known | None) -> int:
-        """Return the newest revision that is known of an alert, -1 if none is."""
+        """Return the highest revision known of an alert, -1 if none is."""
         before = known.latest.get(alert_id) if known is not None else None
         return self._known.newest(alert_id) if before is None else before.alert.revision
 
     def _hold_back(self, entry: Entry, now_ms: int) -> bool:
-        """Put ``entry`` off if receivers shall not hear of it now; the end of an alert is always told."""
+        """Delay ``entry`` while its receiver is to be left in peace; the end of an alert is never delayed."""
         alert = entry.alert
         if alert.status is AlertStatus.RESOLVED:
             return False
@@ -313,14 +313,14 @@ class Outbox:
         if until_ms is None:
             return False
         entry.held_back, entry.due_ms = why, until_ms
-        # Nothing of it may be told, so nobody need be warned; and it must not hold the cursor for days.
+        # Nothing of it may be sent, so no cursor need announce it; nor may it hold the cursor back for days.
         entry.announced, entry.place = False, None
         self._known.changed_ids.add(alert.id)
         self._line_up(entry, now_ms)
         return True
 
     def _look_again(self, now_ms: int) -> None:
-        """Let go what waited until now; before what was held back is sent, a cursor must tell of it."""
+        """Release entries that are due; a held-back one is sent after a cursor has announced it."""
         self._look_at_progress(now_ms)
         for entry in list(self._line.woken(now_ms)):
             if entry.held_back:
@@ -330,7 +330,7 @@ class Outbox:
             self._line_up(entry, now_ms)
 
     def _look_at_progress(self, now_ms: int) -> None:
-        """Look at late alerts again where the job has caught up since, or has not any more."""
+        """Reconsider late alerts of clusters whose job has caught up, or fallen behind, since then."""
         if not self._pending:
             self._late.clear()
         changed = self._late.changed()
@@ -340,7 +340,7 @@ class Outbox:
                     self._line_up(entry, now_ms)
 
     def _line_up(self, entry: Entry, now_ms: int) -> None:
-        """Put ``entry`` where it has to wait."""
+        """Put ``entry`` into the structure that it has to wait in."""
         self._log_reason(entry, now_ms)
         if entry.held_back:
             self._line.look_at(entry, entry.due_ms)
@@ -353,7 +353,7 @@ class Outbox:
             self._line.add(entry)
 
     def _reason(self, entry: Entry, now_ms: int) -> HeldBack | None:
-        """Return why ``entry`` waits; None: its turn comes."""
+        """Return why ``entry`` waits; None if it only waits for its turn."""
         if entry.held_back is not None:
             return entry.held_back
         if not entry.announced:
@@ -364,7 +364,7 @@ class Outbox:
         return HeldBack.RECEIVER_FAILING if is_failing else None
 
     def _log_reason(self, entry: Entry, now_ms: int) -> None:
-        """Log why ``entry`` waits, once for each reason that lasts; failures are logged by the sender."""
+        """Log why ``entry`` waits, once per lasting reason; the sender logs failures."""
         why = self._reason(entry, now_ms)
         if why not in _LOGGED or why is entry.logged or entry.alert.status is AlertStatus.RESOLVED:
             return
@@ -373,7 +373,7 @@ class Outbox:
         _LOGGER.info("receiver %s is not told of %s about %s: %s", self.receiver, name, about, why)
 
     def _when_ms(self, entry: Entry, now_ms: int) -> int:
-        """Return when ``entry`` may be tried as things are."""
+        """Return when ``entry`` may be tried, as things stand."""
         is_told = entry.alert.id in self._known.told
         return max(entry.due_ms, self._late.until_ms(entry, is_told=is_told))
 
@@ -457,7 +457,7 @@ class Outbox:
             self._repeats.plan(alert.id, now_ms + interval_ms)
 
     def _done(self, entry: Entry) -> None:
-        """Drop ``entry``, unless a newer revision took its place meanwhile (that one starts afresh)."""
+        """Drop ``entry``, unless a newer revision has replaced it meanwhile (that one starts afresh)."""
         self._line.leave(entry)
         self._known.changed_ids.add(entry.alert.id)
         current = self._pending.get(entry.alert.id)

@@ -1,7 +1,7 @@
-"""The order in which what waits for one receiver is tried: by time, then by how loud it is.
+"""The order in which one receiver's waiting alerts are tried: by time, then by severity.
 
-Two heaps whose entries are dropped when they come up and are no longer meant, so that thousands of
-waiting alerts cost each delivery no more than a few comparisons.
+Two heaps; an outdated element is dropped when it reaches the top, so with thousands of waiting alerts each
+delivery costs a few comparisons.
 """
 
 import heapq
@@ -11,15 +11,15 @@ from itertools import count
 from alerts.delivery.waiting import RANK, Entry, Place
 
 _SLACK = 64
-"""So many entries that are no longer meant, and as many as are meant, may stay in a heap."""
+"""A heap is swept when its outdated elements outnumber the valid ones by this many."""
 
 
 _Turn = tuple[tuple[int, ...], int, Entry]
-"""Key, ticket, entry: it is meant while the entry holds this ticket, and no two tickets are equal."""
+"""Key, ticket, entry: an element is valid while its entry holds this ticket; tickets are unique."""
 
 
 class Line:
-    """Entries that are ready to be tried, and entries that will be looked at again at some time."""
+    """Entries that are ready to be tried, and entries with a time at which they are looked at again."""
 
     def __init__(self) -> None:
         self._tickets = count()
@@ -28,26 +28,26 @@ class Line:
         self._valid = 0
 
     def look_at(self, entry: Entry, when_ms: int) -> None:
-        """Let ``woken`` return ``entry`` when that time has come, and ``first`` not before."""
+        """Let ``woken`` return ``entry`` at that time, and keep it from ``first`` until then."""
         self._take_ticket(entry)
         heapq.heappush(self._later, ((when_ms,), entry.ticket, entry))
         self._later = self._swept(self._later)
 
     def add(self, entry: Entry) -> None:
-        """Let ``first`` return ``entry`` when its turn comes."""
+        """Let ``first`` return ``entry`` when it is its turn."""
         self._take_ticket(entry)
         key = (RANK[entry.alert.severity], entry.due_ms, entry.sequence)
         heapq.heappush(self._ready, (key, entry.ticket, entry))
         self._ready = self._swept(self._ready)
 
     def leave(self, entry: Entry) -> None:
-        """Take ``entry`` out."""
+        """Remove ``entry``."""
         if entry.ticket >= 0:
             self._valid -= 1
         entry.ticket = -1
 
     def first(self) -> Entry | None:
-        """Return whose turn it is; the entry stays."""
+        """Return the entry whose turn it is, and keep it."""
         while self._ready:
             _, ticket, entry = self._ready[0]
             if entry.ticket == ticket:
@@ -56,7 +56,7 @@ class Line:
         return None
 
     def woken(self, now_ms: int) -> Iterator[Entry]:
-        """Yield, and take out, the entries that are to be looked at by ``now_ms``."""
+        """Yield and remove the entries that are due by ``now_ms``."""
         while self._later and self._later[0][0][0] <= now_ms:
             _, ticket, entry = heapq.heappop(self._later)
             if entry.ticket == ticket:
@@ -77,14 +77,14 @@ class Line:
 
 
 class Repeats:
-    """When open alerts are told again."""
+    """When each open alert is sent again."""
 
     def __init__(self) -> None:
         self._at_ms: dict[str, int] = {}
         self._turns: list[tuple[int, str]] = []
 
     def plan(self, alert_id: str, at_ms: int) -> None:
-        """Tell it again then, and not when it was planned before."""
+        """Send the alert again at ``at_ms``, in place of an earlier plan."""
         self._at_ms[alert_id] = at_ms
         heapq.heappush(self._turns, (at_ms, alert_id))
         if len(self._turns) > 2 * len(self._at_ms) + _SLACK:
@@ -92,11 +92,11 @@ class Repeats:
             heapq.heapify(self._turns)
 
     def forget(self, alert_id: str) -> None:
-        """Tell it no more."""
+        """Cancel the plan of an alert."""
         self._at_ms.pop(alert_id, None)
 
     def due(self, now_ms: int) -> Iterator[str]:
-        """Yield, and forget, the alerts whose time has come."""
+        """Yield and remove the alerts whose repeat is due."""
         while self._turns and self._turns[0][0] <= now_ms:
             at_ms, alert_id = heapq.heappop(self._turns)
             if self._at_ms.get(alert_id) == at_ms:
@@ -105,19 +105,19 @@ class Repeats:
 
 
 class HeldPlaces:
-    """The records that hold the cursors back, since they are still to be delivered."""
+    """The records that hold the cursors back because they are still to be delivered."""
 
     def __init__(self) -> None:
         self._heaps: dict[tuple[str, int], list[tuple[int, int, Entry]]] = {}
         self._count = count()
 
     def hold(self, place: Place, entry: Entry) -> None:
-        """Note that ``entry`` stands there."""
+        """Record that ``entry`` stands at ``place``."""
         heap = self._heaps.setdefault((place.log, place.partition), [])
         heapq.heappush(heap, (place.offset, next(self._count), entry))
 
     def first(self, log: str, partition: int, pending: Mapping[str, Entry]) -> int | None:
-        """Return the offset of the first that is still among ``pending``; those before are forgotten."""
+        """Return the offset of the first record still among ``pending``; forget those before it."""
         heap = self._heaps.get((log, partition), [])
         while heap:
             offset, _, entry = heap[0]

@@ -1,4 +1,4 @@
-"""When an attempt that failed is made again: later for the alert, later for the receiver as a whole."""
+"""Schedules retries after a failure: of the alert, and of the receiver as a whole."""
 
 import math
 from collections.abc import Callable
@@ -13,26 +13,26 @@ _RETRY_AFTER_MAX_MS = 3_600_000
 
 
 class Retries:
-    """One receiver's; not safe without the outbox's lock."""
+    """One receiver's retries; the caller holds the outbox's lock."""
 
     def __init__(self, jitter: Callable[[], float]) -> None:
-        """Begin without failures; ``jitter`` (0..1) spreads retries."""
+        """Start without failures; ``jitter`` (0..1) spreads retries."""
         self._jitter = jitter
         self._failures = 0
         self.paused_until_ms = 0
 
     def succeeded(self) -> None:
-        """The receiver answered."""
+        """Record that the receiver took a notification."""
         self._failures = 0
 
     def pause(self, delivery: Delivery, now_ms: int) -> None:
-        """Leave a receiver that failed alone, for longer each time, or for as long as it asks for."""
+        """Pause a receiver that failed: longer after each failure, or for as long as it asks."""
         self._failures += 1
         pause_ms = self._backoff_ms(self._failures, _RETRY_RECEIVER_MAX_MS)
         self.paused_until_ms = now_ms + max(pause_ms, _asked_ms(delivery.retry_after_s))
 
     def put_off(self, entry: Entry, now_ms: int) -> None:
-        """Try ``entry`` again later."""
+        """Retry ``entry`` later."""
         entry.attempts += 1
         entry.due_ms = now_ms + self._backoff_ms(entry.attempts, _RETRY_ENTRY_MAX_MS)
 
@@ -42,7 +42,7 @@ class Retries:
 
 
 def _asked_ms(retry_after_s: float | None) -> int:
-    """Return how long the receiver asks to be left alone, within bounds whatever it said."""
+    """Return the pause that the receiver asks for, within bounds."""
     if retry_after_s is None or not math.isfinite(retry_after_s):
         return 0
     return round(min(max(retry_after_s, 0.0), _RETRY_AFTER_MAX_MS / 1000) * 1000)

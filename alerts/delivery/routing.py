@@ -1,4 +1,4 @@
-"""Which receivers an alert goes to, and how often it is said again while it fires.
+"""Decides which receivers get an alert, and how often it is repeated while it fires.
 
 Routes are tried in order; the first that matches takes the alert, unless it says ``goes_on``.  An
 alert that matches no route goes nowhere; with no routes at all, everything goes to everybody.
@@ -12,11 +12,11 @@ import msgspec
 from alerts.alert import Alert, Severity
 
 REPEAT_INTERVAL_MS = 4 * 3_600_000
-"""Default: Alertmanager's, long enough not to nag and short enough not to be forgotten over a shift."""
+"""Default, as in Alertmanager: long enough not to nag, short enough for each shift to see it."""
 
 
 SAID_ONCE = frozenset({"UnsafeTimeouts"})
-"""Advice about a setting, which is not said again while nothing changes, whatever the repeat interval is."""
+"""Advice about a setting is never repeated while it stays the same, whatever the repeat interval is."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,11 +29,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     group: tuple[str, ...] = ()
     repeat_interval_ms: int = REPEAT_INTERVAL_MS
     goes_on: bool = False
-    """Look at the routes after this one as well."""
+    """Continue with the routes after this one."""
 
 
 def matches(route: Route, alert: Alert) -> bool:
-    """Say whether ``alert`` is what ``route`` is for."""
+    """Say whether ``route`` applies to ``alert``."""
     return (
         _is_one_of(alert.severity, route.severity)
         and _is_one_of(alert.name, route.alertname)
@@ -60,5 +60,5 @@ def receivers_for(routes: Iterable[Route], alert: Alert) -> Mapping[str, int]:
 
 
 def routes_or_everything(routes: Sequence[Route], receivers: Iterable[str]) -> tuple[Route, ...]:
-    """Return ``routes``, or where there are none, one route that takes everything to all ``receivers``."""
+    """Return ``routes``; if there are none, one route that sends everything to all ``receivers``."""
     return tuple(routes) or (Route(receivers=tuple(receivers)),)

@@ -1,7 +1,7 @@
-"""When receivers are left in peace: silences with a beginning and an end, and maintenance that recurs.
+"""Silences (with a beginning and an end) and recurring maintenance, during which receivers get no alerts.
 
-Quiet is about telling, not about judging: a silenced alert stands in the topic and on the page all the same,
-and what still fires when the quiet ends is told then.  Pure; the time is handed in.
+Only sending stops: the rules still judge, and a silenced alert stands in the topic and on the page.  What
+still fires when the silence ends is sent then.  Pure; the caller gives the time.
 """
 
 import re
@@ -19,13 +19,13 @@ FOREVER_MS = 253_402_300_799_000
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_MINUTES = 24 * 60
 _LINKS_MAX = 20
-"""So many windows that meet or overlap are followed to find when the quiet ends."""
+"""How many windows that meet or overlap are followed to find the end of the quiet."""
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Which alerts are meant; an empty tuple matches everything.  ``groups`` holds patterns for whole names.
+    """Selects alerts; an empty tuple matches everything.  ``groups`` holds patterns for whole names.
 
-    Where groups are named, alerts about a whole cluster are not meant.
+    If groups are named, alerts about a whole cluster do not match.
     """
 
     groups: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[str, ...] = ()
 
     def is_of(self, alert: Alert) -> bool:
-        """Say whether ``alert`` is meant."""
+        """Say whether ``alert`` matches."""
         if (self.alerts and alert.name not in self.alerts) or (
             self.clusters and alert.cluster not in self.clusters
         ):
@@ -44,30 +44,30 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch of quiet."""
+    """One period of quiet."""
 
     match: Match
     from_ms: int = 0
     until_ms: int = FOREVER_MS
 
     def until(self, now_ms: int) -> int | None:
-        """Return when the quiet ends that holds at ``now_ms``; None: none does."""
+        """Return when the quiet in force at ``now_ms`` ends; None if none is."""
         return self.until_ms if self.from_ms <= now_ms < self.until_ms else None
 
 
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Quiet at the same time of certain days; one that ends before it begins lasts past midnight."""
+    """Quiet at the same time of certain days; a window whose end is before its beginning passes midnight."""
 
     match: Match
     days: tuple[int, ...] = tuple(range(7))
-    """Days on which it begins, Monday 0."""
+    """The days on which it begins; Monday is 0."""
     from_minute: int = 0
-    """Of the day, in ``timezone``."""
+    """Minute of the day, in ``timezone``."""
     to_minute: int = _DAY_MINUTES
     timezone: str = "UTC"
 
     def until(self, now_ms: int) -> int | None:
-        """Return when the quiet ends that holds at ``now_ms``; None: none does."""
+        """Return when the quiet in force at ``now_ms`` ends; None if none is."""
         zone = ZoneInfo(self.timezone)
         today = datetime.fromtimestamp(now_ms / 1_000, zone).date()
         for back in (0, 1):
@@ -84,8 +84,8 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _moment_ms(midnight: datetime, minute: int) -> int:
-    """Return the moment at which the clocks of a day show a minute, which summer time may move."""
-    # Arithmetic on an aware time is that of the clock on the wall, as a person means it.
+    """Return the moment at which local clocks show a minute of a day; summer time may shift it."""
+    # Arithmetic on an aware datetime is wall-clock arithmetic, which is what a person means.
     return round((midnight + timedelta(minutes=minute)).astimezone(UTC).timestamp() * 1_000)
 
 
@@ -96,7 +96,7 @@ class Quiet:
         self._windows: tuple[Silence | Maintenance, ...] = (*silences, *maintenance)
 
     def until_ms(self, alert: Alert, now_ms: int) -> int | None:
-        """Return until when ``alert`` is silenced, over windows that meet; None: it is not."""
+        """Return when the silence of ``alert`` ends, across windows that meet; None: it is not silenced."""
         mine = [window for window in self._windows if window.match.is_of(alert)]
         ends_ms = None
         for _ in range(_LINKS_MAX):

@@ -1,8 +1,8 @@
-"""What a receiver has been told and not yet been told the end of, in words short enough for a commit.
+"""Packs what a receiver was told of open alerts into a text short enough for the metadata of a commit.
 
-The alerts topic is compacted: after a long absence the revision that a receiver was told may be gone.
-So the open alerts it knows travel as the metadata of its cursor, and cursor and memory cannot disagree.
-What is about to be told goes there first: after a kill nobody could say whether it was.
+The alerts topic is compacted: after a long absence it may no longer hold the revision that a receiver was
+told.  So the cursor's metadata lists the open alerts that the receiver knows, and cursor and memory cannot
+disagree.  A severity is listed before it is sent: after a kill nobody could say whether it was.
 """
 
 import base64
@@ -14,21 +14,21 @@ from alerts.alert import Severity
 
 _VERSION = "gw1"
 _CHARACTERS_MAX = 3_600
-"""Below Kafka's ``offset.metadata.max.bytes`` (4,096 by default)."""
+"""Longest text; below Kafka's ``offset.metadata.max.bytes`` (4,096 by default)."""
 _LETTER = {Severity.INFO: "i", Severity.WARNING: "w", Severity.CRITICAL: "c"}
 _SEVERITY = {letter: severity for severity, letter in _LETTER.items()}
 MARK_LENGTH = 8
 _WORD_LENGTH = MARK_LENGTH + 1 + 4
 ROOM = _CHARACTERS_MAX // _WORD_LENGTH
-"""Words in one text."""
+"""Most words in one text."""
 _MINUTE_MS = 60_000
 _MINUTES_MAX = 2**24 - 1
 _EPOCH_MS = 1_577_836_800_000
-"""2020: minutes since then fit four characters until 2051."""
+"""The year 2020: minutes since then fit four characters until 2051."""
 
 
 class Told(NamedTuple):
-    """Under which severity a receiver holds an alert for firing, and when it was told last."""
+    """The severity that a receiver sees firing for an alert, and when it was last told."""
 
     severity: Severity
     at_ms: int
@@ -36,16 +36,16 @@ class Told(NamedTuple):
 
 @dataclass
 class Memory:
-    """What a cursor remembers of the alerts in one partition; keys are marks."""
+    """The contents of one partition's cursor metadata; keys are marks."""
 
     told: dict[str, Told] = field(default_factory=dict)
     maybe: dict[str, frozenset[Severity]] = field(default_factory=dict)
-    """Severities that were about to be told when the cursor was committed."""
+    """Severities that were about to be sent when the cursor was committed."""
     is_complete: bool = True
-    """False: not all had room."""
+    """False: some alerts did not fit."""
 
     def add(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
-        """Remember one alert."""
+        """Add one alert."""
         if told is not None:
             self.told[mark(alert_id)] = told
         if maybe:
@@ -53,32 +53,32 @@ class Memory:
 
 
 def mark(alert_id: str) -> str:
-    """Return eight characters that stand for an alert id."""
+    """Return eight characters that identify an alert id."""
     digest = hashlib.sha256(alert_id.encode("utf-8", "surrogatepass")).digest()
     return base64.urlsafe_b64encode(digest[:6]).decode()
 
 
 def pack_told(memory: Memory) -> str:
-    """Return ``memory`` as text, times to the minute; "+": not all had room."""
+    """Return ``memory`` as text, times to the minute; "+" says that some alerts did not fit."""
     doubtful, certain = words_of(memory)
-    # Doubts are few and short-lived; what was told can mostly be read in the topic as well.
+    # Doubtful ones come first: they are few, and what was surely told can mostly be read in the topic.
     return text_of([*doubtful, *certain])
 
 
 def words_of(memory: Memory) -> tuple[list[str], list[str]]:
-    """Return the words of what may have been told, and of what was."""
+    """Return the words for what may have been told, and for what surely was."""
     doubtful = [(name, one) for name, severities in memory.maybe.items() for one in severities]
     certain = (name + _LETTER[one.severity] + _minutes(one.at_ms) for name, one in memory.told.items())
     return sorted(name + _LETTER[one].upper() + _minutes(0) for name, one in doubtful), sorted(certain)
 
 
 def text_of(words: list[str]) -> str:
-    """Return the text of these words, as many as have room."""
+    """Return these words as one text, as many as fit."""
     return f"{_VERSION}{'=' if len(words) <= ROOM else '+'}{''.join(words[:ROOM])}"
 
 
 def unpack_told(text: str) -> Memory | None:
-    """Return what ``pack_told`` wrote, or None if the text is not ours."""
+    """Return what ``pack_told`` packed; None if the text is not ours."""
     head, words = text[: len(_VERSION) + 1], text[len(_VERSION) + 1 :]
     if head not in {f"{_VERSION}=", f"{_VERSION}+"} or len(words) % _WORD_LENGTH:
         return None

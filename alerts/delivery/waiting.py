@@ -1,4 +1,4 @@
-"""What an outbox keeps of the alerts that wait for one receiver, and what a start makes of the topic."""
+"""The records an outbox keeps: waiting alerts, and the state that a start reads from the topic."""
 
 from collections.abc import Iterator, Mapping, Set
 from enum import StrEnum
@@ -12,28 +12,28 @@ from alerts.delivery.receivers import Notification
 from alerts.delivery.told import Told, mark, unpack_told
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
-"""The loudest first."""
+"""Severities, most urgent first."""
 
 
 class HeldBack(StrEnum):
     """Why an open alert is not sent to a receiver now; the values are part of the API."""
 
     NOT_ROUTED = "not_routed"
-    """No route brings it to this receiver: its name, severity, cluster or group fits none."""
+    """No route leads to this receiver: the alert's name, severity, cluster or group matches none."""
     SILENCED = "silenced"
-    """A silence or maintenance of the configuration holds."""
+    """A configured silence or maintenance is in force."""
     EFFECT = "effect_of_cause"
-    """A wide cause fires (a broker, the whole cluster), whose effect it may be."""
+    """A cause that concerns a broker or the whole cluster fires; this alert may be its effect."""
     CATCHING_UP = "job_catching_up"
-    """The job is reading what is old: the end of the alert may be the next thing to come."""
+    """The job is still reading old records: it may resolve the alert a moment later."""
     NOT_ANNOUNCED = "not_announced"
-    """Kafka has not yet confirmed the cursor that says that it may have been sent."""
+    """Kafka has not yet confirmed the cursor that announces the alert."""
     RECEIVER_FAILING = "receiver_failing"
-    """The receiver did not take the last notification; it is tried again after a pause."""
+    """The receiver failed to take the last notification; a retry follows after a pause."""
 
 
 class Place(NamedTuple):
-    """Where a record stands: which log (one for each Kafka cluster we write to), partition, offset."""
+    """Where a record stands: log (one per Kafka cluster that we write to), partition, offset."""
 
     log: str
     partition: int
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
 
     alert: Alert
     place: Place | None
-    """None: not from a log (the supervisor's own alerts, repeats)."""
+    """None: the alert is in no log (the supervisor's own alerts, repeats)."""
     queued_at_ms: int
     sequence: int
     late: bool = False
@@ -53,15 +53,15 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
     attempts: int = 0
     first_attempt_ms: int = -1
     announced: bool = True
-    """A committed cursor says that the receiver may know this; nothing is sent before."""
+    """A committed cursor has announced the alert; nothing is sent before that."""
     held_back: HeldBack | None = None
-    """Silenced, or the effect of what fires: looked at again when it is due."""
+    """The entry is silenced or inhibited, and is looked at again when it is due."""
     logged: HeldBack | None = None
-    """Which reason the log has named last."""
+    """The reason that the log named last."""
     waits_since_ms: int = -1
-    """Since when the receiver should have been told something of this alert."""
+    """Since when the receiver should have been told."""
     ticket: int = -1
-    """Its place in the line (``line.py``); -1: it stands in none."""
+    """Its ticket in the line (``queue_order.py``); -1: it is in none."""
 
 
 class Work(NamedTuple):
@@ -72,24 +72,24 @@ class Work(NamedTuple):
 
 
 class Recovered(msgspec.Struct, kw_only=True):
-    """The newest revision of one alert while the topic is read at start."""
+    """The newest revision of one alert, as read from the topic at start."""
 
     alert: Alert
     place: Place
     timestamp_ms: int
     told_by_log: Told | None = None
-    """The newest firing revision before the cursor that was for this receiver."""
+    """The newest firing revision before the cursor that went to this receiver."""
 
 
 class Known(msgspec.Struct, kw_only=True):
-    """What is known of one receiver's cursor in one log when reading begins."""
+    """One receiver's cursor in one log, as found when reading begins."""
 
     cursors: Mapping[int, Cursor]
     latest: dict[str, Recovered] = msgspec.field(default_factory=dict)
 
 
 def told_at_start(item: Recovered, cursor: Cursor | None) -> tuple[Told | None, frozenset[Severity]]:
-    """Return what the receiver holds by its cursor's memory or else by the topic, and what it may hold."""
+    """Return what the receiver was told (by the cursor, else the topic), and what it may have been told."""
     if cursor is None:
         return None, frozenset()
     memory = unpack_told(cursor.metadata)
@@ -101,7 +101,7 @@ def told_at_start(item: Recovered, cursor: Cursor | None) -> tuple[Told | None, 
 
 
 def label_sets(alert: Alert, held: Set[Severity], should: Severity | None) -> Iterator[Alert]:
-    """Yield the ends of the label sets that are ``held`` and should not be, then the one that should."""
+    """Yield the resolved alerts of severities ``held`` that no longer apply, then the one that applies."""
     ended_ms = alert.ends_at_ms if alert.ends_at_ms is not None else alert.detected_at_ms
     for severity in sorted(held - {should}, key=lambda severity: -RANK[severity]):
         yield msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""The metrics for Prometheus."""
 
 from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector

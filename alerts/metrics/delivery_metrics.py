@@ -1,4 +1,4 @@
-"""The metrics about deliveries that are read off the outboxes at each scrape."""
+"""Metrics about deliveries, read from the outboxes at each scrape."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,17 +11,17 @@ from alerts.metrics import metrics
 
 
 class DeliveryCollector(Collector):
-    """Prometheus' view of the receivers."""
+    """Prometheus collector for the receivers."""
 
     def __init__(self, deliveries: Callable[[], Sequence[DeliveryState]]) -> None:
         self._deliveries = deliveries
 
     def describe(self) -> Iterable[Metric]:
-        """Name the metrics without looking at the receivers."""
+        """Name the metrics without reading the outboxes."""
         return [_family(one) for one in metrics.DELIVERY]
 
     def collect(self) -> Iterable[Metric]:
-        """Look at the receivers as they are now."""
+        """Read the current state of the receivers."""
         families = {one: _family(one) for one in metrics.DELIVERY}
         for state in self._deliveries():
             label = (state.receiver,)

@@ -1,7 +1,7 @@
-"""The metrics that are read off the current picture at each scrape.
+"""Metrics of groups and clusters, read from the latest snapshot at each scrape.
 
-Nothing is kept between scrapes, so a group that is gone is gone from the next one; there is nothing
-to clean up, and no series of a vanished group can freeze.
+Nothing is kept between scrapes: a removed group disappears from the next scrape, and no series of it can
+freeze.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +20,11 @@ STATES: Mapping[str, tuple[GroupState, ...]] = {
     "share": (_S.EMPTY, _S.STABLE, _S.DEAD),
     "streams": (_S.EMPTY, _S.NOT_READY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE, _S.DEAD),
 }
-"""Group type → the states it can be in."""
+"""Group type → its states."""
 
 
 class GroupSample(NamedTuple):
-    """What the metrics need of one group; unknown times and numbers are -1."""
+    """The values of one group that the metrics show; unknown times and numbers are -1."""
 
     cluster: str
     group: str
@@ -35,11 +35,11 @@ class GroupSample(NamedTuple):
     generation: int
     rebalances: Mapping[str, int]
     lags: Mapping[str, tuple[int, float]]
-    """Topic → (records, seconds); topics whose lag is unknown are left out."""
+    """Topic → (records, seconds); topics with unknown lag are left out."""
 
 
 class ClusterSample(NamedTuple):
-    """What the metrics need of one cluster."""
+    """The values of one cluster that the metrics show."""
 
     cluster: str
     groups: int
@@ -48,13 +48,13 @@ class ClusterSample(NamedTuple):
     divergences: Mapping[str, int]
     newest_ms: Mapping[str, int]
     answers: Mapping[str, int] = {}
-    """agreeing, differing -> how many of the brokers' own answers."""
+    """Agreeing, differing -> how many of the brokers' answers did so."""
     agreement: float | None = None
-    """Share that agreed lately; None: nothing could be compared."""
+    """Share of recent answers that agreed; None: nothing could be compared."""
     probe_requests: Mapping[str, int] = {}
-    """Kafka request -> how many were sent."""
+    """Kafka request -> how many we sent."""
     quarantined: int = 0
-    """Groups that our own code failed on."""
+    """Groups quarantined because our own code failed on them."""
 
 
 class Picture(Protocol):
@@ -69,12 +69,12 @@ class Picture(Protocol):
         ...
 
     def cluster_samples(self) -> Iterable[ClusterSample]:
-        """Return every cluster."""
+        """Return all clusters."""
         ...
 
 
 class PictureCollector(Collector):
-    """Prometheus' view of a ``Picture``."""
+    """Prometheus collector for a ``Picture``."""
 
     def __init__(self, picture: Picture, *, groups_max: int, clock_ms: Callable[[], int]) -> None:
         self._picture = picture
@@ -82,11 +82,11 @@ class PictureCollector(Collector):
         self._clock_ms = clock_ms
 
     def describe(self) -> Iterable[Metric]:
-        """Name the metrics without looking at the picture."""
+        """Name the metrics without reading the picture."""
         return list(self._families().values())
 
     def collect(self) -> Iterable[Metric]:
-        """Read the picture as it is now."""
+        """Read the current picture."""
         now_ms = self._clock_ms()
         families = self._families()
         for group in self._picture.group_samples(self._groups_max):
@@ -108,7 +108,7 @@ _Families = dict[metrics.Metric, GaugeMetricFamily | CounterMetricFamily]
 
 def _add_group(families: _Families, sample: GroupSample, now_ms: int) -> None:
     labels = (sample.cluster, sample.group)
-    # A state that its type should not have is shown all the same: better odd than hidden.
+    # A state that the group's type should not have is shown anyway: an odd series beats a hidden state.
     states = dict.fromkeys((*STATES.get(sample.group_type, ()), sample.state))
     for state in states:
         families[metrics.GROUP_STATE].add_metric(

@@ -1,9 +1,9 @@
-"""Every metric of the product: name, labels, help.  The names are an interface: changes are announced.
+"""Every metric of the product: name, labels, help.  Names are an interface; changes are announced.
 
-Counters and histograms that this process keeps itself are made here, with every label combination
-that can be foreseen, so that each exists at 0 before the first time (``rate`` misses a first value
-that appears out of nothing).  The others are read off the current picture by ``exporter.py``.
-Member, client and host names are never labels: they are without bound.
+This module creates the counters and histograms that the process keeps, with every label combination that
+can be foreseen, so that each starts at 0 (``rate`` misses the first value of a series that appears late).
+``exporter.py`` reads the other metrics from the latest snapshot.  Names of members, clients and hosts are
+never labels: their number has no bound.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,11 +16,11 @@ from alerts.delivery.receivers import Outcome
 
 
 class Metric(NamedTuple):
-    """One metric that is read off the picture at each scrape."""
+    """One metric that is read from the snapshot at each scrape."""
 
     name: str
     kind: str
-    """gauge or counter; a counter's name is given without ``_total``."""
+    """gauge or counter; the name of a counter omits ``_total``."""
     labels: tuple[str, ...]
     help: str
 
@@ -133,7 +133,7 @@ PICTURE = (
     ANSWERS,
     PROBE_REQUESTS,
 )
-"""The metrics that are read off the picture."""
+"""The metrics that are read from the snapshot."""
 
 _RECEIVER = ("receiver",)
 
@@ -170,7 +170,7 @@ REFUSED_RECORDS = Metric(
 )
 
 DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
-"""The metrics that are read off the outboxes."""
+"""The metrics that are read from the outboxes."""
 
 JOB_SILENT = Metric(
     "groupwatch_job_silent_seconds",
@@ -186,18 +186,18 @@ KAFKA_SILENT = Metric(
 )
 
 FAR_JOB = (JOB_SILENT, KAFKA_SILENT)
-"""The metrics by which ``groupwatch notify`` shows a job in another process."""
+"""The metrics by which ``groupwatch notify`` shows a job of another process."""
 
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 _DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
 
 
 EVIDENCE_OUTCOMES = ("raised", "put_back", "left", "already_on", "refused", "failed")
-"""How an attempt to raise a broker's request log, or to put it back, can end."""
+"""The possible outcomes of raising or restoring a broker's request log level."""
 
 
 class NotifierMetrics:
-    """What a process counts that delivers alerts."""
+    """The counters of a process that delivers alerts."""
 
     def __init__(self, registry: CollectorRegistry, receivers: Iterable[str] = ()) -> None:
         self._notifications = Counter(
@@ -211,12 +211,12 @@ class NotifierMetrics:
                 self._notifications.labels(receiver, str(outcome))
 
     def notified(self, receiver: str, outcome: str) -> None:
-        """Count one attempt."""
+        """Count one attempt to deliver."""
         self._notifications.labels(receiver, outcome).inc()
 
 
 class OwnMetrics(NotifierMetrics):
-    """What the job's process counts itself."""
+    """The counters of the job's process."""
 
     def __init__(
         self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
@@ -273,29 +273,29 @@ class OwnMetrics(NotifierMetrics):
                 self._evidence.labels(cluster, outcome)
 
     def rebalanced(self, cluster: str, seconds: float) -> None:
-        """Note how long a rebalance took."""
+        """Record how long a rebalance took."""
         self._rebalances.labels(cluster).observe(seconds)
 
     def sought(self, cluster: str, outcome: str) -> None:
-        """Count one attempt to raise a broker's request log, or to put it back."""
+        """Count one attempt to raise or restore a broker's request log level."""
         self._evidence.labels(cluster, outcome).inc()
 
     def raised(self, cluster: str, brokers: int) -> None:
-        """Show how many brokers' request logs are raised."""
+        """Show how many brokers have a raised request log."""
         self._evidence_brokers.labels(cluster).set(brokers)
 
     def corrected(self, cluster: str, broker: int, seconds: float) -> None:
-        """Show what is added to the times of a broker whose zone or clock is wrong."""
+        """Show the correction that is added to the times of a broker whose zone or clock is wrong."""
         self._corrections.labels(cluster, str(broker)).set(seconds)
 
     def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
-        """Show from now on how far a cluster's watermark is behind, as ``behind_s`` tells at each scrape."""
+        """Show how far a cluster's watermark lags; ``behind_s`` is called at each scrape."""
         self._watermark.labels(cluster).set_function(behind_s)
 
     def missed(self, cluster: str, topic: str, records: int) -> None:
-        """Count records that were gone before they were read; 0 lets the series begin."""
+        """Count records that were deleted before they were read; 0 creates the series."""
         self._missed.labels(cluster, topic).inc(records)
 
     def detected(self, seconds: float) -> None:
-        """Note how long an alert took from the event to being written."""
+        """Record the time from the event until its alert was written."""
         self._detection.observe(seconds)

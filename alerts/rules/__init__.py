@@ -1,6 +1,6 @@
-"""The rules: one file for each, pure functions of a group, its history and the time they are given.
+"""The rules, one file each: pure functions of a group, its history and the current time.
 
-``RuleJudge`` is what a shard calls.  Nobody here asks what time it is.
+A shard calls ``RuleJudge``.  No module in this package reads a clock.
 """
 
 from alerts.rules.judge import RuleJudge

@@ -1,6 +1,6 @@
-"""What the evidence of a finding lacks, said in it; what is only half known is told a step more quietly.
+"""Adds to a finding what its evidence lacks, and lowers the severity by one step for it.
 
-When the gap closes, the alert gets as loud as it should have been.
+When the gap closes, the alert gets its full severity.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from alerts.rules.engine import Finding, GroupRule, Situation, Verdict
 from coordinator_model.state import Group
 
 WATCHED_MS = 60_000
-"""Of what began before groupwatch did, this much must have been watched."""
+"""How long a condition that began before groupwatch must have been watched."""
 
 _QUIETER = {
     Severity.CRITICAL: Severity.WARNING,
@@ -22,7 +22,7 @@ _QUIETER = {
 
 
 def judged(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> Verdict:
-    """Return ``verdict`` with what its evidence lacks."""
+    """Return ``verdict`` with the gaps in its evidence."""
     finding = verdict.finding
     if finding is None:
         return verdict
@@ -37,7 +37,7 @@ def judged(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> Verd
 
 
 def _gaps(rule: GroupRule[Any], finding: Finding, situation: Situation) -> tuple[list[str], int | None]:
-    """Return what is lacking, in sentences, and when to look again."""
+    """Return the gaps in sentences, and when to look again."""
     evidence, now_ms = situation.evidence, situation.now_ms
     gaps, again_ms = [], None
     if finding.starts_at_ms < evidence.live_since_ms and now_ms < evidence.live_since_ms + WATCHED_MS:
@@ -54,6 +54,6 @@ def _gaps(rule: GroupRule[Any], finding: Finding, situation: Situation) -> tuple
 
 
 def _was_observed(group: Group) -> bool:
-    """Say whether a log told the phase; where only requests are read, it is inferred from the first."""
+    """Say whether a log showed the state; with requests alone, it is inferred from the first request."""
     guessed = any(to is group.state and at_ms == group.state_since_ms for _, to, _, at_ms in group.guesses)
     return group.coordinator >= 0 and not guessed

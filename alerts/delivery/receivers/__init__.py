@@ -1,4 +1,4 @@
-"""Where alerts are delivered: a receiver makes one attempt and says how it went; the notifier tries again."""
+"""The receivers: each makes one attempt and reports how it went; the notifier decides on retries."""
 
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver

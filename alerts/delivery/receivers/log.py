@@ -1,4 +1,4 @@
-"""A receiver that writes to our own log: for trying out, and as a journal beside a real one."""
+"""A receiver that writes to our own log, for trying out and as a journal beside a real receiver."""
 
 import logging
 
@@ -13,7 +13,7 @@ _LOUDNESS = {
 
 
 class LogReceiver:
-    """Writes one line for each alert: firing as loud as its severity, resolved as information."""
+    """Writes one line per alert: firing at a level that fits its severity, resolved at INFO."""
 
     max_age_ms = 60_000
 
@@ -22,7 +22,7 @@ class LogReceiver:
         self._logger = logger or logging.getLogger("groupwatch.alerts")
 
     def deliver(self, notification: Notification) -> Delivery:
-        """Write; this cannot fail."""
+        """Write the alerts; this cannot fail."""
         for alert in notification.alerts:
             self._write(alert)
         return Delivery(outcome=Outcome.DELIVERED)
@@ -41,4 +41,4 @@ class LogReceiver:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is open."""

@@ -1,4 +1,4 @@
-"""Lookups of host names that may be left behind: nobody can break off one that hangs."""
+"""Host name lookups that can be abandoned, since a lookup that hangs cannot be cancelled."""
 
 import threading
 from collections.abc import Callable
@@ -6,17 +6,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 LOOKUPS_MAX = 4
-"""Each delivery gives its lookup up after ``timeout``; a resolver that hangs gives up some 20 s later."""
+"""How many may run: a delivery abandons its own after ``timeout``, the resolver ends it ~20 s later."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Lookups(ThreadPoolExecutor):
-    """Runs each call in a daemon thread of its own, so that neither closing nor the process's end waits.
+    """Runs each call in a daemon thread of its own, so that neither ``close`` nor the process's exit waits.
 
-    A pool's threads are waited for at exit, whatever they hang in.  asyncio takes nothing but a
-    ``ThreadPoolExecutor``, so this is one that keeps no threads.
+    At exit Python joins the threads of a pool, even those that hang.  asyncio accepts only a
+    ``ThreadPoolExecutor``, so this is one without a pool.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Lookups(ThreadPoolExecutor):
         """Begin the call.
 
         Raises:
-            OSError: too many are under way, and hang.
+            OSError: too many lookups hang already.
         """
         if not self._turns.acquire(blocking=False):
             raise OSError(f"{LOOKUPS_MAX} lookups of the host name hang already")

@@ -1,4 +1,4 @@
-"""What a receiver is: one attempt to deliver, and how it went."""
+"""The interface of a receiver: one attempt to deliver, and its outcome."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -12,15 +12,15 @@ class Outcome(StrEnum):
     """How one attempt ended."""
 
     DELIVERED = "delivered"
-    """The receiver has it."""
+    """The receiver took it."""
     RETRY = "retry"
-    """Not now: the receiver is away or overloaded."""
+    """The receiver is away or overloaded; retry."""
     REJECTED = "rejected"
-    """Never: trying the same again makes no sense."""
+    """The receiver refused it for good; a retry would fail as well."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one attempt, in words for the log, and when the receiver wants to be asked again."""
+    """The outcome of one attempt: a text for the log, and when the receiver wants the next one."""
 
     outcome: Outcome
     detail: str = ""
@@ -28,10 +28,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """What one receiver is told about one revision of one alert.
+    """What one receiver is sent about one revision of one alert.
 
-    ``alerts`` has one entry, or more when the severity changed: resolved under the old one first, so
-    that whoever keeps the last word for a fingerprint ends with the right one.
+    ``alerts`` usually has one entry.  If the severity changed it has more: first the old severity as
+    resolved, so that a system which keeps the last state of each fingerprint ends with the right one.
     """
 
     id: str
@@ -40,21 +40,21 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every repeat of the same words."""
+        """Equal for every repeat of the same content."""
         return f"{self.id}/{self.revision}"
 
 
 class Receiver(Protocol):
-    """One place that alerts go to.  Called from one thread of its own, so it may block (for a while)."""
+    """One destination of alerts.  It is called from a thread of its own, so it may block for a while."""
 
     name: str
     max_age_ms: int
-    """How long one notification is worth trying."""
+    """How long one notification is retried."""
 
     def deliver(self, notification: Notification) -> Delivery:
-        """Make one attempt.  Raises nothing that the outside world can cause."""
+        """Make one attempt; problems of the outside world are outcomes, not exceptions."""
         ...
 
     def close(self) -> None:
-        """Let go of connections; ``deliver`` is not called after it."""
+        """Close the connections; ``deliver`` is not called afterwards."""
         ...

@@ -26,19 +26,19 @@ _GROUP_LABELS = ("alertname", "cluster", "group")
 _CULPRITS_NAMED_MAX = 5
 _DETAIL_BYTES_MAX = 200
 _AGAIN = frozenset({404, 408, 425, 429})
-"""Refusals of now, not for ever: a route that is being deployed, a queue that is full."""
+"""Statuses that may pass: a route is being deployed, a queue is full."""
 _WAIT_CHARACTERS_MAX = 64
 _CLOSE_S = 1.0
 _WAIT_S_MAX = 366 * 86_400.0
-"""A receiver that asks to wait for longer than a year means nothing by it."""
+"""Longest believable ``Retry-After``: a year."""
 
 
 class WebhookReceiver:
-    """Posts to one URL.  Redirects are not followed: they would carry alerts, and secrets, elsewhere.
+    """Posts to one URL.  It follows no redirects: they would carry alerts, and secrets, elsewhere.
 
-    A delivery as a whole has ``timeout_s``: looking up the name, connecting, TLS, and the answer's status
-    and headers.  Time limits of single reads would let a receiver that sends a byte now and then hold
-    its thread for ever; so each delivery is a task that is cancelled when its time is over.
+    ``timeout_s`` bounds a whole delivery: name lookup, connecting, TLS, and the status and headers of the
+    answer.  With a limit per read, a receiver that sends a byte now and then would block the thread for
+    ever; so each delivery is a task that is cancelled after ``timeout_s``.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WebhookReceiver:
         )
 
     def deliver(self, notification: Notification) -> Delivery:
-        """Post once and translate the answer; returns after ``timeout_s`` at the latest."""
+        """Post once and translate the answer; return after ``timeout_s`` at the latest."""
         body = json.dumps(
             webhook_body(notification, receiver=self.name, external_url=self._external_url),
             ensure_ascii=False,
@@ -106,7 +106,7 @@ class WebhookReceiver:
         return Delivery(outcome=Outcome.REJECTED, detail=f"{_refusal(response)}{words}")
 
     async def _first_words(self, response: httpx.Response) -> str:
-        """Return the beginning of a refusal for the log; the rest is never read, however long it is."""
+        """Return the beginning of a refusal's body for the log; the rest is never read, whatever its size."""
         found = b""
         try:
             async with asyncio.timeout(min(1.0, self._timeout_s / 4)):
@@ -120,9 +120,9 @@ class WebhookReceiver:
         return f": {text}" if text else ""
 
     def close(self) -> None:
-        """Close the connections, within a second; what was not delivered is told by the next start.
+        """Close the connections within a second; the next start sends what was not delivered.
 
-        A delivery that still goes on keeps its own until it ends.  A lookup that hangs is left behind.
+        A delivery under way keeps its own connection until it ends.  A lookup that hangs is abandoned.
         """
         if self._is_closed or self._runner.get_loop().is_running():
             return
@@ -137,19 +137,19 @@ class WebhookReceiver:
 
 
 async def _set_location_aside(response: httpx.Response) -> None:
-    """Keep where a redirect points from httpx, which fails on some places even if it need not go there."""
+    """Hide a redirect's target from httpx, which raises on some targets even if it need not follow them."""
     response.extensions["location"] = response.headers.pop("Location", "")
 
 
 def _refusal(response: httpx.Response) -> str:
-    """Return the status in words, and where a redirect points to, so that it can be configured."""
+    """Return the status in words, with the target of a redirect, so that the operator can configure it."""
     where = response.extensions["location"] if response.is_redirect else ""
     shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if where else ""
     return f"HTTP {response.status_code}{shown}"
 
 
 def retry_after_s(value: str | None, *, now_s: float) -> float | None:
-    """Return how long a ``Retry-After`` header (seconds, or an HTTP date) asks to wait; None: not at all."""
+    """Return the seconds that a ``Retry-After`` header (seconds or an HTTP date) asks for; None if none."""
     text = (value or "").strip()
     if not text or len(text) > _WAIT_CHARACTERS_MAX:
         return None
@@ -231,7 +231,7 @@ def rfc3339(at_ms: int) -> str:
 
 
 def culprits_text(culprits: tuple[Culprit, ...]) -> str:
-    """Return who did it in one line: the first few, most guilty first as the rule ordered them."""
+    """Return the culprits in one line: the first few, in the rule's order, most guilty first."""
     named = [_culprit_text(culprit) for culprit in culprits[:_CULPRITS_NAMED_MAX]]
     if len(culprits) > _CULPRITS_NAMED_MAX:
         named.append(f"and {len(culprits) - _CULPRITS_NAMED_MAX} more")

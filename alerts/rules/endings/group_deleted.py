@@ -1,9 +1,9 @@
-"""GroupDeleted: a group that was in use until lately is gone, with its offsets; and how it went.
+"""GroupDeleted: a group that was in use until lately is gone, with its offsets.
 
 A group ends in one of four ways: somebody deletes it while it is empty; its offsets expire; its last
-offsets were deleted (by themselves, or with their topics) and the next cleanup takes it; or its
-coordinator gives it up, which deletes nothing and is not told here.  A group whose name nobody will use
-again (a console consumer's, one with a UUID in it) is cleaned up, not lost.
+offsets were deleted (alone or with their topics) and the next cleanup removes it; or its coordinator hands it
+over, which deletes nothing and fires no alert.  A group with a name for one run (a console consumer's, one
+with a UUID) is cleaned up, not lost.
 """
 
 import re
@@ -31,7 +31,7 @@ from coordinator_model.state import Ended, Transition
 NAME = "GroupDeleted"
 
 _CLOCKS_MS = 5_000
-"""Times of commits and of deletions are those of the same broker, but of two moments of it."""
+"""Commits and deletions are timed by the same broker, but at two points of its work."""
 
 _ENDS = {CauseKind.GROUP_DELETED, CauseKind.OFFSETS_EXPIRED}
 _EPHEMERAL = re.compile(
@@ -41,19 +41,19 @@ _EPHEMERAL = re.compile(
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long before its end a group must have been in use."""
+    """How recently a group must have been in use."""
 
     severity: Severity = Severity.INFO
     within_ms: Annotated[DurationMs, "how long before its end a group was in use"] = 24 * 60 * MINUTE_MS
 
 
 def is_ephemeral(group: str) -> bool:
-    """Say whether a group's name was made up for one run, so that nobody will come back to its offsets."""
+    """Say whether a group's name is for one run only, so that nobody will come back to its offsets."""
     return _EPHEMERAL.fullmatch(group) is not None
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     _note(situation)
     ending, opened = situation.memory.ending, situation.opened(NAME)
     if ending is None:
@@ -73,7 +73,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _note(situation: Situation) -> None:
-    """Keep an end that matters; a better reason for one that was kept replaces its own."""
+    """Remember an end that matters; a better reason replaces the one remembered."""
     memory, step = situation.memory, situation.step
     for transition in step.transitions:
         if transition.to_state is not GroupState.DEAD:
@@ -95,7 +95,7 @@ def _ending(situation: Situation, transition: Transition, ended: Ended) -> Endin
     if not has_lost or last_use_ms < lately_ms or is_ephemeral(situation.group.group):
         return None
     too_young = ended.guessed and _is_too_young(situation, transition.at_ms, ended)
-    # A DeleteGroups line or answer may follow the tombstone that it explains.
+    # The tombstone may come before the DeleteGroups line or answer that explains it.
     wait_ms = DELETION_TOLD_LATE_MS + 1 if ended.guessed and not too_young else 0
     return EndingMemory(
         at_ms=transition.at_ms,
@@ -108,9 +108,9 @@ def _ending(situation: Situation, transition: Transition, ended: Ended) -> Endin
 
 
 def _is_too_young(situation: Situation, at_ms: int, ended: Ended) -> bool:
-    """Say whether the brokers keep offsets for longer than these had been unused, so that they were deleted.
+    """Say whether the offsets were unused for less than the retention, so that somebody deleted them.
 
-    Without a source that tells of DeleteGroups a bare tombstone is all there is.
+    Without a source that shows DeleteGroups, the tombstone is the only sign.
     """
     told = situation.evidence.retention_ms
     since_ms = ended.state_since_ms if ended.protocol_type else ended.last_commit_ms

@@ -1,8 +1,8 @@
-"""OffsetsExpiring: nobody uses the group, and at a known time its offsets will be deleted (KIP-211).
+"""OffsetsExpiring: nobody uses the group, so the broker will delete its offsets at a known time (KIP-211).
 
-Told when a third of the retention is left, or 24 h if that is less.  Where the brokers have not told
-their ``offsets.retention.minutes`` the default is assumed, and the alert is only an info; so it is where
-nothing waits to be read.  Groups whose name nobody will use again are left alone.
+Fires when a third of the retention is left, or 24 h if that is less.  The severity is info if the brokers
+gave no ``offsets.retention.minutes`` (the default is assumed), or if no records wait.  Groups with a name for
+one run are left out.
 """
 
 from typing import Annotated
@@ -27,13 +27,13 @@ from coordinator_model.state import Group
 NAME = "OffsetsExpiring"
 
 _LEFT_SHARE = 3
-"""Of a short retention, that part of it is left when the alert fires."""
+"""With a short retention, the alert fires when this part of it is left."""
 _OVER_MS = 3_600_000
-"""So long after the time told, offsets that are still there are not going to go: we are wrong."""
+"""Offsets that still exist this long after the forecast will stay: the forecast was wrong."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long before the offsets go it is told."""
+    """How long before the deletion it fires."""
 
     left_ms: Annotated[DurationMs, "time left, or a third of the retention if that is less"] = (
         24 * 60 * MINUTE_MS
@@ -41,7 +41,7 @@ class Options(RuleOptions, frozen=True, kw_only=True):
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     group, now_ms = situation.group, situation.now_ms
     since_ms = unused_since(group)
     if since_ms is None or is_ephemeral(group.group):
@@ -49,7 +49,7 @@ def evaluate(situation: Situation) -> Verdict:
     kept_ms = retention_of(situation.evidence.retention_ms, group.coordinator)
     left_ms = min(situation.thresholds.of(Options).left_ms, kept_ms // _LEFT_SHARE)
     gone_ms = since_ms + kept_ms
-    # What ought to be gone already is kept longer than we think: no reason to begin an alert.
+    # If offsets that should be gone exist, the retention is longer than we think: fire no alert.
     if now_ms >= gone_ms + (_OVER_MS if situation.opened(NAME) else 0):
         return _over(situation)
     if now_ms < gone_ms - left_ms:
@@ -82,7 +82,7 @@ def _finding(situation: Situation, gone_ms: int, since_ms: int) -> Finding:
         advice="Start its consumers before then, even for a moment; or, if it is not needed any more, "
         "delete it (kafka-consumer-groups.sh --delete). To keep such groups longer raise "
         f"offsets.retention.minutes{_present(gone_ms - since_ms) if told else ''}.",
-        # Another time of deletion is another story.
+        # Another time of deletion is worth a revision.
         aspect=str(gone_ms),
     )
 
@@ -92,7 +92,7 @@ def _present(kept_ms: int) -> str:
 
 
 def waiting_records(group: Group) -> int | None:
-    """Return how many records wait behind the group's offsets; None: not all ends are known."""
+    """Return how many records wait behind the group's offsets; None if an end offset is unknown."""
     total = 0
     for topic, offsets in group.commits.items():
         known = group.tracks.partitions.get(topic, {}) if group.tracks else {}

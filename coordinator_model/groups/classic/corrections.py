@@ -1,4 +1,4 @@
-"""Inferences that later evidence corrects: a member that was not dead, a rebalance that began earlier."""
+"""Corrects inferences by later answers: a member that was alive, a rebalance that began earlier."""
 
 from coordinator_model.groups.core import (
     GUESS_TOLERANCE_MS,
@@ -17,14 +17,14 @@ from coordinator_model.observations import JoinAnswered
 from coordinator_model.state import Basis, Cause, Departure, Group, Rebalance
 
 _FALLBACKS = frozenset({CauseKind.UNKNOWN, CauseKind.SESSION_TIMEOUT})
-"""Inferred reasons that a join which came before gives way to: whoever fell silent then only held it up."""
+"""Inferred causes that give way to an earlier join: a member that fell silent then only prolonged it."""
 
 
 def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
-    """Take back a session timeout that the model concluded, if the group's heartbeats are still accepted.
+    """Take back an inferred session timeout if the group's heartbeats are still accepted.
 
-    In a join phase the coordinator answers 27, so an accepted heartbeat of the old generation proves
-    that the group never left it.
+    In a join phase the coordinator answers 27, so an accepted heartbeat of the old generation proves that the
+    group never left it.
     """
     group = turn.group
     start = (GroupState.PREPARING_REBALANCE, generation)
@@ -38,7 +38,7 @@ def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
         return
     wrong = forget_guesses(group, *start)
     emptied = forget_guesses(group, GroupState.EMPTY, generation + 1)
-    if emptied is not None:  # the one that shows now is replaced; its way there goes with it
+    if emptied is not None:  # this turn replaces that Empty, and the transitions on the way to it
         correct_silently(group, state=GroupState.PREPARING_REBALANCE, generation=generation)
         wrong = emptied
     turn.diverged("inferred_wrong")
@@ -57,7 +57,7 @@ def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
 
 
 def _concluded_timeout(group: Group, generation: int) -> bool:
-    """Say whether the group left this generation only because a session timer ran out in the model."""
+    """Return whether the group left this generation only because a session timer ran out in the mirror."""
     last = group.rebalance
     if last is None or last.old_generation != generation or last.joined_at_ms >= 0:
         return False
@@ -77,7 +77,7 @@ def _was_concluded(gone: Departure) -> bool:
 def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
     """Correct an inferred start of the rebalance that this join turns out to have begun.
 
-    Joins are answered when the join phase ends, so the one that began it may be read last.
+    Joins are answered when the join phase ends, so the join that began it may be read last.
     """
     group = turn.group
     last = group.rebalance
@@ -95,9 +95,9 @@ def refine_start(turn: Turn, what: JoinAnswered, why: Cause) -> None:
 
 
 def _is_fallback(group: Group, last: Rebalance, what: JoinAnswered) -> bool:
-    """Say whether the reason we gave is only the best that was left.
+    """Return whether the reason of the rebalance is only a fallback.
 
-    So is a newcomer that had its id and, as the list that the leader got shows, did not come with it.
+    So is a new member that had its id and, as the leader's list shows, did not join with it.
     """
     is_no_show = what.member_ids and last.cause.member_id in group.pending
     return last.cause.kind in _FALLBACKS or bool(is_no_show and last.cause.member_id not in what.member_ids)
@@ -109,11 +109,11 @@ def _says_the_same(last: Rebalance, why: Cause, started_at_ms: int) -> bool:
 
 
 def explain_start(turn: Turn, why: Cause) -> None:
-    """Tell again, with its reason, a start that was inferred from answers to others a moment ago.
+    """Correct the cause of a start that was inferred from answers to other members a moment ago.
 
-    What a leave makes the coordinator answer (parked syncs, a record of nobody) may be logged before
-    the leave itself.  Where lines are read late, the record of the next generation may even have been read
-    before: who left a group at rest, before anything else shows that it rebalances, began it.
+    What a leave makes the coordinator answer (parked syncs, a record without members) may be logged before
+    the leave itself.  Where lines are read late, the record of the next generation may be read before it too.
+    A member that left a Stable group before any other sign of the rebalance began that rebalance.
     """
     group = turn.group
     last = group.rebalance
@@ -127,7 +127,7 @@ def explain_start(turn: Turn, why: Cause) -> None:
     is_same_leave = last.cause.kind is CauseKind.MEMBER_LEFT and last.cause.member_id == why.member_id
     if last.cause.kind is CauseKind.UNKNOWN or (is_same_leave and last.cause != why):
         is_over = group.state is not GroupState.PREPARING_REBALANCE
-        # What has followed already keeps its place behind it.
+        # The transitions that followed keep their places after it.
         _explain(turn, last, why, min(turn.at_ms, group.state_since_ms - 1) if is_over else turn.at_ms)
 
 

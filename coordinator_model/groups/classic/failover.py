@@ -1,9 +1,9 @@
-"""A group that goes on with another coordinator, which knows no more than the last record.
+"""Applies a failover: the new coordinator of a group knows only the last record.
 
-The INFO log says so itself (``by_log``).  Without it, four things do: answers that their broker no
-longer coordinates the group, answers of another broker, answers that fit only a place which the group
-had left already, and a join phase that ends with the generation that had ended one before.  Within one
-coordinator's time no generation comes back.
+The INFO log reports a failover itself (``from_log.py``).  Without it, four signs do: the old broker answers
+that it no longer coordinates the group, another broker answers, an answer fits only a place that the group
+has left, or a join phase ends with a generation that had ended one before.  Under one coordinator no
+generation comes twice.
 
 Source: ``GroupMetadataManager`` (``onLoaded``, ``onUnloaded``); a rebalance under way is in no record.
 """
@@ -23,13 +23,13 @@ from coordinator_model.groups.core import (
 from coordinator_model.kafka import CauseKind, Error, GroupState
 from coordinator_model.state import Group
 
-"""Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
+"""Answers of a broker that does not coordinate the group (yet); they prove nothing about the group."""
 
 _UNDER_WAY = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 
 
 def resumed_generation(group: Group) -> int:
-    """Return the generation of the last record; where none was seen, the last that looked completed."""
+    """Return the generation of the last record; without a record, the last that looked completed."""
     if group.stored_generation >= 0:
         return group.stored_generation
     if group.state is GroupState.COMPLETING_REBALANCE and group.rebalance is not None:
@@ -38,24 +38,24 @@ def resumed_generation(group: Group) -> int:
 
 
 def refused(turn: Turn, error_code: int) -> None:
-    """Take in that a broker is not, or not yet, in charge: a rebalance that was under way is lost.
+    """Apply an answer of a broker that does not coordinate the group: a running rebalance is lost.
 
-    Clients ask brokers that never had the group as well, so "not the coordinator" counts only from
-    the one that was.
+    Clients also ask brokers that never had the group, so "not the coordinator" counts only from the broker
+    that coordinated it.
     """
     group = turn.group
     is_loss = error_code == Error.COORDINATOR_LOAD_IN_PROGRESS or (
         error_code == Error.NOT_COORDINATOR and turn.broker == group.coordinator
     )
-    is_loss = is_loss and turn.at_ms >= group.state_since_ms  # before, it was of another rebalance
+    is_loss = is_loss and turn.at_ms >= group.state_since_ms  # an earlier answer belongs to another rebalance
     if is_loss and turn.may_infer and group.state in _UNDER_WAY:
         _lose_rebalance(turn, turn.at_ms)
 
 
 def taken_over(turn: Turn, asked_at_ms: int) -> None:
-    """Take in that another broker answers a request of that time: what was under way before is lost.
+    """Apply that another broker answers a request of that time: a rebalance that ran before is lost.
 
-    A broker that was killed said nothing of it; what the new one answers tells what has begun there since.
+    A killed broker logged nothing about it; the answers of the new one show what has begun there since.
     """
     group = turn.group
     has_begun_before = asked_at_ms > group.state_since_ms + GUESS_TOLERANCE_MS
@@ -74,7 +74,8 @@ def _lose_rebalance(turn: Turn, at_ms: int) -> None:
 def came_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> bool:
     """Go back to a generation that an answer at ``at_ms`` proves current although the group had left it.
 
-    True if it did: then the group is Stable again, from where the answer's own state may be reached.
+    Returns True if it did: then the group is Stable again, and the state in the answer can be reached from
+    there.
     """
     group = turn.group
     if not turn.may_infer or group.state is GroupState.DEAD:
@@ -88,10 +89,10 @@ def came_back(turn: Turn, to: GroupState, generation: int, at_ms: int) -> bool:
 
 
 def joined_again(turn: Turn, generation: int, arrived_at_ms: int) -> None:
-    """Go back if a join waited for the generation that the group has, though it came after it began.
+    """Go back if a join was parked for the group's present generation, although it came after that began.
 
-    Whoever joins a group that is past its join phase is answered at once, or makes it begin another.
-    Not so a static member that takes the place of its old self: it waits for the record of that.
+    After the join phase a join is answered at once, or begins a rebalance.  One exception: a static member
+    that replaces its former process waits for the record of the replacement.
     """
     group = turn.group
     has_waited = turn.at_ms - arrived_at_ms > GUESS_TOLERANCE_MS
@@ -105,10 +106,10 @@ def joined_again(turn: Turn, generation: int, arrived_at_ms: int) -> None:
 
 
 def begin_below(turn: Turn, to: GroupState, generation: int) -> None:
-    """Go back if the first generation that a new coordinator tells is one that the group had passed.
+    """Go back if the first generation that a new coordinator names is one that the group had passed.
 
-    It loaded an older record than the last: elected uncleanly, it has lost the end of the topic.  What it
-    loaded the line does not tell (4.x), so its own first word does.
+    The coordinator was elected uncleanly: it loaded an older record and has lost the end of the topic.  Its
+    load line does not name the generation (4.x), so its first line with one does.
     """
     group = turn.group
     is_its_word = group.loaded_ms >= 0 and turn.broker == group.coordinator and turn.at_ms >= group.loaded_ms

@@ -1,7 +1,7 @@
-"""What the coordinator's INFO log says about a classic group, applied.
+"""Applies lines of the coordinator's INFO log to a classic group.
 
-Each line is the coordinator's own word at its own time, so it makes moves (observed); lines about
-members stand before the line about the rebalance they cause.
+Each line is the coordinator's own report at its own time, so it makes observed transitions; lines about
+members come before the line about the rebalance that they cause.
 """
 
 import msgspec
@@ -62,23 +62,23 @@ _YOUNG = frozenset({"", GroupState.EMPTY, GroupState.DEAD})
 
 
 def member_id_handed_out(turn: Turn, what: MemberIdHandedOut) -> None:
-    """Expect a member that must come back with the id it just got."""
+    """Expect a client to return with the member id that it just got."""
     if what.state in _YOUNG:
         create(turn)
     wait_for(turn.group, what.member_id, turn.at_ms)
 
 
 def member_joined(turn: Turn, what: MemberJoined) -> None:
-    """Take in a member, new or under an id that it had got before."""
+    """Add a member, new or under an id that it had got before."""
     if turn.group.state is GroupState.EMPTY and turn.at_ms < turn.group.state_since_ms:
-        return  # late: whoever joined then has gone with the rest
+        return  # late: members that joined then have left with the others
     create(turn)
     turn.group.pending.pop(what.member_id, None)
     add(turn, what.member_id, instance_id=what.instance_id)
 
 
 def static_member_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
-    """Stop counting on the old process; the next record or answer names the new one."""
+    """Expect no more of the old process; the next record or answer names the new one."""
     member = turn.group.members.get(what.old_member_id)
     replaced = Replaced(at_ms=turn.at_ms, instance_id=what.instance_id, old_id=what.old_member_id)
     if member is not None:
@@ -91,7 +91,7 @@ def static_member_replaced(turn: Turn, what: StaticMemberReplaced) -> None:
 
 
 def rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
-    """Enter PreparingRebalance, for the reason that the coordinator gives."""
+    """Enter PreparingRebalance, with the coordinator's reason as its cause."""
     group = turn.group
     begin_below(turn, GroupState.PREPARING_REBALANCE, what.generation)
     why = start_of_rebalance(group, what.reason, turn.at_ms)
@@ -107,7 +107,7 @@ def rebalance_started(turn: Turn, what: RebalanceStarted) -> None:
 
 
 def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
-    """Apply what the reason tells of members, in case the lines that should have told it are lost."""
+    """Apply what the reason says of members, in case the lines about them are lost."""
     how = kind if kind in DEPARTURES else None
     for member_id in what.reason.member_ids:
         recognise(turn, member_id)
@@ -119,7 +119,7 @@ def _apply_reason(turn: Turn, what: RebalanceStarted, kind: CauseKind) -> None:
 
 
 def _client_reason_of_leave(what: RebalanceStarted, how: CauseKind) -> str:
-    """Return why a client left, where the coordinator (3.x) says it only in the rebalance's reason."""
+    """Return why a client left, which 3.x logs only in the reason of the rebalance."""
     return "" if how in REMOVALS else what.reason.client_reason or ""
 
 
@@ -133,7 +133,7 @@ def join_phase_ended(turn: Turn, what: JoinPhaseEnded) -> None:
 
 
 def assignment_received(turn: Turn, what: AssignmentReceived) -> None:
-    """Enter Stable where the topic is not read; else only note when the leader answered."""
+    """Enter Stable where the topic is not read; otherwise only note when the leader answered."""
     group = turn.group
     if what.generation < group.generation:
         return
@@ -185,13 +185,13 @@ def member_failed(turn: Turn, what: MemberFailed) -> None:
 
 
 def pending_member_expired(turn: Turn, what: PendingMemberExpired) -> None:
-    """Stop expecting a member that never came back with its id."""
+    """Stop expecting a client that never returned with its id."""
     turn.group.pending.pop(what.member_id, None)
     id_unused(turn, what)
 
 
 def member_left(turn: Turn, what: MemberLeft) -> None:
-    """Remove a member that said that it leaves."""
+    """Remove a member that left by LeaveGroup."""
     recognise(turn, what.member_id)
     if what.pending or what.member_id in turn.group.pending:
         turn.group.pending.pop(what.member_id, None)
@@ -205,7 +205,7 @@ def simple_group_created(turn: Turn, what: SimpleGroupCreated) -> None:
 
 
 def group_loaded(turn: Turn, what: GroupLoaded) -> None:
-    """A new coordinator resumes from the last record; a rebalance that was under way is lost."""
+    """Resume from the last record, as the new coordinator does; a rebalance that was under way is lost."""
     group = turn.group
     if what.group_type != "classic":
         group.group_type = what.group_type
@@ -224,7 +224,7 @@ def group_loaded(turn: Turn, what: GroupLoaded) -> None:
 
 
 def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
-    """Say whether the last record had members, which the line itself (3.x) does not tell."""
+    """Return whether the last record had members, which the line of 3.x does not say."""
     if what.member_count >= 0:
         return what.member_count > 0
     if group.stored_members >= 0 and group.stored_generation == what.generation:
@@ -235,20 +235,20 @@ def _is_loaded_with_members(group: Group, what: GroupLoaded) -> bool:
 
 
 def group_unloaded(turn: Turn, what: GroupUnloaded) -> None:
-    """Forget who coordinates the group; its state stays until another coordinator has it."""
+    """Clear the group's coordinator; its state stays until another coordinator loads it."""
     turn.group.coordinator = -1
     turn.group.pending = {}
 
 
 def leader_replaced(turn: Turn, what: LeaderReplaced) -> None:
-    """Recognise the new leader, who is a member."""
+    """Set the new leader, who is a member."""
     if what.new_leader_id is not None:
         recognise(turn, what.new_leader_id)
         turn.group.leader_id, turn.group.leader_basis = what.new_leader_id, Basis.OBSERVED
 
 
 def groups_deleted(turn: Turn, what: GroupsDeleted) -> None:
-    """End a group that DeleteGroups removed."""
+    """End a group that DeleteGroups deleted."""
     if not told_deleted(turn):
         end(turn, cause(CauseKind.GROUP_DELETED))
 
@@ -259,9 +259,9 @@ def group_died(turn: Turn, what: GroupDied) -> None:
 
 
 def group_converted(turn: Turn, what: GroupConverted) -> None:
-    """End a classic group that became one of a newer type, if its records are not read.
+    """End a classic group that was converted to a newer type, if its records are not read.
 
-    Its later lines tell members that come and go, but no state; as a classic group it begins anew.
+    Its later lines report members that come and go, but no state; it begins again as a classic group.
     """
     if not (what.to_classic or turn.context.offsets_enabled):
         end(turn, cause(CauseKind.PROTOCOL_CHANGED))

@@ -1,7 +1,7 @@
-"""What ``__consumer_offsets`` says about a classic group, applied.
+"""Applies records of ``__consumer_offsets`` to a classic group.
 
-A record with members proves that a generation's assignment was stored; how the group came there is
-not in it, so what no other source told is filled in as inferred.
+A record with members proves that a generation's assignment was stored; it does not say how the group came
+there, so transitions that no other source reported are filled in as inferred.
 """
 
 from coordinator_model.groups.core import (
@@ -38,13 +38,13 @@ from coordinator_model.observations import GroupRecorded, GroupTombstone
 from coordinator_model.state import Basis, Cause, Group
 
 GAP_TOLD_MAX = 16
-"""Generations without a record that are told one by one; more of them in one gap are only counted."""
+"""Generations without a record that are emitted one by one; more of them in one gap are only counted."""
 
 _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 
 
 def is_ahead_of_log(group: Group, what: GroupRecorded, at_ms: int) -> bool:
-    """Say whether log lines that must come with this record have not been seen yet."""
+    """Return whether log lines that must come with this record have not been seen yet."""
     if group.group_type != "classic":
         return False  # a conversion writes the record without a rebalance
     if _is_creation(what):
@@ -65,17 +65,17 @@ def _state_in(what: GroupRecorded) -> GroupState:
 
 
 def _is_creation(what: GroupRecorded) -> bool:
-    """Say whether this is the record of a group that has just been created (Kafka 4)."""
+    """Return whether this is the record of a group that has just been created (Kafka 4)."""
     return what.generation == 0 and not what.members and not what.protocol_type
 
 
 def _has_fallen(group: Group, what: GroupRecorded, at_ms: int) -> bool:
-    """Say whether a younger record tells of an older generation: the coordinator went back."""
+    """Return whether a younger record has an older generation: the coordinator lost the end of the topic."""
     return what.generation < group.generation and at_ms > group.state_since_ms
 
 
 def group_recorded(turn: Turn, what: GroupRecorded) -> None:
-    """Go to where the record says that the group was, if that is further."""
+    """Bring the group to the place in the record, if that is beyond the group's place."""
     group = turn.group
     group.group_type = "classic"
     _undo_generation(turn, what)
@@ -90,12 +90,12 @@ def group_recorded(turn: Turn, what: GroupRecorded) -> None:
     else:
         _nobody(turn, what)
     if group.rebalance is not None:
-        # Generations that no record tells of ended their join phase for nothing.
+        # Generations without a record ended their join phase and were never stored.
         group.rebalance.burned = max(group.rebalance.burned, skipped)
 
 
 def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
-    """Go back if a generation that had members is recorded without any: another coordinator made it anew."""
+    """Go back if a generation that had members is recorded without any: it began again elsewhere."""
     group = turn.group
     is_other = (
         not what.members
@@ -118,14 +118,14 @@ def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
 
 
 def _says_nothing_of_gaps(turn: Turn) -> bool:
-    """Say whether a jump in generations is no news: compaction removed them, or we came late."""
+    """Return whether a gap in generations proves nothing: records were compacted, or we started late."""
     return turn.context.backlog or turn.group.stored_generation < 0
 
 
 def _fill_gap(turn: Turn, what: GroupRecorded, skipped: int) -> None:
-    """Tell the generations that no record tells of: each finished its join phase and was lost in the next.
+    """Emit the generations without a record: each completed its join phase and was lost in the next.
 
-    Nobody knows when; they are put where the join phase of the recorded one ended.
+    Their times are unknown; they are put where the join phase of the recorded generation ended.
     """
     told = min(skipped, GAP_TOLD_MAX)
     newcomers = [member for member in what.members if member.member_id not in turn.group.members]
@@ -194,9 +194,9 @@ def _nobody(turn: Turn, what: GroupRecorded) -> None:
 
 
 def _seen_to_end(turn: Turn) -> Cause | None:
-    """Return what emptied a group whose members' requests we read; None where that is not known.
+    """Return what emptied a group whose members' requests we read; None if unknown.
 
-    Who was not silent must have left: the answer to its LeaveGroup is logged a little after the record.
+    A member that was not silent must have left: its LeaveGroup answer is logged a little after the record.
     """
     group = turn.group
     members = list(group.members)

@@ -1,8 +1,8 @@
-"""What the answers to a group's requests prove.
+"""Applies the answers to a classic group's requests.
 
-While the INFO log is live they only tell about members: clients, timeouts, heartbeats, who has joined
-and synced.  Without it they also move the group, and each such move is inferred: an answer proves
-that the coordinator *is* in a state, not when it went there.
+While the INFO log is live they update members only: clients, timeouts, heartbeats, joins and syncs. Without
+it they also make transitions, each of them inferred: an answer proves that the coordinator *is* in a state,
+not when it got there.
 """
 
 from coordinator_model.groups.classic.corrections import disprove, explain_start
@@ -49,7 +49,7 @@ from coordinator_model.observations import (
 from coordinator_model.state import Basis, Cause, Member
 
 JOINS_WITHIN_MS = 100
-"""A client that was handed an id comes back with it sooner than this."""
+"""A client that got an id joins with it sooner than this."""
 
 _UNKNOWN = Cause(kind=CauseKind.UNKNOWN)
 
@@ -60,7 +60,7 @@ def _present(
     generation: int,
     what: Heartbeats | SyncAnswered | CommitsAnswered | OffsetsClaimed,
 ) -> Member | None:
-    """Return a member whose request was accepted: if it was unknown, it was here before we looked."""
+    """Return the member of an accepted request; an unknown one was a member before we started to read."""
     group = turn.group
     member = group.members.get(member_id)
     has_members = group.state not in WITHOUT_MEMBERS
@@ -72,14 +72,14 @@ def _present(
 
 
 def _met(turn: Turn, member_id: str, instance_id: str | None) -> Member | None:
-    """Return a member that nothing told of before; None if it went: its request was under way then."""
+    """Return a member seen for the first time; None if it has left: its request was under way then."""
     if not member_id or departure_of(turn.group, member_id) is not None:
         return None
     if turn.at_ms < turn.group.stored_at_ms:
-        return None  # the newest record says who was in by then
+        return None  # the newest record names all members of its time
     static = member_of_instance(turn.group, instance_id)
     if static is not None:
-        # The coordinator knows one process of each instance.
+        # The coordinator knows one process per instance id.
         if is_former(turn, static, member_id):
             return None
         rename(turn, static.member_id, member_id)
@@ -92,7 +92,7 @@ def _met(turn: Turn, member_id: str, instance_id: str | None) -> Member | None:
 
 
 def _met_again(turn: Turn, member_id: str) -> Member | None:
-    """Return a member whose departure we only concluded, and wrongly."""
+    """Return a member whose departure was inferred wrongly."""
     gone = departure_of(turn.group, member_id)
     if gone is None or gone.basis is not Basis.INFERRED:
         return None
@@ -100,7 +100,7 @@ def _met_again(turn: Turn, member_id: str) -> Member | None:
 
 
 def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
-    """Conclude from an answer at ``told_ms`` that a rebalance has begun, which it did before that."""
+    """Infer from an answer at ``told_ms`` that a rebalance began before it."""
     group = turn.group
     why, began_ms = start_by_newcomer(group, told_ms) or (_UNKNOWN, told_ms - 1)
     began_ms = max(began_ms, group.state_since_ms)
@@ -122,7 +122,7 @@ def _prove_start(turn: Turn, generation: int, told_ms: int) -> None:
 
 
 def heartbeats(turn: Turn, what: Heartbeats) -> None:
-    """Take in heartbeats, accepted or refused."""
+    """Apply accepted or refused heartbeats."""
     if what.error_code == Error.NONE:
         _heartbeats_accepted(turn, what)
     elif what.error_code == Error.REBALANCE_IN_PROGRESS:
@@ -140,7 +140,7 @@ def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
     disprove(turn, what.generation, what.member_id, what.times[-1])
     came_back(turn, GroupState.STABLE, what.generation, what.times[-1])
     if group.state is GroupState.DEAD:
-        # Met in mid-life: groups are Stable nearly all the time.
+        # A group is first seen in mid-life: groups are Stable nearly all the time.
         prove(
             turn, GroupState.STABLE, what.generation, what.times[0], _UNKNOWN, by=Inference.HEARTBEAT_ACCEPTED
         )
@@ -167,16 +167,16 @@ def _beat(member: Member, what: Heartbeats) -> None:
 
 
 def beat_quietly(member: Member, what: Heartbeats) -> None:
-    """Take in accepted heartbeats of a Stable group's generation, by a member that the group has.
+    """Apply accepted heartbeats of a member that the group has, in its Stable generation.
 
-    All that ``_heartbeats_accepted`` comes to then, for nothing disproves or proves what is so already.
+    It has the effect of ``_heartbeats_accepted`` in that case: nothing is left to prove or to correct.
     """
     learn_client(member, what.client)
     _beat(member, what)
 
 
 def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
-    """Error 27: the join phase runs and this member is alive and not in it yet."""
+    """Apply error 27: the join phase runs, and this live member has not joined it yet."""
     group = turn.group
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, what.times[-1])
     if what.generation >= group.generation and what.times[-1] >= group.state_since_ms:
@@ -196,7 +196,7 @@ def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
 
 
 def sync_answered(turn: Turn, what: SyncAnswered) -> None:
-    """Take in that a member got its assignment, or was refused."""
+    """Apply the answer to SyncGroup: the member got its assignment, or was refused."""
     if what.error_code == Error.NONE:
         _sync_accepted(turn, what)
     elif what.error_code == Error.REBALANCE_IN_PROGRESS:
@@ -210,10 +210,10 @@ def sync_answered(turn: Turn, what: SyncAnswered) -> None:
 
 
 def _sync_refused(turn: Turn, what: SyncAnswered) -> None:
-    """Error 27: the group is in the join phase again, or went there while this one waited."""
+    """Apply error 27: the group is in the join phase again, or went there while this sync was parked."""
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
     if what.generation >= turn.group.generation:
-        # Syncs that wait are answered in the moment in which the next rebalance begins.
+        # Parked syncs are answered at the moment at which the next rebalance begins.
         expire_silent(turn, turn.at_ms, heard=what.member_id, within_ms=TOLERANCE_MS)
         _prove_start(turn, what.generation, turn.at_ms)
 
@@ -235,7 +235,7 @@ def _sync_accepted(turn: Turn, what: SyncAnswered) -> None:
 
 
 def leave_answered(turn: Turn, what: LeaveAnswered) -> None:
-    """Take in that a member left, or was none any more."""
+    """Apply the answer to LeaveGroup: the member left, or had been removed before."""
     if what.error_code == Error.UNKNOWN_MEMBER_ID:
         removed_unseen(turn, what.member_id, turn.group.generation)
     elif what.error_code in NOT_IN_CHARGE:
@@ -263,12 +263,12 @@ def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
     why = cause_by(group, how, member_id, detail)
     explain_start(turn, why)
     if was_here or handed_out_ms is not None:
-        # Kafka: even a pending member that leaves makes a Stable group rebalance.
+        # Kafka: a Stable group rebalances even if a pending member leaves.
         members_gone(turn, turn.at_ms, why, by=Inference.LEAVE_ACCEPTED)
 
 
 def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
-    """Say whether the join phase that has just ended did so because a client left it that was never in it.
+    """Return whether the join phase ended because a client left that had an id and had not joined.
 
     The joins that waited for that client are answered before its LeaveGroup is.
     """
@@ -279,9 +279,9 @@ def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
 
 
 def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:
-    """Conclude that a client that got its id a while ago had joined with it, and left the join phase.
+    """Infer that a leaving client that got its id a while ago had joined, and left the join phase.
 
-    Clients come back with their id at once; the join is answered only when the join phase ends.
+    Clients join with their id at once; the join is answered only when the join phase ends.
     """
     group = turn.group
     if turn.at_ms - handed_out_ms < JOINS_WITHIN_MS or group.state is GroupState.PREPARING_REBALANCE:
@@ -292,7 +292,7 @@ def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:
 
 
 def commits_answered(turn: Turn, what: CommitsAnswered) -> None:
-    """Take in the answer to commits; a refused one says what it says about the member, and no more.
+    """Apply the answer to commits; a refusal proves only something about the member.
 
     Kafka checks the member (25, 82), then the generation (22), then the state (27).
     """
@@ -328,9 +328,9 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
 
 
 def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
-    """Take in a transactional commit, which the coordinator accepts in the sync phase as well.
+    """Apply a transactional commit, which the coordinator also accepts in the sync phase.
 
-    One that names no member (generation -1) is accepted whoever is in the group, and says nothing of it.
+    A commit without a member (generation -1) is accepted in any group, and proves nothing about it.
     """
     if what.error_code == Error.NONE:
         claim(turn.group, what)
@@ -355,11 +355,11 @@ def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
         by=Inference.TRANSACTIONAL_COMMIT_ACCEPTED,
     )
     member = _present(turn, what.member_id, what.generation, what)
-    if member is not None:  # no coordinator takes it for a sign of life: its session goes on running out
+    if member is not None:  # no coordinator restarts the session timer for it
         member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
 
 
 def delete_answered(turn: Turn, what: DeleteAnswered) -> None:
-    """End a group that DeleteGroups removed, where no line tells it."""
+    """End a group that DeleteGroups deleted, where no line reports it."""
     if what.error_code == Error.NONE and not told_deleted(turn) and turn.may_infer:
         end(turn, cause(CauseKind.GROUP_DELETED), by=Inference.DELETE_ACCEPTED)

@@ -1,7 +1,7 @@
-"""What the answers to JoinGroup prove: who is in, with which timeouts, and who began the rebalance.
+"""Applies answers to JoinGroup: members, their timeouts, and which join began the rebalance.
 
-A join that was parked is answered, and so logged, when the join phase ends; its arrival tells when it
-came.  The earliest of a generation's joins began the rebalance, unless something else had before.
+A parked join is answered, and so logged, when the join phase ends; its arrival time is the time of the
+request.  The earliest join of a generation began the rebalance, unless another cause came before.
 """
 
 from coordinator_model.groups.classic.corrections import refine_start
@@ -36,7 +36,7 @@ from coordinator_model.state import Basis, Cause, Group, Member
 
 
 def join_answered(turn: Turn, what: JoinAnswered) -> None:
-    """Take in that a member joined, got an id, or was refused."""
+    """Apply the answer to JoinGroup: the member joined, got an id, or was refused."""
     if what.error_code == Error.NONE:
         heard(turn, what.client, what.member_id)
         _join_accepted(turn, what)
@@ -58,7 +58,7 @@ def join_answered(turn: Turn, what: JoinAnswered) -> None:
 
 
 def _turned_away(turn: Turn, what: JoinAnswered) -> None:
-    """Forget whom the coordinator has just removed, without any line: the group is full."""
+    """Remove a member that the coordinator has just removed without a line: the group is full."""
     group = turn.group
     group.pending.pop(what.requested_member_id, None)
     if what.requested_member_id in group.members:
@@ -77,7 +77,7 @@ def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
         refine_start(turn, what, why)
     is_over = group.state is GroupState.EMPTY and what.generation == group.generation
     if what.generation < group.generation or is_over or group.state is GroupState.DEAD:
-        return  # the answer to a join of long ago, or of a group that other sources have yet to tell of
+        return  # the answer belongs to an old join, or to a group that other sources have not shown yet
     member = _joiner(turn, what)
     if what.generation == group.generation:
         _learn_generation(turn, what)
@@ -86,7 +86,7 @@ def _join_accepted(turn: Turn, what: JoinAnswered) -> None:
 
 
 def _learn_generation(turn: Turn, what: JoinAnswered) -> None:
-    """Keep what the answer says of the running generation as a whole."""
+    """Store what the answer says of the running generation as a whole."""
     group = turn.group
     if what.leader_id:
         group.leader_id, group.leader_basis = _leader(what), Basis.OBSERVED
@@ -97,10 +97,10 @@ def _learn_generation(turn: Turn, what: JoinAnswered) -> None:
 
 
 def _leader(what: JoinAnswered) -> str:
-    """Return who leads from now on.
+    """Return the new leader's member id.
 
     To a static leader that came back the coordinator names the id that it had, so that it does not assign
-    again (Kafka: ``updateStaticMemberThenRebalanceOrCompleteJoin``); that id is fenced from then on.
+    again (Kafka: ``updateStaticMemberThenRebalanceOrCompleteJoin``); that old id is fenced from then on.
     """
     was_its_own = what.instance_id is not None and client_id_in(what.leader_id) == what.instance_id
     return what.member_id if was_its_own else what.leader_id
@@ -124,7 +124,7 @@ def _end_join_phase(turn: Turn, what: JoinAnswered, start: Cause) -> None:
 
 
 def _joiner(turn: Turn, what: JoinAnswered) -> Member | None:
-    """Return the member that joined, with all that its request told."""
+    """Return the member that joined, with everything in its request."""
     group = turn.group
     static = member_of_instance(group, what.instance_id)
     if static is not None and static.member_id != what.member_id:
@@ -132,14 +132,14 @@ def _joiner(turn: Turn, what: JoinAnswered) -> Member | None:
     group.pending.pop(what.member_id, None)
     is_first_join = what.member_id not in group.members
     if is_first_join and turn.at_ms < group.stored_at_ms:
-        return None  # the newest record says who was in by then
+        return None  # the newest record names all members of its time
     member = add(turn, what.member_id, instance_id=what.instance_id, at_ms=what.arrived_at_ms)
     if member is None:
         return None
     learn_client(member, what.client)
     if what.session_timeout_ms > 0:
         member.session_timeout_ms = what.session_timeout_ms
-    # Kafka: JoinGroup v0 has no rebalance timeout, the session's stands in for it.
+    # Kafka: JoinGroup v0 has no rebalance timeout; the session timeout serves as one.
     timeout_ms = what.rebalance_timeout_ms if what.rebalance_timeout_ms >= 0 else what.session_timeout_ms
     member.rebalance_timeout_ms = timeout_ms if timeout_ms >= 0 else member.rebalance_timeout_ms
     member.progressed_at_ms = max(member.progressed_at_ms, turn.at_ms)
@@ -151,10 +151,10 @@ def _joiner(turn: Turn, what: JoinAnswered) -> Member | None:
 
 
 def _why_joined(group: Group, what: JoinAnswered) -> Cause:
-    """Return why this join would start a rebalance, if it is the one that did.
+    """Return the cause of a rebalance that this join would have begun.
 
-    Kafka: a new member and a leader that joins a Stable group always make it rebalance, a follower
-    only if what it says of itself has changed.
+    Kafka: a new member and a leader that joins a Stable group always begin a rebalance; a follower does only
+    if its subscription or user data has changed.
     """
     reason = what.reason or ""
     return Cause(
@@ -183,13 +183,13 @@ def _kind_of_start(group: Group, what: JoinAnswered, reason: str) -> CauseKind:
 
 
 def _is_new(group: Group, what: JoinAnswered) -> bool:
-    """Say whether this join made the member; the leader's answer may have named it before its own."""
+    """Return whether this join added the member; the leader's answer may have named the member before."""
     member = group.members.get(what.member_id)
     return member is None or member.joined_at_ms >= what.arrived_at_ms
 
 
 def _led(group: Group, what: JoinAnswered) -> bool:
-    """Say whether the member led the generation before the one that it joined."""
+    """Return whether the member led the generation before the one that it joined."""
     last = group.rebalance
     if last is not None and last.old_generation + 1 == what.generation:
         return last.leader_id == what.member_id
@@ -197,7 +197,7 @@ def _led(group: Group, what: JoinAnswered) -> bool:
 
 
 def _left_behind(turn: Turn, what: JoinAnswered) -> None:
-    """Take out who is not in the list that the leader got."""
+    """Remove the members that are missing in the list that the leader got."""
     group = turn.group
     for member_id in [m for m in group.members if m not in what.member_ids]:
         depart(turn, member_id, how_it_went_missing(turn, group.members[member_id]), basis=Basis.INFERRED)

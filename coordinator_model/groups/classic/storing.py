@@ -1,8 +1,8 @@
-"""When an assignment was really stored, which its record does not say: it is dated when it was appended.
+"""Dates the storage of an assignment: its record has the time at which it was appended, not replicated.
 
-The coordinator answers, and the group is Stable, once the replicas have the record.  While one of them is
-missed that takes seconds, and after 5 s (``offsets.commit.timeout.ms``) the coordinator gives up and begins
-the next rebalance, though the record stays and is replicated later.
+The coordinator answers, and the group is Stable, once the replicas have the record.  While a replica is
+missing that takes seconds.  After 5 s (``offsets.commit.timeout.ms``) the coordinator gives up and begins the
+next rebalance, though the record stays and is replicated later.
 
 Source: ``GroupCoordinator.doSyncGroup`` (3.x), ``GroupMetadataManager.classicGroupSync`` (4.x).
 """
@@ -27,7 +27,7 @@ _GIVEN_UP = re.compile(r"Error .* when storing group assignment ?during SyncGrou
 
 
 def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
-    """Begin a rebalance in place of the storage that the coordinator has given up; False if it is no such."""
+    """Begin a rebalance in place of the storage that the coordinator gave up; False if it gave up none."""
     group = turn.group
     is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
     if not is_same or _GIVEN_UP.match(what.reason.text) is None:
@@ -43,7 +43,7 @@ def given_up(turn: Turn, what: RebalanceStarted, started: Target) -> bool:
 
 
 def stored_late(turn: Turn, what: SyncAnswered) -> None:
-    """Date a generation by its leader's answer, if that came much later than record, or line, say."""
+    """Date a generation by its leader's answer, if that came much later than the record or line."""
     group = turn.group
     is_same = (group.state, group.generation) == (GroupState.STABLE, what.generation)
     is_told = group.stored_generation == what.generation or not turn.context.offsets_enabled

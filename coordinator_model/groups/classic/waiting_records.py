@@ -1,8 +1,8 @@
-"""What ran ahead of its log lines, kept until they come or the grace is over.
+"""Buffers records and answers that came before their log lines, until the lines come or the grace is over.
 
-The topic and the log are read at different speeds.  While the INFO log is live, a record of a
-generation whose join phase has not been seen to end waits here: its lines tell when and why.  When
-they do not come, the log is losing lines, and that is said (``Step.contradicted``).
+The topic and the log are read at different speeds.  While the INFO log is live, a record of a generation
+whose join phase has not been seen to end waits here: its lines say when and why.  If the lines do not come,
+the log is losing lines, and the step reports that (``Step.contradicted``).
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from coordinator_model.state import Group, Step
 
 GRACE_MS = 5_000
 HELD_MAX = 8
-"""Records that wait at once: eight generations within the grace without a line are no delay any more."""
+"""Limit of records that wait at once: eight generations without a line are more than a delay."""
 
 Apply = Callable[[Group, Seen, Context, Step], None]
 
 
 def must_wait(group: Group, seen: Seen, context: Context) -> bool:
-    """Say whether ``seen`` tells of a generation whose log lines are still to come."""
+    """Return whether ``seen`` shows a generation whose log lines have not come yet."""
     if not context.info_live or context.backlog:
         return False
     if isinstance(seen.what, GroupRecorded):
@@ -36,9 +36,9 @@ def _is_first_answer(seen: Seen) -> bool:
 
 
 def _answered_ahead(group: Group, what: object) -> bool:
-    """Say whether a join was answered for a generation that the log has not told of.
+    """Return whether a join was answered for a generation that the log has not shown.
 
-    One answer of a generation is enough to wait with: the others only repeat what it proves.
+    One answer of a generation is enough to buffer: the others prove the same.
     """
     if not isinstance(what, JoinAnswered) or group.group_type != "classic":
         return False
@@ -49,7 +49,7 @@ def _answered_ahead(group: Group, what: object) -> bool:
 
 
 def hold(group: Group, seen: Seen) -> bool:
-    """Keep ``seen`` for later; False if too much is waiting already."""
+    """Buffer ``seen``; False if the buffer is full."""
     waiting = _waiting(group)
     if len(waiting) >= HELD_MAX:
         return False
@@ -58,7 +58,7 @@ def hold(group: Group, seen: Seen) -> bool:
 
 
 def release(group: Group, context: Context, step: Step, apply: Apply) -> None:
-    """Apply, oldest first, what no longer has to wait."""
+    """Apply, oldest first, the buffered observations that need not wait any longer."""
     while group.held_record is not None:
         first, *rest = _waiting(group)
         _keep(group, [])
@@ -70,9 +70,9 @@ def release(group: Group, context: Context, step: Step, apply: Apply) -> None:
 
 
 def give_up(group: Group, now_ms: int, context: Context, step: Step, apply: Apply) -> None:
-    """Adopt what has waited out its grace: the log should have told of it and did not."""
+    """Apply the observations whose grace is over: the log should have reported them and did not."""
     while group.held_record is not None and group.held_until_ms <= now_ms:
-        # Of a group that nobody knew, any record is the first; its lines may be older than we are.
+        # The first record of an unknown group is no gap in the log: its lines may be older than our start.
         if context.info_live and group.state is not GroupState.DEAD and not step.contradicted:
             step.contradicted = True
             step.divergences.append("log_line_missing")
@@ -80,9 +80,9 @@ def give_up(group: Group, now_ms: int, context: Context, step: Step, apply: Appl
 
 
 def adopt_loaded(group: Group, loaded_ms: int, context: Context, step: Step, apply: Apply) -> None:
-    """Adopt what was there when a coordinator loaded the group: it goes on from that.
+    """Apply the records that were there when a coordinator loaded the group: it goes on from them.
 
-    The lines were another broker's.  They may be lost with it, or still be on their way.
+    Their lines came from another broker.  They may be lost with it, or still be on their way.
     """
     while group.held_record is not None and group.held_until_ms <= loaded_ms + GRACE_MS:
         _adopt_first(group, context, step, apply)

@@ -1,4 +1,4 @@
-"""What groups of all protocols share: transitions, members, causes, session timers, costs."""
+"""What groups of all protocols share: transitions, members, causes, session timers, rebalance costs."""
 
 from coordinator_model.groups.core.ages import (
     LINE_AHEAD,

@@ -1,19 +1,19 @@
-"""Whether a line is too old to mean the group as it is now.
+"""Decides whether a log line is too old to describe the group as it is.
 
-Logs are shipped late, in part twice, and by hand an hour later.  A group has its name for many lives, in each
-of which generations begin anew, so a line says nothing by its generation alone.  It is old if it happened
+Logs are shipped late, in part twice, and by hand an hour later.  A group keeps its name for many lives, and
+generations begin anew in each life, so the generation alone does not date a line.  A line is old if it
+happened
 
-- before the end of the life before this one; or, if it tells an end, before this life began;
-- before the group's coordinator had it: what another said then, and what this one had said before, is of a
-  group that was loaded since;
-- before the newest record of the group, which says by itself who was in it.  What such a line tells of a
-  move that was guessed, or of how a member went whose going was seen, still corrects that.
+- before the previous life of the group ended; or, for a line that ends a group, before this life began;
+- before the group's coordinator loaded it: an earlier line describes a group that was loaded again since;
+- before the group's newest record, which names the members by itself.  Such a line may still correct an
+inferred transition, or how a member left whose departure was seen.
 
-Of a line that tells whole seconds the start of its second counts against an end, and the end of its second
-against a birth and a record: the milliseconds that it got from its append prove nothing.
+Some lines have times in whole seconds.  Against an end the start of that second counts; against a birth or a
+record the end of that second: the milliseconds that such a line gets from its append prove nothing.
 
-An old line is counted, moves nothing, and proves nothing.  Times are held against one another on one
-broker's clock as far as that can be had: a coordinator stamps its lines and its records with the same.
+An old line is counted, makes no transition and proves nothing.  Times are compared on one broker's clock
+where possible: a coordinator stamps its lines and its records with the same clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from coordinator_model.state import Group
 OLD_LINE = "old_line"
 """The divergence under which old lines are counted."""
 LINE_AHEAD = "line_ahead"
-"""The same of lines that told a time long after their append, so that their age is not known."""
+"""The divergence for lines whose own time was long after their append, so that their age is unknown."""
 WHOLE_SECOND_MS = 1_000
 
 
@@ -40,7 +40,7 @@ _UNKNOWN_MEMBER = 25
 
 
 def is_of_another_life(group: Group, seen: Seen) -> bool:
-    """Say whether a line tells of a life of the group that is over, or of a coordinator before its own."""
+    """Return whether a line belongs to an ended life of the group, or to an earlier coordinator."""
     if seen.source not in _LOGS:
         return False
     if _earliest_ms(seen) < group.ended_ms:
@@ -51,13 +51,14 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
 
 
 def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
-    """Say whether a line may be of any time, and records tell what has become of the group.
+    """Return whether the line's time is unknown while records describe the group.
 
-    Its broker writes another zone than we were told, or has a wrong clock, and nothing has proved it.  It
-    counts at its append, where also what is sent again an hour later seems new.
+    The line's broker writes another time zone than configured, or has a wrong clock, and nothing has proved
+    which. The line gets the time of its append, and a line that is sent again an hour later looks new by
+    that.
 
     Args:
-        group: as it is known.
+        group: before the line is applied.
         seen: the line.
         is_recorded: whether records are read.
     """
@@ -66,12 +67,12 @@ def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
 
 
 def _led_ms(group: Group) -> int:
-    """Return since when the group's coordinator is known to be another than the one before."""
+    """Return since when (epoch ms) the group's coordinator is known to be another than the previous one."""
     return max(group.loaded_ms, -1 if group.taken is None else group.taken[0])
 
 
 def is_before_record(group: Group, seen: Seen) -> bool:
-    """Say whether a line is older than the group's newest record, and corrects nothing either."""
+    """Return whether a line is older than the group's newest record and corrects nothing."""
     if seen.source not in _LOGS or group.group_type != "classic":
         return False
     if _latest_ms(seen) >= group.stored_at_ms:
@@ -85,13 +86,13 @@ def _is_beyond_place(group: Group, what: Any) -> bool:
 
 
 def _went_unseen(group: Group, what: on.MemberFailed | on.MemberLeft | on.MembersKicked) -> bool:
-    """Say whether a line tells only of departures that are not known."""
+    """Return whether a line reports only departures that are not known."""
     member_ids = what.member_ids if isinstance(what, on.MembersKicked) else (what.member_id,)
     return all(departure_of(group, member_id) is None for member_id in member_ids)
 
 
 def _is_of_another_assignment(group: Group, what: on.AssignmentReceived) -> bool:
-    """Say whether an assignment did not bring about the newest record, before which it stands."""
+    """Return whether an assignment did not cause the newest record, which was written after it."""
     return what.generation != group.stored_generation or what.leader_id not in group.members
 
 
@@ -112,27 +113,27 @@ _COUNTS_NO_MORE: Mapping[AfterRecord, Callable[[Group, Any], bool]] = {
     AfterRecord.HANDED_OUT: lambda _, what: what.error_code in {_UNKNOWN_MEMBER, _ID_HANDED_OUT},
     AfterRecord.LEAVE: _has_left,
 }
-"""How to say that nothing counts of an observation that is older than the group's newest record."""
+"""Observation older than the group's newest record -> a test that nothing of it counts."""
 
 
 def learn_coordinator(group: Group, seen: Seen) -> None:
-    """Take from a load that is older than the newest record at least who has the group since."""
+    """Set the coordinator from a load line that is older than the newest record; apply nothing else of it."""
     if isinstance(seen.what, on.GroupLoaded) and seen.broker >= 0 and seen.at_ms >= _led_ms(group):
         group.coordinator, group.loaded_ms = seen.broker, seen.at_ms
 
 
 def _is_beyond_memory(group: Group, seen: Seen) -> bool:
-    """Say whether a line about a member is older than all departures that are remembered."""
+    """Return whether a line about a member is older than all departures that are kept."""
     full = len(group.departures) >= DEPARTURES_MAX
     is_of_member = type(seen.what) in _OF_ONE_MEMBER
     return full and is_of_member and _latest_ms(seen) < group.departures[0].at_ms
 
 
 def _earliest_ms(seen: Seen) -> int:
-    """Return the earliest time that a line may mean: one in whole seconds, the start of its second."""
+    """Return the earliest time (epoch ms) that a line may mean: the start of its second if it has no ms."""
     return seen.at_ms - seen.at_ms % WHOLE_SECOND_MS if seen.is_whole else seen.at_ms
 
 
 def _latest_ms(seen: Seen) -> int:
-    """Return the latest time that a line may mean: one in whole seconds, the end of its second."""
+    """Return the latest time (epoch ms) that a line may mean; for whole seconds, the end of its second."""
     return _earliest_ms(seen) + WHOLE_SECOND_MS - 1 if seen.is_whole else seen.at_ms

@@ -1,4 +1,4 @@
-"""Why a group moved, said as exactly as all that is known allows."""
+"""Finds the cause of a transition, as exactly as the sources allow."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ _LATELY_MS = 1_000
 
 
 def cause_by(group: Group, kind: CauseKind, member_id: str, detail: str = "") -> Cause:
-    """Return a cause with its culprit."""
+    """Return a cause that names the member and client responsible."""
     client_id, client_host = client_of(group, member_id)
     return Cause(
         kind=kind,
@@ -26,9 +26,9 @@ def cause_by(group: Group, kind: CauseKind, member_id: str, detail: str = "") ->
 
 
 def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
-    """Return why a rebalance began: the coordinator's reason, sharpened by how its culprit went.
+    """Return why a rebalance began: the coordinator's reason, refined by how the member left.
 
-    The lines about a member that failed or left stand before the one about the rebalance.
+    The coordinator logs that a member failed or left before it logs the rebalance.
     """
     kind = _kind(reason.kind)
     gone = _culprit_gone(group, kind, reason, at_ms)
@@ -44,10 +44,10 @@ def start_of_rebalance(group: Group, reason: Reason, at_ms: int) -> Cause:
 
 
 def emptied(group: Group, at_ms: int) -> Cause:
-    """Return why nobody is left: the timeout that took the last member, or that all went."""
+    """Return why the group is empty: the timeout that removed the last member, or that all members left."""
     last = group.departures[-1] if group.departures else None
     running = group.rebalance if group.state is GroupState.PREPARING_REBALANCE else None
-    # A generation that has begun is emptied by who left it since, not by who was missing when it did.
+    # A generation that has begun is emptied by members that left it since, not by earlier departures.
     since_ms = running.started_at_ms - _LATELY_MS if running is not None else group.state_since_ms + 1
     if last is not None and last.at_ms >= max(since_ms, at_ms - _LATELY_MS if running is None else -1):
         kind = last.how if last.how in TIMEOUTS else CauseKind.ALL_MEMBERS_LEFT
@@ -58,7 +58,7 @@ def emptied(group: Group, at_ms: int) -> Cause:
 
 
 def start_before_emptiness(why: Cause) -> Cause:
-    """Return what began the rebalance that ended with nobody, if its own line is lost."""
+    """Return the cause of the rebalance that ended with no member, if its own line is lost."""
     if why.kind is not CauseKind.ALL_MEMBERS_LEFT:
         return why
     kind = CauseKind.MEMBER_LEFT if why.member_id else CauseKind.UNKNOWN
@@ -66,7 +66,7 @@ def start_before_emptiness(why: Cause) -> Cause:
 
 
 def start_by_emptiness(group: Group, at_ms: int) -> Cause:
-    """Guess why a group emptied from the sync phase: its timer removes at once all that never synced."""
+    """Infer why a group emptied from the sync phase: its timer removes all members without a sync at once."""
     last = group.rebalance
     timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
     is_sync = (
@@ -80,7 +80,7 @@ def start_by_emptiness(group: Group, at_ms: int) -> Cause:
 
 
 def start_by_record(group: Group, record: GroupRecorded) -> Cause:
-    """Guess why an unseen rebalance began, from who is new in the record it ended in."""
+    """Infer why an unseen rebalance began, from the members that are new in the record that ended it."""
     if group.members.keys() - {member.member_id for member in record.members}:
         return Cause(kind=CauseKind.UNKNOWN)
     new = [member for member in record.members if member.member_id not in group.members]
@@ -110,9 +110,9 @@ def start_by_arrival(member: MemberRecord) -> Cause:
 
 
 def start_by_newcomer(group: Group, told_ms: int) -> tuple[Cause, int] | None:
-    """Guess that who was handed an id shortly before a rebalance showed has begun it; None: nobody was.
+    """Infer that a client began the rebalance shortly after it got a member id; None if no client did.
 
-    Clients come back with their id at once, and the others learn of it with their next heartbeat.
+    A client joins with its id at once; the other members learn of the rebalance with their next heartbeat.
     """
     since_ms = max(group.state_since_ms, told_ms - TOLD_WITHIN_MS)
     came = [(at_ms, member_id) for member_id, at_ms in group.pending.items() if since_ms <= at_ms < told_ms]
@@ -123,17 +123,17 @@ def start_by_newcomer(group: Group, told_ms: int) -> tuple[Cause, int] | None:
 
 
 def gone_for_good(group: Group, at_ms: int, *, would_be_told: bool = False, late_ms: int = 0) -> Cause:
-    """Return why a group's record was deleted, as well as a bare tombstone tells.
+    """Return why a group's record was deleted, as far as a bare tombstone shows.
 
     Args:
-        group: as it stood before.
+        group: before the deletion is applied.
         at_ms: when its record was deleted.
-        would_be_told: a source is read that tells of DeleteGroups, in a moment at the latest.
-        late_ms: by how much ``at_ms`` may be later than the write (a record's time is the write's).
+        would_be_told: whether a source is read that reports DeleteGroups, at most a moment later.
+        late_ms: by how much ``at_ms`` may be later than the write (a record's time is that of the write).
 
-    Only a conversion to another protocol deletes the record of a group with members.  Expiry and
-    DeleteGroups take a group's last offsets in the write that takes the group; whoever deletes offsets
-    (OffsetDelete, or their topic) leaves an empty group, which the next cleanup takes.
+    Only a conversion to another protocol deletes the record of a group with members.  Expiry and DeleteGroups
+    delete a group's last offsets in the same write as its record.  OffsetDelete and the deletion of a topic
+    leave an empty group, which the next cleanup deletes.
     """
     if group.members:
         return Cause(kind=CauseKind.PROTOCOL_CHANGED, detail="converted to another group protocol")
@@ -155,7 +155,7 @@ def _kind(text: str) -> CauseKind:
 
 
 def _culprit_gone(group: Group, kind: CauseKind, reason: Reason, at_ms: int) -> Departure | None:
-    """Return the departure behind a rebalance; a leave by instance id names nobody, so the latest counts."""
+    """Return the departure that caused a rebalance; the latest one if the reason names no member."""
     for member_id in reason.member_ids:
         gone = departure_of(group, member_id)
         if gone is not None:

@@ -1,11 +1,11 @@
-"""What rebalances cost: time of the phases, partitions without an owner, moves, records read again.
+"""Computes the cost of rebalances: phase times, partitions without owner or reassigned, records read again.
 
-An eager group has nobody reading any of its partitions from the start of a rebalance until it is Stable;
-a cooperative one lacks only those that move.  What no source tells is None.  Nothing here costs anything
-at a heartbeat, nor at a commit but a comparison.
+An eager group has nobody reading any of its partitions from the start of a rebalance until it is Stable; a
+cooperative group lacks only the partitions that change owners.  None means that no source shows the figure. A
+heartbeat costs nothing here, a commit one comparison.
 
 Source: ``ConsumerCoordinator`` (KIP-429, eager and cooperative), ``AbstractStickyAssignor`` for the least
-number of moves.
+number of reassigned partitions.
 """
 
 from collections.abc import Iterable
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from coordinator_model.groups.core.turn import Turn
 
 SECOND_STEP_MS = 10_000
-"""Members that had to give something up join again within this time after Stable."""
+"""Members that had to give partitions up join again within this time after Stable."""
 IDLE_MS = 60_000
-"""So long without a commit is no throughput; less may be the pause between two commits."""
+"""A longer time without a commit gives no throughput; a shorter one may be the pause between two commits."""
 ROLL_MS = 600_000
-"""The throughput before a rebalance is that of the last ten to twenty minutes, at most since the last one."""
+"""The throughput before a rebalance covers the last ten to twenty minutes, never the rebalance before it."""
 COMPUTED_MAX = 50_000
-"""Members times partitions up to which the sticky assignor is run where subscriptions differ."""
+"""Limit of members times partitions up to which the sticky assignor is run where subscriptions differ."""
 
 _EAGER = ("range", "roundrobin", "sticky")
 _COOPERATIVE = ("cooperative", "stream")
 
 
 def is_eager(protocol: str | None) -> bool | None:
-    """Say whether members give up everything before they join; None: it is not known of this assignor."""
+    """Return whether members give up everything before they join; None: unknown for this assignor."""
     if protocol in _EAGER:
         return True
     return False if protocol and protocol.startswith(_COOPERATIVE) else None
 
 
 def mark(group: Group, at_ms: int) -> Mark:
-    """Return how far the group's commits are."""
+    """Return how far the group's commits have come."""
     committed = partitions = 0
     for offsets in group.commits.values():
         partitions += len(offsets)
@@ -74,7 +74,7 @@ def rate_between(earlier: Mark | None, later: Mark | None) -> float | None:
 
 
 def rate_within(earlier: Mark | None, later: Mark | None) -> float | None:
-    """Return offsets committed per second of the time between two marks; None: unknown."""
+    """Return offsets committed per second over the whole time between two marks; None: unknown."""
     if earlier is None or later is None or earlier.partitions != later.partitions or not later.partitions:
         return None
     grown, took_ms = later.committed - earlier.committed, later.at_ms - earlier.at_ms
@@ -82,34 +82,34 @@ def rate_within(earlier: Mark | None, later: Mark | None) -> float | None:
 
 
 def rate_since(earlier: Mark | None, later: Mark | None) -> float | None:
-    """Return offsets committed per second from a moment to the last commit; None: unknown, or none since."""
+    """Return offsets committed per second from a moment to the last commit; None: unknown or no commit."""
     if earlier is None or later is None or later.last_commit_ms <= earlier.at_ms:
         return None
     return rate_within(earlier, msgspec.structs.replace(later, at_ms=later.last_commit_ms))
 
 
 def note_start(turn: "Turn") -> None:
-    """Keep where the commits stood when the group left Stable, if it is told in time."""
+    """Keep where the commits were when the group left Stable, if the start was reported in time."""
     group, running = turn.group, turn.group.rebalance
     if turn.context.backlog or running is None or running.unstable_since_ms != running.started_at_ms:
         return
     group.costs = group.costs or CostState()
-    # A rebalance that was only concluded from its end began while the commits stood elsewhere.
+    # If the start was inferred from the end of the rebalance, commits had gone on since it.
     told_in_time = turn.at_ms - running.started_at_ms < SECOND_STEP_MS and bool(group.commits)
     group.costs.started = mark(group, running.started_at_ms) if told_in_time else None
 
 
 def assigned_now(group: Group) -> Owned:
-    """Return what each member has, as far as records tell."""
+    """Return the assignment of each member, as far as records show it."""
     return {name: one.assigned for name, one in group.members.items() if one.assigned is not None}
 
 
 def note_assignment(turn: "Turn", before: Owned) -> None:
-    """Tell the cost of the rebalance that has just ended with a stored assignment.
+    """Report the cost of the rebalance that has just ended with a stored assignment.
 
     Args:
         turn: the record.
-        before: ``assigned_now`` before the record was taken in.
+        before: ``assigned_now`` before the record was applied.
     """
     group, last = turn.group, turn.group.rebalance
     if turn.context.backlog or group.state is not GroupState.STABLE or last is None:
@@ -125,7 +125,7 @@ def note_assignment(turn: "Turn", before: Owned) -> None:
 
 
 def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
-    """Count what is read again: the first commit after a rebalance that lies before the last one."""
+    """Count records that are read again: the first commit after a rebalance that lies before the last one."""
     group = turn.group
     if turn.context.backlog or not group.commits:
         return
@@ -145,7 +145,7 @@ def note_commits(turn: "Turn", commits: Iterable[Commit]) -> None:
 
 
 def _went_back(group: Group, commit: Commit, since_ms: int) -> int:
-    """Return by how many records the first commit of a partition after ``since_ms`` lies before the last."""
+    """Return by how many records a partition's first commit after ``since_ms`` lies before its last one."""
     last = group.commits.get(commit.topic, {}).get(commit.partition)
     if last is None or commit.offset is None or commit.offset >= last[0]:
         return 0
@@ -153,7 +153,7 @@ def _went_back(group: Group, commit: Commit, since_ms: int) -> int:
 
 
 def _roll(group: Group, state: CostState, at_ms: int) -> None:
-    """Keep a mark that is some minutes old; one of other partitions is of no use."""
+    """Keep a mark that is some minutes old; drop one of other partitions."""
     last = state.recent
     if last is None or last.partitions != sum(map(len, group.commits.values())):
         state.recent, state.older = mark(group, at_ms), None
@@ -162,16 +162,16 @@ def _roll(group: Group, state: CostState, at_ms: int) -> None:
 
 
 def mark_before(state: CostState) -> Mark | None:
-    """Return from when on the throughput before the running rebalance is taken."""
+    """Return the mark at which the throughput before the running rebalance starts."""
     marks = [one for one in (state.stable, state.older or state.recent) if one is not None]
     usable = [one for one in marks if state.started and one.partitions == state.started.partitions]
     return max(usable, key=lambda one: one.at_ms, default=None)
 
 
 def tell_cost(turn: "Turn", cost: RebalanceCost) -> bool:
-    """Tell what a rebalance cost that ends in this turn: the rules, the report and its transition.
+    """Give the cost of a rebalance that ends in this turn to the rules, the report and its transition.
 
-    False if this turn tells no such transition.
+    Returns False if this turn emits no transition that ends the rebalance.
     """
     turn.step.cost = turn.step.cost or StepCost()
     turn.step.cost.finished = cost
@@ -184,7 +184,7 @@ def tell_cost(turn: "Turn", cost: RebalanceCost) -> bool:
 
 
 def attach(turn: "Turn", cost: RebalanceCost) -> bool:
-    """Put a cost into the transition that ends its rebalance; False if this turn tells none."""
+    """Put a cost into the transition that ends its rebalance; False if this turn emits none."""
     told, is_told = turn.step.transitions, False
     for index, one in enumerate(told):
         if one.to_state is GroupState.STABLE and one.generation == turn.group.generation:
@@ -193,7 +193,7 @@ def attach(turn: "Turn", cost: RebalanceCost) -> bool:
 
 
 def untold(turn: "Turn", to: GroupState) -> ToldCost | UnsetType:
-    """Return the cost that the transition to ``to`` has to tell of the rebalance before, and take it as told.
+    """Return the cost of the last rebalance for the transition to ``to``, and mark it as emitted.
 
     Without the INFO log, members' answers may end a rebalance before its record is read.
     """
@@ -205,9 +205,9 @@ def untold(turn: "Turn", to: GroupState) -> ToldCost | UnsetType:
 
 
 def reread_since(turn: "Turn", came_from: GroupState) -> int | UnsetType:
-    """Return how many records were read again that no transition has told of, and take them as told.
+    """Return how many records were read again that no transition has carried, and mark them as emitted.
 
-    Not known is what nobody committed after: whoever left Stable before the first commit may read again.
+    Unknown where no commit followed: a group that left Stable before its first commit may read again.
     """
     group, state = turn.group, turn.group.costs
     if turn.context.backlog or state is None or state.stable is None:
@@ -221,7 +221,7 @@ def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceC
     state = group.costs or CostState()
     ended_ms = group.state_since_ms
     started_ms = last.unstable_since_ms if last.unstable_since_ms >= 0 else last.started_at_ms
-    # Where nothing tells of the start it is put where the join phase ended.
+    # Where no source reports the start, it is put where the join phase ended.
     is_start_known = last.joined_at_ms < 0 or last.started_at_ms < last.joined_at_ms
     moves = _Moves(group, before)
     second_step = state.withheld > 0 and state.stable is not None
@@ -255,12 +255,12 @@ def _cost(group: Group, last: Rebalance, before: Owned, now: Mark) -> RebalanceC
 
 
 def now_or(one: Mark | None, otherwise_ms: int) -> int:
-    """Return when a mark was made, or another time if there is none."""
+    """Return when a mark was made, or ``otherwise_ms`` if there is none."""
     return otherwise_ms if one is None else one.at_ms
 
 
 class _Moves:
-    """What changed hands between two assignments of a group."""
+    """The partitions that changed owners between two assignments of a group."""
 
     def __init__(self, group: Group, before: Owned) -> None:
         self._members = list(group.members.values())
@@ -279,7 +279,7 @@ class _Moves:
         self.moved = self.total - stayed if self.known else None
 
     def least(self) -> int | None:
-        """Return how many had to move; None: unknown, or too costly to find out."""
+        """Return how many partitions had to change owners; None: unknown, or too costly to compute."""
         if not self.known or any(one.topics is None for one in self._members):
             return None
         if len({one.topics for one in self._members}) == 1:
@@ -292,10 +292,10 @@ class _Moves:
 
 
 def most_kept(owned: list[int], shares: tuple[int, int]) -> int:
-    """Return how many partitions can stay where they are in an even assignment.
+    """Return how many partitions can stay with their owners in an even assignment.
 
     Args:
-        owned: how many each of the old members had.
+        owned: how many partitions each of the old members had.
         shares: partitions that each member gets, and how many members get one more.
     """
     share, more = shares
@@ -308,7 +308,7 @@ def partitions_of(assigned: dict[str, tuple[int, ...]]) -> set[Partition]:
 
 
 def counts_of(partitions: Iterable[Partition]) -> dict[str, int]:
-    """Return how many partitions each topic has at least, as the highest number tells."""
+    """Return the least number of partitions that each topic has, by the highest partition seen."""
     counts: dict[str, int] = {}
     for topic, number in partitions:
         counts[topic] = max(counts.get(topic, 0), number + 1)
@@ -316,7 +316,7 @@ def counts_of(partitions: Iterable[Partition]) -> dict[str, int]:
 
 
 def subscribers(members: Iterable[Member], before: Owned) -> list[Subscriber]:
-    """Return members as an assignor is shown them, with what they had before."""
+    """Return members in the form that an assignor takes, with the partitions that they had before."""
     return [
         Subscriber(
             member_id=one.member_id,

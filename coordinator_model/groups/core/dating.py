@@ -1,7 +1,7 @@
-"""When a line's move happened, as far as records that wait for that line bound it.
+"""Dates the transition of a log line by the buffered records that wait for this line.
 
-A line that was stamped by whoever read it (an envelope's time) may seem younger than the record that it
-brings about.  The record has the coordinator's own time, and that of the end of its join phase.
+The time of a line may come from whoever shipped it (an envelope's time), and then seem later than the record
+that the transition wrote.  The record has the coordinator's own time, and that of the end of its join phase.
 """
 
 from coordinator_model.groups.core.places import place
@@ -12,7 +12,7 @@ from coordinator_model.state import Group
 
 
 def line_ms(turn: Turn, to: GroupState, generation: int) -> int:
-    """Return when a line's move happened: not after what records tell of that place and later ones."""
+    """Return when (epoch ms) a line's transition happened: not after the records of that place or later."""
     if turn.group.held_record is None:
         return turn.at_ms
     return min([turn.at_ms, *_bounds(turn.group, place(to, generation))])
@@ -26,7 +26,7 @@ def _bounds(group: Group, here: tuple[int, int]) -> list[int]:
             continue
         if place(GroupState.STABLE if what.members else GroupState.EMPTY, what.generation) >= here:
             bounds.append(seen.at_ms)
-        # For a record with members this is when its generation's join phase ended.
+        # A record with members has the time at which its generation's join phase ended.
         ended = place(GroupState.COMPLETING_REBALANCE, what.generation)
         if what.members and what.state_since_ms >= 0 and ended >= here:
             bounds.append(what.state_since_ms)

@@ -1,4 +1,4 @@
-"""How a group begins and ends."""
+"""Creates and ends groups."""
 
 from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.transitions import Target, cause, make, reach, restate, transition_id_of
@@ -11,7 +11,7 @@ DELETION_TOLD_LATE_MS = 5_000
 
 
 def create(turn: Turn, *, by: Inference | None = None, at_ms: int | None = None) -> None:
-    """Begin a group that the coordinator did not have before; does nothing to one that lives."""
+    """Begin a group that the coordinator did not have before; does nothing if the group exists."""
     if turn.group.state is not GroupState.DEAD or turn.group.group_type != "classic":
         return
     now = turn.at_ms if at_ms is None else at_ms
@@ -20,9 +20,9 @@ def create(turn: Turn, *, by: Inference | None = None, at_ms: int | None = None)
 
 
 def end(turn: Turn, why: Cause, *, by: Inference | None = None) -> None:
-    """End a group; does nothing to one that is gone already.
+    """End a group; does nothing if the group has ended already.
 
-    Counts, departures and guesses stay, since the rules' windows reach over a new beginning.
+    Counts, departures and inferred transitions stay, since the rules' windows span a new beginning.
     """
     group = turn.group
     if group.state is GroupState.DEAD:
@@ -50,7 +50,7 @@ def end(turn: Turn, why: Cause, *, by: Inference | None = None) -> None:
 
 
 def told_deleted(turn: Turn) -> bool:
-    """Explain a tombstone that was taken for expiry by the DeleteGroups that now shows up."""
+    """Correct the cause of a tombstone that was taken for expiry, as a DeleteGroups has explained it."""
     group = turn.group
     if group.state is not GroupState.DEAD or not group.guesses:
         return group.state is GroupState.DEAD

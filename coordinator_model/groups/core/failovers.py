@@ -1,8 +1,8 @@
-"""Which rebalances go back to a move of the coordinator: those that begin just after it, and why.
+"""Finds rebalances that a failover of the coordinator caused: those that begin just after it, and why.
 
-A clean move makes nobody rebalance: the new coordinator reads the same group and its members go on.  What
-does is a rebalance that was lost with its coordinator, members that it does not know any more, and
-clients that were without one for longer than their session.
+A clean failover causes no rebalance: the new coordinator loads the same group and its members go on.  Three
+things do: a rebalance that was lost with its coordinator, members that the new coordinator does not know, and
+clients that had no coordinator for longer than their session.
 """
 
 import msgspec
@@ -13,11 +13,11 @@ from coordinator_model.observations import GroupUpset
 from coordinator_model.state import Departure, Group, Member, Moved, Transition
 
 UPSET_MS = 60_000
-"""So long after the new coordinator has taken over a rebalance may go back to the move."""
+"""A failover may cause a rebalance for so long after the new coordinator has loaded the shard."""
 
 
 def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
-    """Say whether a group's transition goes back to the shard's move; ``group`` as it stands after it."""
+    """Return whether a failover of the shard caused a transition; ``group`` is as after the transition."""
     if transition.group_type != "classic":
         return False
     if transition.cause.kind is CauseKind.COORDINATOR_MOVED:
@@ -32,18 +32,18 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
         formers: list[Member | Departure] = [*group.members.values(), *gone]
         return any(comes_again(transition.cause.client_id, one, moved) for one in formers)
     if begins and transition.cause.kind is CauseKind.SESSION_TIMEOUT:
-        # Who has spoken to the coordinator since has found it: that silence has a reason of its own.
+        # A member that has reached the new coordinator has found it: a later silence has another reason.
         removed = departure_of(group, transition.cause.member_id)
         return removed is None or _is_from_before(removed, moved)
     return begins and transition.cause.kind in MAY_FOLLOW_FAILOVER
 
 
 def last_move(group: Group, moved: Moved | None) -> Moved | None:
-    """Return the last move of a group's coordinator.
+    """Return the last failover of a group's coordinator.
 
     Args:
-        group: its own requests tell of a move as soon as another broker answers one.
-        moved: the shard's last, which without the INFO log only the metadata tell, seconds later.
+        group: its own requests show a failover as soon as another broker answers one.
+        moved: the shard's last failover, which without the INFO log only the metadata show, seconds later.
     """
     if group.taken is None:
         return moved
@@ -55,16 +55,7 @@ def last_move(group: Group, moved: Moved | None) -> Moved | None:
 
 
 def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -> Moved | None:
-    """Return the move that a transition may go back to: the shard's last, or one that it tells by itself.
-
-    A group may be told of before its shard is: an answer that its broker does not coordinate comes before
-    the metadata, and both before the new coordinator's lines if those are late.
-
-    Args:
-        transition: a group's.
-        moved: the shard's last move, by when it was learned.
-        coordinator: who holds the shard, as far as is known; -1 nobody.
-    """
+    """Return the failover that may have caused a transition: the shard's last, or one that it shows."""
     if transition.cause.kind is not CauseKind.COORDINATOR_MOVED:
         return moved
     if moved is None or abs(transition.at_ms - moved.at_ms) > UPSET_MS:
@@ -73,21 +64,21 @@ def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -
 
 
 def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> bool:
-    """Say whether a client that joins after the move may be one that is, or was, a member from before it.
+    """Return whether a client that joins after the failover may have been a member before it.
 
-    librdkafka ends its session itself when no coordinator answers for so long, and joins as a new member;
-    the former one stays until the new coordinator, which never heard of it, has waited its session for it.
+    librdkafka ends its session itself if no coordinator answers for so long, and joins as a new member.  The
+    new coordinator keeps the former member until that member's session timeout is over.
     """
     return _is_from_before(former, moved) and client_id == client_name(former) != ""
 
 
 def _is_from_before(former: Member | Departure, moved: Moved) -> bool:
-    """Say whether nothing has been heard of a member since the move."""
+    """Return whether a member has sent nothing since the failover."""
     return max(former.joined_at_ms, former.last_heartbeat_ms) < moved.over_ms
 
 
 def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:
-    """Return what the whole cluster is told of it."""
+    """Return the observation by which the cluster learns of a transition that a failover caused."""
     return GroupUpset(
         group=transition.group,
         rebalanced_ms=transition.at_ms,

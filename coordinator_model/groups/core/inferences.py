@@ -1,15 +1,15 @@
-"""The rules by which transitions are inferred: stories and debug output name one for each, the topic none."""
+"""The rules that infer transitions: stories and debug output name the rule, the topic does not."""
 
 from enum import StrEnum
 
 
 class Inference(StrEnum):
-    """Why the mirror concludes that a group moved, though nothing told it."""
+    """The rule by which the mirror infers a transition that no source reported."""
 
     FILLED_IN = "filled_in"
-    """It lies on the only legal way to what was told, or concluded, next."""
+    """The transition lies on the only legal way to the next one that was observed or inferred."""
     GENERATIONS_SKIPPED = "generations_skipped"
-    """A record jumps over generations that left none: each was lost in the next rebalance."""
+    """A record skips generations that left no record: each was lost in the next rebalance."""
     ASSIGNMENT_RECEIVED = "assignment_received"
     """The leader's assignment came, so the join phase had ended."""
 
@@ -24,13 +24,13 @@ class Inference(StrEnum):
     COMMIT_ACCEPTED = "commit_accepted"
     """Only members of a running generation may commit."""
     COMMIT_REFUSED = "commit_refused"
-    """A commit of a later generation was answered 27: that generation completes."""
+    """A commit of a later generation was answered 27: that generation is in CompletingRebalance."""
     TRANSACTIONAL_COMMIT_ACCEPTED = "transactional_commit_accepted"
-    """A transactional commit of a later generation was accepted, which it is in the sync phase as well."""
+    """A transactional commit of a later generation was accepted, as it also is in the sync phase."""
     LEAVE_ACCEPTED = "leave_accepted"
     """A member left: the group rebalances, or empties."""
     LEFT_WHILE_JOINING = "left_while_joining"
-    """Who leaves long after it got its id had joined with it."""
+    """A client that leaves long after it got its id had joined with that id."""
     MEMBER_UNKNOWN = "member_unknown"
     """A member is answered 25 (unknown member id): it was removed, and the group rebalances."""
     ID_HANDED_OUT = "id_handed_out"
@@ -46,15 +46,15 @@ class Inference(StrEnum):
     COMMIT_STORED = "commit_stored"
     """Offsets of a group are in the topic, so it exists."""
     TOMBSTONE_MISSING = "tombstone_missing"
-    """A group is created that seemed to live: it ended in between."""
+    """A group is created although the mirror still had it: it ended in between."""
 
     COORDINATOR_LOST_REBALANCE = "coordinator_lost_rebalance"
-    """Another coordinator goes on from the last record: the rebalance under way is lost."""
+    """Another coordinator goes on from the last record: the rebalance that was under way is lost."""
     GENERATION_FELL = "generation_fell"
     """A generation comes again that the group had passed: the end of the topic was lost."""
     NEVER_LEFT = "never_left"
-    """Heartbeats of a generation are accepted after the mirror took its end for granted."""
+    """Heartbeats of a generation are accepted after the mirror had ended that generation."""
     START_EXPLAINED = "start_explained"
-    """Who began a rebalance that was inferred showed afterwards."""
+    """A later answer showed which member began a rebalance that was inferred."""
     BROKER_SAYS_SO = "broker_says_so"
-    """The broker describes the group so, and the mirror had it otherwise for too long."""
+    """The broker describes the group so, and the mirror differed for too long."""

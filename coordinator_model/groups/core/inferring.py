@@ -1,4 +1,4 @@
-"""Moves that nobody told: made where the INFO log does not speak, and marked inferred."""
+"""Makes inferred transitions where the INFO log is not live."""
 
 from coordinator_model.groups.core.inferences import Inference
 from coordinator_model.groups.core.transitions import Target, reach
@@ -20,9 +20,9 @@ def prove(
     start: Cause = _UNKNOWN,
     started_at_ms: int = -1,
 ) -> bool:
-    """Conclude that the group is, or has been, in this state; does nothing while the INFO log is live.
+    """Infer that the group is, or has been, in this state; does nothing while the INFO log is live.
 
-    What is older than the newest record of the group proves nothing beyond that.
+    An answer that is older than the group's newest record proves nothing beyond that record.
     """
     if not turn.may_infer or turn.at_ms < turn.group.stored_at_ms:
         return False
@@ -39,7 +39,7 @@ def prove(
 
 
 def members_gone(turn: Turn, at_ms: int, why: Cause, *, by: Inference) -> None:
-    """Conclude what a departure does to the group: a rebalance, and its end if nobody is left."""
+    """Infer what a departure causes: a rebalance, and Empty if no member is left."""
     group = turn.group
     if not turn.may_infer:
         return
@@ -54,12 +54,12 @@ def members_gone(turn: Turn, at_ms: int, why: Cause, *, by: Inference) -> None:
 
 
 def _waits(turn: Turn, why: Cause) -> bool:
-    """Say whether an emptied join phase may go on, for all that is known.
+    """Return whether a join phase without members may still be running.
 
-    Who else has joined is not seen before the join phase ends, but its end with nobody is in the topic.
-    Without the topic: Kafka's first join phase of an Empty group lasts its initial delay whoever
-    leaves, unless a timer takes the last member; later ones last the longest rebalance timeout of
-    their members, which is nothing where nobody is left, and ids only handed out hold nobody up.
+    A join of another client shows only when the join phase ends; an end without members is in the topic.
+    Without the topic: Kafka's first join phase of an Empty group lasts its initial delay whoever leaves,
+    unless a timer removes the last member.  Later join phases last the longest rebalance timeout of their
+    members, which is 0 without members; ids that were only handed out prolong none.
     """
     last = turn.group.rebalance
     if turn.context.offsets_enabled:

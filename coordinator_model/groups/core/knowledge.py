@@ -1,7 +1,7 @@
-"""What the sources that are read cannot tell of a group, and until when its state is proved.
+"""What the live sources cannot show of a group, and until when its state is proved.
 
-A topic that is quiet says nothing: a group whose last record looks Stable may have been rebalancing for
-an hour.  So the state is shown with the time of its last proof, and what nobody told is named.
+A quiet topic proves nothing: a group whose last record looks Stable may have been rebalancing for an hour.
+So the report gives the state with the time of its last proof, and names what no live source shows.
 """
 
 from coordinator_model.groups.core.turn import Context
@@ -13,9 +13,9 @@ RUNNING, CAUSES, HEARTBEATS, REFUSALS = "running_rebalances", "causes", "heartbe
 
 
 def unknown(group: Group, context: Context) -> tuple[str, ...]:
-    """Return what no source that is read tells of the group; causes from requests alone are guesses.
+    """Return what no live source shows of the group; causes from requests alone are inferred.
 
-    The newer protocols write every change into the topic; the classic one only its results.
+    The newer protocols write every change into the topic; the classic protocol writes only its results.
     """
     missing: list[str] = []
     if group.group_type == "classic" and not context.info_live and not context.requests_live:
@@ -30,8 +30,8 @@ def unknown(group: Group, context: Context) -> tuple[str, ...]:
 def known_at(group: Group, context: Context, at_ms: int) -> int:
     """Return the newest time (epoch ms, at most ``at_ms``) at which a source proved the state; -1 never.
 
-    An accepted commit proves that its group has not gone on to another generation, an accepted
-    heartbeat that it is not rebalancing; neither says anything of later.
+    An accepted commit proves that its group has not gone on to another generation, an accepted heartbeat that
+    the group is not rebalancing; neither proves anything about later times.
     """
     if context.info_live or group.group_type != "classic":
         return at_ms

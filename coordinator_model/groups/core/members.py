@@ -1,4 +1,4 @@
-"""Who is in a group, who is on the way in, and who went, how and when."""
+"""The members of a group, clients that are about to join, and how former members left."""
 
 import re
 from collections.abc import Iterable
@@ -12,23 +12,25 @@ from coordinator_model.observations import Client, MemberRecord
 from coordinator_model.state import Basis, Departure, Group, Member, Replaced
 
 MEMBERS_MAX = 5_000
-"""More members than any group that Kafka's protocol can still rebalance; the oldest are let go."""
+"""Limit of members, beyond any group that Kafka's protocol can still rebalance; the oldest are dropped."""
 PENDING_MAX = 5_000
-"""A client that never comes back with its id (KAFKA-7610) leaks one per attempt; the oldest go first."""
+"""Limit of pending ids: a client that never returns (KAFKA-7610) leaks one per attempt; the oldest go."""
 DEPARTURES_MAX = 32
 REASON_MAX = 255
 """KIP-800 cuts a client's reason to this many characters; a broker need not."""
 POLL_TIMEOUT_SLACK_MS = 1_000
 """How much earlier than its rebalance timeout a silent leave may come and still be a poll timeout:
-the last answer we see of a client lies a little after its last poll."""
+
+the last answer to a client is logged a little after its last poll.
+"""
 
 _GENERATED_ID = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL)
 
 
 def client_of(group: Group, member_id: str) -> tuple[str, str]:
-    """Return client id and host of a member, present or gone, as far as anything tells them.
+    """Return client id and host of a member, present or former, as far as any source shows them.
 
-    The coordinator makes a dynamic member's id from its client id, so that is known from the first line.
+    The coordinator builds a dynamic member's id from its client id, so the first line shows the client id.
     """
     member = group.members.get(member_id)
     gone = departure_of(group, member_id)
@@ -48,12 +50,12 @@ def client_id_in(member_id: str) -> str:
 
 
 def client_name(who: Member | Departure) -> str:
-    """Return a member's client id, or what its own id begins with where no source tells it."""
+    """Return a member's client id, or the prefix of its member id where no source shows the client id."""
     return who.client_id or client_id_in(who.member_id)
 
 
 def departure_of(group: Group, member_id: str) -> Departure | None:
-    """Return how a member went, None if it did not lately."""
+    """Return how a member left; None if it did not leave lately."""
     return next((gone for gone in reversed(group.departures) if gone.member_id == member_id), None)
 
 
@@ -65,7 +67,7 @@ def member_of_instance(group: Group, instance_id: str | None) -> Member | None:
 
 
 def wait_for(group: Group, member_id: str, at_ms: int) -> None:
-    """Note an id that was handed out; ids of members, present or gone, are never handed out again."""
+    """Note an id that was handed out; an id of a present or former member is never handed out again."""
     if member_id in group.members or departure_of(group, member_id) is not None:
         return
     group.pending.setdefault(member_id, at_ms)
@@ -76,7 +78,7 @@ def wait_for(group: Group, member_id: str, at_ms: int) -> None:
 def add(
     turn: Turn, member_id: str, *, instance_id: str | None = None, at_ms: int | None = None
 ) -> Member | None:
-    """Return the member, added to the group if it is new; None if it has gone already (a late line)."""
+    """Return the member, added to the group if it is new; None if it has left already (a late line)."""
     group = turn.group
     known = group.members.get(member_id)
     if known is not None:
@@ -102,7 +104,7 @@ def add(
 
 
 def learn_client(member: Member, client: Client) -> None:
-    """Keep what a request told of the client behind a member."""
+    """Store what a request shows of the client behind a member."""
     member.client_id = client.client_id or member.client_id
     member.client_host = client.host or member.client_host
     member.connection = client.connection or member.connection
@@ -110,10 +112,10 @@ def learn_client(member: Member, client: Client) -> None:
 
 
 def learn_client_at_second_hand(member: Member, client_id: str, host: str) -> None:
-    """Keep what records or the broker's answers tell of a member's client, until its own requests do.
+    """Store what records or the broker's answers show of a member's client, until its own requests do.
 
-    Kafka: replaceStaticMember keeps there the client that had the instance id before; what the member's own
-    requests told is right.
+    Kafka: replaceStaticMember keeps the client that had the instance id before, so the member's own requests
+    win.
     """
     if not member.connection:
         member.client_id, member.client_host = client_id, host
@@ -129,7 +131,7 @@ def depart(
     client: Client | None = None,
     at_ms: int | None = None,
 ) -> None:
-    """Take a member out and remember how it went; a second telling only adds what the first lacked."""
+    """Remove a member and keep how it left; a second report only adds what the first lacked."""
     group = turn.group
     group.pending.pop(member_id, None)
     told = departure_of(group, member_id)
@@ -171,13 +173,13 @@ def depart(
 
 
 def everybody_left(turn: Turn, how: CauseKind, basis: Basis, at_ms: int) -> None:
-    """Take out all members at once."""
+    """Remove all members at once."""
     for member_id in list(turn.group.members):
         depart(turn, member_id, how, basis=basis, at_ms=at_ms)
 
 
 def rename(turn: Turn, old_id: str, new_id: str) -> None:
-    """Give a static member that came back its new id; everything else stays its own."""
+    """Give a returning static member its new id; its other fields stay."""
     group = turn.group
     member = group.members.pop(old_id, None)
     if member is None:
@@ -195,7 +197,7 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
         )
     member.member_id = new_id
     member.former = (old_id, turn.at_ms + WRITE_TIMEOUT_MS)
-    member.last_heartbeat_ms, member.connection = -1, ""  # the new process has not been heard yet
+    member.last_heartbeat_ms, member.connection = -1, ""  # the new process has sent nothing yet
     _insert(group, member)
     if group.leader_id == old_id:
         group.leader_id = new_id
@@ -203,9 +205,9 @@ def rename(turn: Turn, old_id: str, new_id: str) -> None:
 
 
 def recognise(turn: Turn, member_id: str) -> None:
-    """Give a static member its new id, if ``member_id`` is one that nothing has told of.
+    """Give a static member its new id, if no source has shown ``member_id`` before.
 
-    The line about a replacement names only the old id; the new one is made from the same instance id.
+    The line about a replacement names only the old id; the new id is built from the same instance id.
     """
     group = turn.group
     if member_id in group.members or member_id in group.pending or departure_of(group, member_id) is not None:
@@ -216,18 +218,18 @@ def recognise(turn: Turn, member_id: str) -> None:
 
 
 def is_former(turn: Turn, static: Member, member_id: str) -> bool:
-    """Say whether this is the id of the process that a static member had before, which is told of late.
+    """Return whether this id belongs to the previous process of a static member, in a late answer.
 
-    Its last requests were accepted before it was replaced, and may be logged after that.  What goes on for
-    longer shows that it was not replaced.
+    The previous process's last requests were accepted before it was replaced, and may be logged after that.
+    If such requests go on for longer, the process was not replaced.
     """
     return static.former is not None and static.former[0] == member_id and turn.at_ms <= static.former[1]
 
 
 def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
-    """Make the members those of a record, keeping what only other sources tell.
+    """Set the members to those of a record; keep what only other sources show.
 
-    Who is missing went without anybody telling us how; who is new was never seen to come.
+    The mirror did not see how a missing member left, nor how a new member joined.
     """
     group = turn.group
     before = group.members
@@ -246,10 +248,10 @@ def adopt_members(turn: Turn, records: Iterable[MemberRecord]) -> None:
 
 
 def how_it_went_missing(turn: Turn, member: Member) -> CauseKind:
-    """Guess how a member went that a new generation no longer names and nobody saw leaving.
+    """Infer how a member left that a new generation does not name and that was not seen leaving.
 
-    Either it had been silent for its session timeout, or the join phase took so long that a dynamic
-    member that did not come back was removed.
+    Either the member had been silent for its session timeout, or it is dynamic and did not rejoin before the
+    join phase ended.
     """
     last = turn.group.rebalance
     if last is None:
@@ -263,7 +265,7 @@ def how_it_went_missing(turn: Turn, member: Member) -> CauseKind:
 
 
 def update_members(group: Group, records: Iterable[MemberRecord]) -> None:
-    """Fill in what a record of the running generation tells of members that are still here."""
+    """Store what a record of the running generation shows of members that are still in the group."""
     for record in records:
         member = group.members.get(record.member_id)
         if member is not None:
@@ -273,9 +275,9 @@ def update_members(group: Group, records: Iterable[MemberRecord]) -> None:
 def heard(turn: Turn, client: Client, member_id: str) -> None:
     """Recognise a silent poll timeout: the client that left without a reason joins again.
 
-    librdkafka (LeaveGroup v1) and kafka-python (reason never filled in by its heartbeat thread) leave
-    without a reason when ``max.poll.interval.ms`` runs out, keep the connection to the coordinator, and
-    join again over it as soon as the application polls.  A client that is closed never does.
+    librdkafka (LeaveGroup v1) and kafka-python (its heartbeat thread never fills in a reason) leave without a
+    reason when ``max.poll.interval.ms`` is over, keep the connection to the coordinator, and join again over
+    it as soon as the application polls.  A closed client never joins again.
     """
     for gone in turn.group.departures:
         if gone.member_id == member_id or not _is_silent_poll_timeout(gone, client):
@@ -297,7 +299,7 @@ def _is_silent_poll_timeout(gone: Departure, client: Client) -> bool:
 
 
 def bring_back(group: Group, gone: Departure) -> Member:
-    """Undo a departure that did not happen, or that the coordinator has forgotten."""
+    """Restore a member whose departure did not happen, or was lost with its coordinator."""
     group.departures = tuple(other for other in group.departures if other is not gone)
     member = Member(
         member_id=gone.member_id,
@@ -316,7 +318,7 @@ def bring_back(group: Group, gone: Departure) -> Member:
 
 
 def resume_members(turn: Turn) -> None:
-    """Return to the members of the last record, which is all that a new coordinator knows of."""
+    """Restore the members of the last record, which is all that a new coordinator loads."""
     group = turn.group
     stored_at_ms = group.stored_at_ms
     if stored_at_ms < 0:
@@ -339,7 +341,7 @@ def _complete(
     client: Client | None,
     at_ms: int,
 ) -> Departure:
-    """Add to what was told of a departure; when a guessed one really was, its observation says."""
+    """Add a second report to a known departure; an observation replaces what was inferred."""
     better = gone
     is_reason_late = gone.how is CauseKind.MEMBER_LEFT and how is CauseKind.POLL_TIMEOUT
     if basis is Basis.OBSERVED and (gone.basis is Basis.INFERRED or is_reason_late):
@@ -362,7 +364,7 @@ def _replace(group: Group, old: Departure, new: Departure) -> None:
 
 
 def _elect(group: Group) -> None:
-    """Name the new leader if only one can be it; otherwise wait until a source tells."""
+    """Set the new leader if only one member can be it; otherwise wait until a source names it."""
     only = next(iter(group.members)) if len(group.members) == 1 else None
     group.leader_id, group.leader_basis = only, Basis.INFERRED
 
@@ -375,7 +377,7 @@ def _insert(group: Group, member: Member) -> None:
 
 def _member(turn: Turn, known: Member | None, record: MemberRecord) -> Member:
     gone = departure_of(turn.group, record.member_id) if known is None else None
-    if gone is not None:  # it had not gone after all
+    if gone is not None:  # the member had not left after all
         known = bring_back(turn.group, gone)
         restart_session(known, turn.at_ms, may_set_back=True)
     if known is None:

@@ -1,4 +1,4 @@
-"""Where a group can stand, in the order of its life, and the shortest legal way between two places."""
+"""The order of places in a group's life, and the shortest legal way between two places."""
 
 from collections import deque
 
@@ -24,23 +24,23 @@ _YOUNGEST = {
     GroupState.COMPLETING_REBALANCE: 1,
     GroupState.STABLE: 1,
 }
-"""The generation in which a group comes there for the first time."""
+"""The generation in which a group is first in that state."""
 
 
 def place(state: GroupState, generation: int) -> tuple[int, int]:
-    """Return where a state of a generation stands in a group's life; Dead is before everything."""
+    """Return the place of a state and generation in a group's life; Dead comes before everything."""
     return (-1, 0) if state is GroupState.DEAD else (generation, _PHASE.get(state, 1))
 
 
 def place_of(group: Group) -> tuple[int, int]:
-    """Return where the group stands in its life."""
+    """Return the group's place."""
     return place(group.state, group.generation)
 
 
 def way(group: Group, to: GroupState, generation: int) -> tuple[GroupState, ...]:
-    """Return the states between the group and a state of a generation, on the shortest legal way.
+    """Return the states between the group's place and a state of a generation, on the shortest legal way.
 
-    A group met in the middle of its life is adopted as it stands: inventing its youth helps nobody.
+    A group that is first seen in mid-life starts at the place where it was seen, without earlier transitions.
     """
     if to is GroupState.DEAD:
         return ()
@@ -53,13 +53,13 @@ def way(group: Group, to: GroupState, generation: int) -> tuple[GroupState, ...]
 
 
 def _leads_through(group: Group, to: GroupState) -> bool:
-    """Say whether the way to a later generation, shortest by states, would leave out its join phase."""
+    """Return whether the shortest way by states to a later generation would skip its join phase."""
     is_start = to is GroupState.PREPARING_REBALANCE and group.state is not to
     return is_start or group.state is GroupState.COMPLETING_REBALANCE
 
 
 def _shortest_way(source: GroupState, target: GroupState) -> tuple[GroupState, ...]:
-    """Return what lies between two states by ``MOVES``; a fixed order makes the answer unique."""
+    """Return the states between two states by ``MOVES``; a fixed order makes the answer unique."""
     queue: deque[tuple[GroupState, tuple[GroupState, ...]]] = deque([(source, ())])
     visited: set[GroupState] = set()
     while queue:

@@ -1,17 +1,17 @@
-"""What a move means for the running rebalance: how long, for the how many-th time, at whose cost."""
+"""Keeps the running rebalance up to date: its duration, its count in a row, the generations it burned."""
 
 from coordinator_model.groups.core.session_timer import restart_session, went_silent
 from coordinator_model.kafka import WITHOUT_MEMBERS, CauseKind, GroupState
 from coordinator_model.state import Cause, Group, Rebalance
 
 NEWCOMER_MS = 1_000
-"""A generation that a newly joining member cuts short within this time is ordinary start-up, not burned."""
+"""A generation that a new member ends within this time is ordinary start-up; it does not count as burned."""
 LOOP_MEMORY_MS = 300_000
-"""A group emptied by a sync timeout that joins again within this time goes on with the same loop."""
+"""If a member joins within this time after a sync timeout emptied the group, the same loop goes on."""
 
 
 def note_move(group: Group, came_from: GroupState, at_ms: int, cause: Cause, *, counted: bool) -> None:
-    """Keep ``group.rebalance`` and the members' flags in step with a move just made."""
+    """Update ``group.rebalance`` and the members' flags after a transition."""
     if group.state is GroupState.PREPARING_REBALANCE:
         _start(group, came_from, at_ms, cause)
         if counted:
@@ -46,7 +46,7 @@ def _start(group: Group, came_from: GroupState, at_ms: int, cause: Cause) -> Non
 
 
 def began_while_completing(group: Group) -> bool:
-    """Say whether what made the group rebalance found it waiting for its assignment, not Stable."""
+    """Return whether the rebalance began while the group waited for its assignment, not in Stable."""
     running = group.rebalance
     if group.state is not GroupState.PREPARING_REBALANCE or running is None:
         return group.state is GroupState.COMPLETING_REBALANCE
@@ -54,17 +54,17 @@ def began_while_completing(group: Group) -> bool:
 
 
 def is_loop(running: Rebalance) -> bool:
-    """Say whether the group has not been Stable since an earlier rebalance than this one began."""
+    """Return whether the group has not been Stable since before the previous rebalance began."""
     return running.unstable_since_ms < running.started_at_ms
 
 
 def unburn(group: Group, generation: int, joined_at_ms: int) -> None:
-    """Take back a burned generation whose record is read after the group has moved on.
+    """Take back a burned generation whose record is read after the group has left it.
 
     Args:
         group: the group, in the join phase that followed.
         generation: whose assignment was stored after all.
-        joined_at_ms: when its join phase had ended, as its record says.
+        joined_at_ms: when its join phase had ended, as its record shows.
     """
     running = group.rebalance
     if running is None or group.state is not GroupState.PREPARING_REBALANCE:
@@ -76,7 +76,7 @@ def unburn(group: Group, generation: int, joined_at_ms: int) -> None:
 
 
 def _goes_on(last: Rebalance, came_from: GroupState, at_ms: int) -> bool:
-    """Say whether a rebalance goes on with the trouble of the last one."""
+    """Return whether a rebalance continues the loop of the previous one."""
     if came_from is GroupState.COMPLETING_REBALANCE:
         return True
     return (
@@ -87,7 +87,7 @@ def _goes_on(last: Rebalance, came_from: GroupState, at_ms: int) -> bool:
 
 
 def _burned_now(last: Rebalance, came_from: GroupState, at_ms: int, cause: Cause) -> int:
-    """Return 1 if the generation that ends here finished its join phase for nothing."""
+    """Return 1 if the generation that ends here completed its join phase and was never Stable."""
     if came_from is not GroupState.COMPLETING_REBALANCE:
         return 0
     return 0 if _is_start_up(cause, at_ms - last.joined_at_ms) else 1
@@ -98,7 +98,7 @@ def _is_start_up(cause: Cause, lasted_ms: int) -> bool:
 
 
 def _join_phase_ended(group: Group, at_ms: int) -> None:
-    if group.rebalance is None:  # adopted in the middle of a rebalance whose start nobody told
+    if group.rebalance is None:  # first seen in the middle of a rebalance whose start no source shows
         unknown = Cause(kind=CauseKind.UNKNOWN)
         group.rebalance = Rebalance(
             started_at_ms=at_ms, old_generation=group.generation - 1, cause=unknown, unstable_since_ms=at_ms

@@ -1,7 +1,7 @@
-"""Notes about requests that the coordinator refused, for the rules; they prove nothing of the group.
+"""Notes requests that the coordinator refused, for the rules; they make no transition.
 
-A client that tries again at once may do so a thousand times a second, so one sender's same refusal is
-noted once in ``AGAIN_MS``.
+A client without a retry pause may try a thousand times a second, so the same refusal of one sender is noted
+once in ``AGAIN_MS``.
 """
 
 from coordinator_model import observations as on
@@ -15,10 +15,10 @@ AGAIN_MS = 1_000
 PARKED_MS = 100
 """An answer that took longer had waited in the coordinator."""
 PAUSE_SHARE = 0.4
-"""A pause of this part of the session timeout counts; shorter ones never get here (``folding.WAKE_GAP``)."""
+"""A pause of this share of the session timeout counts; shorter ones never get here (``WAKE_GAP``)."""
 NARROW_SHARE = 0.8
 REGULAR = 10
-"""So many pauses in a row are how the client is set, not an accident."""
+"""So many pauses in a row are the client's configuration, not an accident."""
 
 _COMMITS = frozenset(
     {
@@ -36,7 +36,7 @@ _EPOCHS = frozenset({Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID})
 
 
 def commit_refused(turn: Turn, what: on.CommitsAnswered | on.OffsetsClaimed) -> None:
-    """Note a commit that its sender had no right to make."""
+    """Note a commit that its sender may not make."""
     if what.error_code not in _COMMITS:
         return
     refused = Refused(
@@ -55,7 +55,7 @@ def commit_refused(turn: Turn, what: on.CommitsAnswered | on.OffsetsClaimed) -> 
 
 
 def join_refused(turn: Turn, what: on.JoinAnswered) -> None:
-    """Note a client that may not join as it is."""
+    """Note a client that the coordinator does not let join."""
     if what.error_code not in _JOINS:
         return
     refused = Refused(
@@ -75,26 +75,26 @@ def join_refused(turn: Turn, what: on.JoinAnswered) -> None:
 
 
 def sync_refused(turn: Turn, what: on.SyncAnswered) -> None:
-    """Note a member whose place another process took, or that runs another protocol."""
+    """Note a member that another process replaced, or whose protocol differs from the group's."""
     if what.error_code in {Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL}:
         parked = turn.at_ms - what.arrived_at_ms > PARKED_MS
         _note_member(turn, what, "sync", generation=what.generation, parked=parked)
 
 
 def heartbeat_fenced(turn: Turn, what: on.Heartbeats) -> None:
-    """Note a member that lives, and whose place another process took."""
+    """Note a live member that another process replaced under its instance id."""
     _note_member(turn, what, "heartbeat", generation=what.generation)
 
 
 def leave_fenced(turn: Turn, what: on.LeaveAnswered) -> None:
-    """Note a member that would leave, and whose place another process took."""
+    """Note a leaving member that another process replaced under its instance id."""
     _note_member(turn, what, "leave")
 
 
 def epoch_refused(turn: Turn, what: on.EpochAnswered) -> None:
-    """Note a member of a newer protocol that asks for an instance id that another one holds.
+    """Note a member of a newer protocol that asks for an instance id that another member has.
 
-    Kafka: who joins makes the group, so "no such group" tells it that the group is of another type.
+    Kafka: a joining member creates the group, so "no such group" means that the group has another type.
     """
     joins = what.asked == 0
     if what.error_code in _EPOCHS or (joins and what.error_code == Error.GROUP_ID_NOT_FOUND):
@@ -102,7 +102,7 @@ def epoch_refused(turn: Turn, what: on.EpochAnswered) -> None:
 
 
 def line_fenced(turn: Turn, what: on.InstanceFenced | on.InstanceRefused) -> None:
-    """Note what the coordinator's own line says of an instance id that two processes hold."""
+    """Note an instance id that two processes use, as the coordinator's own line reports it."""
     operation, error_code = _fenced_in(what)
     member = turn.group.members.get(what.member_id) or departure_of(turn.group, what.member_id)
     refused = Refused(
@@ -125,20 +125,20 @@ def _fenced_in(what: on.InstanceFenced | on.InstanceRefused) -> tuple[str, int]:
 
 
 def id_unused(turn: Turn, what: on.PendingMemberExpired) -> None:
-    """Note an id that was handed out for nothing."""
+    """Note an id that was handed out and never used."""
     turn.step.notes.append(IdUnused(at_ms=turn.at_ms, member_id=what.member_id))
 
 
 def pause_before(group: Group, what: on.Heartbeats) -> Paused | None:
-    """Return what is to be noted of the pause before a heartbeat; to be asked before that is applied.
+    """Return the note about the pause before a heartbeat; call it before that heartbeat is applied.
 
-    Regular pauses are told once, when there are ``REGULAR`` of them in a row, narrow escapes each; what the
-    member does all the time is no escape.
+    Regular pauses are noted once, after ``REGULAR`` of them in a row.  Each narrow escape is noted, unless
+    the member always pauses that long.
     """
     member = group.members.get(what.member_id)
     if member is None or what.error_code:
         return None
-    # Commits, joins and syncs restart the session as well.
+    # Commits, joins and syncs restart the session timer as well.
     since_ms, timeout_ms = max(member.last_heartbeat_ms, member.session_base_ms), member.session_timeout_ms
     pause_ms = what.times[0] - since_ms
     is_first, is_known = member.last_heartbeat_ms < 0, is_rhythm_known(member)
@@ -156,7 +156,7 @@ def pause_before(group: Group, what: on.Heartbeats) -> Paused | None:
 
 
 def _note_rhythm(group: Group, member: Member, since_ms: int, at_ms: int) -> None:
-    """Learn from a heartbeat how rarely its member sends them; commits between two say nothing of that."""
+    """Learn from a heartbeat how rarely its member sends them; commits in between do not show that."""
     is_steady = member.last_heartbeat_ms >= max(0, group.state_since_ms)
     gap_ms = at_ms - (member.last_heartbeat_ms if is_steady else since_ms)
     if since_ms >= 0 and PAUSE_SHARE * member.session_timeout_ms <= gap_ms < member.session_timeout_ms:

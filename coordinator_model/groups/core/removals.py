@@ -1,4 +1,4 @@
-"""Members that the coordinator says it does not know: removed, and nothing told when or why."""
+"""Removes members that the coordinator answers with error 25 (unknown member id), without time or reason."""
 
 from typing import Final
 
@@ -12,14 +12,15 @@ from coordinator_model.kafka import NEW_MEMBER_MS, CauseKind
 from coordinator_model.state import Basis
 
 PARKED_MS: Final = 100
-"""A request that was answered no sooner waited for its answer."""
+"""A request whose answer took at least this long was parked."""
 
 
 def removed_unseen(turn: Turn, member_id: str, generation: int, *, waited_ms: int = 0) -> None:
-    """Take out a member whose request was answered with error 25 (unknown member id).
+    """Remove a member whose request was answered with error 25 (unknown member id).
 
-    Kafka checks the member before anything else, so the answer says nothing of the generation.  A member owes
-    no heartbeats while its join waits: if that is answered so it has left, as its LeaveGroup tells next.
+    Kafka checks the member before anything else, so the answer proves nothing about the generation.  A member
+    sends no heartbeats while its join is parked; error 25 to that join means that the member left, and its
+    LeaveGroup is logged next.
     """
     group = turn.group
     member = group.members.get(member_id)

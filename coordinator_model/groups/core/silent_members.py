@@ -1,11 +1,11 @@
-"""Takes out the members whose session timer ran out, and says what that explains.
+"""Removes members whose session timer ran out, and explains transitions by their silence.
 
-What else moves the group (a record, a heartbeat refused) often comes before a timer here may be
-trusted to have run out.  Then the silence of a member explains that move.
+Another sign of the same removal (a record, a refused heartbeat) often comes before a timer here may be
+trusted to have run out.  Then the silence of the member explains that transition.
 
-Timers run only where their silence proves something: the INFO log is not live (it would tell), the
-request log is, and this very member's heartbeats were seen before.  In a join phase a member waits
-in its parked JoinGroup and owes no heartbeat, so only a Stable group's members can run out.
+Timers run only where silence proves something: the INFO log is not live (it would report the timeout), the
+request log is, and heartbeats of this very member were seen before.  In a join phase a member waits in its
+parked JoinGroup and sends no heartbeat, so only members of a Stable group can run out.
 """
 
 from typing import NamedTuple
@@ -30,17 +30,17 @@ SESSION_GRACE_MS = 1_000
 
 
 def begin_sessions_anew(group: Group, at_ms: int) -> None:
-    """Start every session timer: a new coordinator does so when it has loaded the group, before it answers.
+    """Restart every session timer: a new coordinator does so when it has loaded the group, before it answers.
 
-    Until all members have found it, some seem to have been silent for long.
-    Source: ``GroupMetadataManager.onLoaded``.
+    Until all members have found the coordinator, some seem to have been silent for long. Source:
+    ``GroupMetadataManager.onLoaded``.
     """
     for member in group.members.values():
         restart_session(member, at_ms, may_set_back=False)
 
 
 def next_deadline(group: Group, context: Context) -> int | None:
-    """Return when the first session timer is known to have run out, None if none can."""
+    """Return when (epoch ms) the first session timer runs out; None if none can."""
     if not _can_run_out(group, context):
         return None
     due = (_deadline(member) for member in group.members.values())
@@ -48,7 +48,7 @@ def next_deadline(group: Group, context: Context) -> int | None:
 
 
 def run_out(turn: Turn, now_ms: int) -> None:
-    """Take out the members whose session has ended by ``now_ms``, earliest first."""
+    """Remove the members whose session ended by ``now_ms``, earliest first."""
     group = turn.group
     if not _can_run_out(group, turn.context):
         return
@@ -66,10 +66,10 @@ def run_out(turn: Turn, now_ms: int) -> None:
 
 
 def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_WITHIN_MS) -> None:
-    """Take out the members whose absence made a group rebalance that is known to do so at ``at_ms``.
+    """Remove the absent members that made a group rebalance, which was rebalancing at ``at_ms``.
 
-    ``heard`` is the member whose answer tells so, at most ``within_ms`` after it began.  In the sync
-    phase followers wait in their parked SyncGroup, so only the silence of the leader means something.
+    ``heard`` is the member whose answer shows the rebalance, at most ``within_ms`` after it began.  In the
+    sync phase followers wait in their parked SyncGroup, so only the leader's silence means something.
     """
     group = turn.group
     if not turn.may_infer or group.state not in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
@@ -79,7 +79,7 @@ def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_W
     newcomer = start_by_newcomer(group, at_ms)
     for gone in _absent(turn, at_ms, within_ms):
         if newcomer is not None and gone.ends_at_ms > newcomer[1]:
-            continue  # who came before had begun it; the silent one only holds it up
+            continue  # an earlier departure began it; the silent member only prolongs it
         if gone.member_id == heard or (in_sync_phase and not _is_known_leader(group, gone.member_id)):
             continue
         if began_by is CauseKind.SESSION_TIMEOUT and gone.how is CauseKind.SYNC_TIMEOUT:
@@ -93,16 +93,16 @@ def expire_silent(turn: Turn, at_ms: int, *, heard: str, within_ms: int = TOLD_W
 
 
 class _Absence(NamedTuple):
-    """A member that the coordinator has removed by a timer, as far as we heard."""
+    """A member that a timer of the coordinator has removed, by the requests that were seen."""
 
     ends_at_ms: int
-    """When the timer runs out by our measure; it may lie a little ahead of what shows that it has."""
+    """When the timer runs out by our measure; it may lie a little after the first sign that it did."""
     how: CauseKind
     member_id: str
 
 
 def _absent(turn: Turn, at_ms: int, within_ms: int = TOLD_WITHIN_MS) -> list[_Absence]:
-    """Return who was removed by a timer by ``at_ms``, earliest first; each member once."""
+    """Return the members that a timer removed by ``at_ms``, earliest first; each member once."""
     found = {gone.member_id: gone for gone in _silent(turn, at_ms)}
     for late in _unsynced(turn, at_ms, within_ms):
         silent = found.get(late.member_id)
@@ -112,7 +112,7 @@ def _absent(turn: Turn, at_ms: int, within_ms: int = TOLD_WITHIN_MS) -> list[_Ab
 
 
 def _silent(turn: Turn, at_ms: int) -> list[_Absence]:
-    """Return whose session was over by ``at_ms``, earliest first."""
+    """Return the members whose session was over by ``at_ms``, earliest first."""
     if not turn.reads_requests:
         return []
     return sorted(
@@ -123,7 +123,7 @@ def _silent(turn: Turn, at_ms: int) -> list[_Absence]:
 
 
 def _unsynced(turn: Turn, at_ms: int, within_ms: int) -> list[_Absence]:
-    """Return whom the pending-sync timer removed, as far as we saw syncs answered."""
+    """Return the members that the pending-sync timer removed, by the sync answers that were seen."""
     group, last = turn.group, turn.group.rebalance
     if not turn.reads_requests or last is None or last.joined_at_ms < 0:
         return []
@@ -143,7 +143,7 @@ def _is_known_leader(group: Group, member_id: str) -> bool:
 
 
 def end_silent(turn: Turn, at_ms: int) -> Cause | None:
-    """Take out the silent members of a group that is known to be empty at ``at_ms``; return what ended it."""
+    """Remove the silent members of a group that is known to be empty at ``at_ms``; return the cause."""
     why = None
     for gone in _silent(turn, at_ms):
         depart(turn, gone.member_id, gone.how, basis=Basis.INFERRED, at_ms=min(gone.ends_at_ms, at_ms))
@@ -152,7 +152,7 @@ def end_silent(turn: Turn, at_ms: int) -> Cause | None:
 
 
 def start_by_absence(turn: Turn, at_ms: int) -> tuple[Cause, int] | None:
-    """Return why and when a Stable group began to rebalance by ``at_ms``, if an absent member explains it."""
+    """Return why and when (epoch ms) a Stable group began to rebalance, if an absent member explains it."""
     absent = _absent(turn, at_ms) if turn.group.state is GroupState.STABLE else []
     if not absent:
         return None

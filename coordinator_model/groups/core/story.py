@@ -1,7 +1,7 @@
-"""The last transitions that were told of a group, for corrections: they tell one of them again.
+"""The last transitions that were emitted for a group; corrections emit one of them again.
 
-A correction stands in the place of the row that it replaces: it comes from where that one came from, and
-lies in time between that one's neighbours.  What is too long ago to be known here is not told again.
+A correction takes the place of the row that it replaces: it has the same previous state, and a time between
+the row's neighbours.  A transition that is too old to be stored here is not corrected.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from coordinator_model.kafka import GroupState
 from coordinator_model.state import Group
 
 ROWS_MAX = 12
-"""More than the guesses that can be corrected, and what was told between them."""
+"""More than the inferred transitions that can be corrected, and the rows between them."""
 RETIRED_MAX = 8
 
 STATES = (
@@ -24,13 +24,13 @@ STATES = (
     GroupState.RECONCILING,
     GroupState.NOT_READY,
 )
-"""Saved as their numbers: it may only grow."""
+"""Saved as their numbers: the tuple may only grow."""
 _NUMBERS = {state: number for number, state in enumerate(STATES)}
 _ANY_TIME = (-(2**62), 2**62)
 
 
 class Row(NamedTuple):
-    """One transition that was told."""
+    """One emitted transition."""
 
     came_from: GroupState
     to: GroupState
@@ -39,34 +39,34 @@ class Row(NamedTuple):
 
 
 def rows(group: Group) -> list[Row]:
-    """Return what was told last, in the order of the story."""
+    """Return the last emitted transitions, in the order of the story."""
     return [Row(STATES[came_from], STATES[to], *rest) for came_from, to, *rest in group.told]
 
 
 def append(group: Group, row: Row) -> None:
-    """Note that the story went on."""
+    """Append an emitted transition to the story."""
     group.told = (*group.told, _packed(row))[-ROWS_MAX:]
 
 
 def replace(group: Group, index: int, row: Row) -> None:
-    """Note that one row was told again."""
+    """Replace one row by its correction."""
     _retire(group, group.told[index])
     group.told = (*group.told[:index], _packed(row), *group.told[index + 1 :])
 
 
 def take_back(group: Group) -> None:
-    """Note that the last row is replaced by the next one."""
+    """Drop the last row, which the next one replaces."""
     _retire(group, group.told[-1])
     group.told = group.told[:-1]
 
 
 def between(known: list[Row], index: int) -> tuple[int, int]:
-    """Return the times between which the row at ``index`` must lie: those of its neighbours."""
+    """Return the times (epoch ms) between which the row at ``index`` must lie: those of its neighbours."""
     lowest, highest = _ANY_TIME
     if 0 < index <= len(known):
         lowest = known[index - 1].at_ms
     elif known and len(known) == ROWS_MAX:
-        lowest = known[0].at_ms  # what came before it is forgotten
+        lowest = known[0].at_ms  # the rows before it are forgotten
     if index + 1 < len(known):
         highest = known[index + 1].at_ms
     return lowest, highest
@@ -75,9 +75,9 @@ def between(known: list[Row], index: int) -> tuple[int, int]:
 def free_time(
     group: Group, to: GroupState, generation: int, at_ms: int, within: tuple[int, int]
 ) -> int | None:
-    """Return a time for a row that no other has with the same state and generation; None: there is none.
+    """Return a time for a row that no other row of the same state and generation has; None: there is none.
 
-    It is ``at_ms``, or the nearest to that: an id is made of the three, and has one content.
+    It is ``at_ms``, or the nearest free time: a transition's id is made of the three, and has one content.
     """
     lowest, highest = within
     wanted = max(lowest, min(at_ms, highest))

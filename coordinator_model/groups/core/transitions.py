@@ -1,12 +1,12 @@
-"""The only writer of a group's state, its generation and the time since when: every move is made here.
+"""The only writer of a group's state, its generation and the time since when: every transition is made here.
 
 A classic group's life is a sequence of places ``(generation, phase)`` that only ever grows: a generation is
-completing (or empty), then stable, then preparing the next one.  So whatever repeats or comes late
-stands at or before the group's place and changes nothing, whoever tells it and however often.
-Only two things lead back: a new coordinator resumes from the last record, and a group is created
-again after its end.
+completing (or empty), then stable, then preparing the next one.  So an observation that repeats or comes late
+lies at or before the group's place and changes nothing, whatever its source and however often it comes. Only
+two things lead back: a new coordinator resumes from the last record, and a group is created again after its
+end.
 
-What happened without being told is filled in with the shortest legal way and marked inferred.
+Transitions that no source reported are filled in on the shortest legal way and marked inferred.
 """
 
 import logging
@@ -25,12 +25,12 @@ from coordinator_model.state import Basis, Cause, Group, Transition
 _log = logging.getLogger(__name__)
 
 GUESS_TOLERANCE_MS = 300
-"""An inferred time this close to the observed one is left standing."""
+"""An inferred time this close to the observed one is not corrected."""
 GUESSES_MAX = 8
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a turn says the group is, and what it tells of the way there."""
+    """The place that a turn proves for the group, and what the turn shows of the way there."""
 
     to: GroupState
     generation: int
@@ -51,13 +51,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def transition_id(cluster: str, group: str, to: GroupState, generation: int, at_ms: int) -> str:
-    """Return the id that this transition has whoever computes it, whenever, and how often."""
+    """Return the id of a transition, which is the same for everyone who computes it, at any time."""
     text = f"{cluster}|{group}|{to}|{generation}|{at_ms}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def reach(turn: Turn, target: Target) -> bool:
-    """Bring the group to ``target`` by legal moves; False if it is there already or beyond."""
+    """Bring the group to ``target`` by legal transitions; False if the group is there already or beyond."""
     if target.basis is Basis.OBSERVED and _confirm(turn, target):
         return False
     if place(target.to, target.generation) <= place_of(turn.group):
@@ -65,21 +65,21 @@ def reach(turn: Turn, target: Target) -> bool:
     replaces = _retract(turn, target)
     for state in way(turn.group, target.to, target.generation):
         _fill(turn, state, target, replaces)
-        replaces = None  # the first move has replaced it
+        replaces = None  # the first transition has replaced it
     make(turn, target, replaces=replaces)
     return True
 
 
 def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
-    """Put the group where ``target`` says, without asking whether the machine has the move.
+    """Put the group at ``target``, whether or not the state machine allows that transition.
 
     Args:
-        turn: what tells of it.
+        turn: the observation or deadline that proves it.
         target: where the group is.
-        replaces: id of the transition that led to where the group seemed to be, and never happened.
+        replaces: id of the transition to the group's former place, which never happened.
 
     Returns:
-        The target as it was told: never before what was told last.
+        The target as emitted: never before the last emitted transition.
     """
     group = turn.group
     came_from = group.state
@@ -97,7 +97,7 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
 
 
 def move_newer(turn: Turn, target: Target) -> Target:
-    """Make a move of a newer group, of which its records tell each; return it as it was told."""
+    """Make a transition of a newer group, as its records report it; return it as emitted."""
     group = turn.group
     came_from = group.state
     target = dated(turn, target)
@@ -119,10 +119,11 @@ def correct_silently(
     generation: int | None = None,
     since_ms: int | None = None,
 ) -> None:
-    """Change what the mirror holds of the group's place, without a transition; None: that part stays.
+    """Correct the group's place without a transition; None leaves that part as it is.
 
-    For what is no move of the group: it was met as a broker describes it, its epoch grew within one state, a
-    transition is dated anew, or one that never happened is taken back before the true one is told.
+    For corrections that are no transition: the group is first seen as a broker describes it, its epoch grew
+    within one state, a transition gets another time, or one that never happened is taken back before the true
+    one is emitted.
     """
     group.state = group.state if state is None else state
     group.generation = group.generation if generation is None else generation
@@ -130,7 +131,7 @@ def correct_silently(
 
 
 def _take_back(turn: Turn, came_from: GroupState, replaces: str | None) -> tuple[GroupState, str | None]:
-    """Make room for a move in place of the last row; returns where it comes from, and what it replaces."""
+    """Drop the last row if a transition replaces it; return the previous state and the replaced id."""
     known = story.rows(turn.group) if replaces is not None else []
     if not known:
         return came_from, None
@@ -142,7 +143,7 @@ def _take_back(turn: Turn, came_from: GroupState, replaces: str | None) -> tuple
 
 
 def dated(turn: Turn, target: Target) -> Target:
-    """Return a move as it can be told next: not before the row told last, and with an id of its own."""
+    """Return a transition as it can be emitted next: not before the last one, and with an id of its own."""
     if turn.context.backlog:
         return target
     known = story.rows(turn.group)
@@ -152,12 +153,12 @@ def dated(turn: Turn, target: Target) -> Target:
 
 
 def cause(kind: CauseKind, detail: str = "") -> Cause:
-    """Return a cause without a culprit."""
+    """Return a cause that names no member."""
     return Cause(kind=kind, detail=detail)
 
 
 def forget_guesses(group: Group, state: GroupState, generation: int) -> str | None:
-    """Drop the guess of this place and return its id, None if there was none."""
+    """Drop the inferred transition to this place and return its id; None if there was none."""
     for guess in group.guesses:
         if guess[1] is state and guess[2] == generation:
             group.guesses = tuple(other for other in group.guesses if other is not guess)
@@ -166,28 +167,28 @@ def forget_guesses(group: Group, state: GroupState, generation: int) -> str | No
 
 
 def _forget_from(group: Group, target: Target) -> None:
-    """Drop the guesses of a place that is now reached, and of what lies behind it."""
+    """Drop the inferred transitions to a place that is reached, and to the places after it."""
     if group.guesses:
         here = place(target.to, target.generation)
         group.guesses = tuple(guess for guess in group.guesses if place(guess[1], guess[2]) < here)
 
 
 def is_guess(group: Group, state: GroupState, generation: int) -> bool:
-    """Say whether this place was inferred and nothing has confirmed it yet."""
+    """Return whether this place was inferred and no observation has confirmed it yet."""
     return any(guess[1] is state and guess[2] == generation for guess in group.guesses)
 
 
 def restate(turn: Turn, target: Target, replaces: str, *, news: bool = False) -> Target:
-    """Tell a transition of the past again, better, in place of the one with the id ``replaces``.
+    """Emit a correction of a past transition in place of the one with the id ``replaces``.
 
-    It comes from where that one came from and stays between its neighbours.  Of what was never told, or so
-    long ago that it is forgotten, nothing is told.
+    The correction keeps the previous state and stays between its neighbours.  Nothing is emitted for a
+    transition that was never emitted, or that is too old to be stored.
 
     Args:
-        turn: what tells of it.
+        turn: the observation that corrects it.
         target: the better transition: same state and generation, another time or cause.
         replaces: the id of the worse one.
-        news: it is worth telling even at the very same time, for its cause.
+        news: whether it is worth emitting at the very same time, for its cause.
 
     Returns:
         The target with the time that it has in the story.
@@ -211,7 +212,7 @@ def restate(turn: Turn, target: Target, replaces: str, *, news: bool = False) ->
 
 
 def restate_guess(turn: Turn, target: Target) -> None:
-    """Replace the guess of this place by a better one, if it is still a guess."""
+    """Replace the inferred transition to this place by a better one, if it is still unconfirmed."""
     last = turn.group.rebalance
     is_same_time = any(guess[0] == transition_id_of(turn, target) for guess in turn.group.guesses)
     if is_same_time and (last is None or _blames_the_same(last.cause, target.cause)):
@@ -235,9 +236,9 @@ def transition_id_of(turn: Turn, target: Target) -> str:
 
 
 def tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None = None) -> None:
-    """Say that a group moved, as ``dated`` has it; a correction takes the place of what it replaces."""
+    """Emit a transition as ``dated`` returned it; a correction takes the row of what it replaces."""
     if turn.context.backlog:
-        turn.group.told = ()  # what is not told is no part of the story
+        turn.group.told = ()  # a transition that is not emitted is no part of the story
     else:
         row = story.Row(came_from, target.to, target.generation, target.at_ms)
         story.append(turn.group, row)
@@ -245,7 +246,7 @@ def tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None
 
 
 def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | None) -> None:
-    """Tell a move, and keep it as a guess if it is one; of the backlog nobody reads more than guesses."""
+    """Emit a transition, and keep it if it is inferred; in the backlog only inferred ones are kept."""
     if turn.context.backlog and target.basis is not Basis.INFERRED:
         return
     told_id = transition_id_of(turn, target)
@@ -258,7 +259,7 @@ def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | Non
 
 
 def _note_inference(turn: Turn, told_id: str, target: Target) -> None:
-    """Say by which rule a transition was inferred; the topic does not tell."""
+    """Name the rule that inferred a transition in the step; the topic does not carry it."""
     if target.by is not None:
         turn.step.inferred[told_id] = target.by
         _log.debug("%s: %s %d inferred: %s", turn.group.group, target.to, target.generation, target.by)
@@ -288,7 +289,7 @@ def _told(
 
 
 def _confirm(turn: Turn, target: Target) -> bool:
-    """Settle an inferred transition that ``target`` observes; False if there is none."""
+    """Confirm or replace an inferred transition that ``target`` observes; False if there is none."""
     group = turn.group
     guess = next((g for g in group.guesses if g[1] is target.to and g[2] == target.generation), None)
     if guess is None or target.to is GroupState.DEAD:
@@ -305,7 +306,7 @@ def _confirm(turn: Turn, target: Target) -> bool:
 
 
 def _knows_better(group: Group, target: Target) -> bool:
-    """Say whether the observation tells another reason for the running rebalance than we guessed."""
+    """Return whether the observation gives another reason for the running rebalance than the inferred one."""
     return (
         _is_its_start(group, target)
         and group.rebalance is not None
@@ -314,7 +315,7 @@ def _knows_better(group: Group, target: Target) -> bool:
 
 
 def _with_known_cause(group: Group, target: Target) -> Target:
-    """Let the start of the running rebalance keep its cause where the better source tells none."""
+    """Let the start of the running rebalance keep its cause where the better source gives none."""
     if target.cause.kind is not CauseKind.UNKNOWN or not _is_its_start(group, target):
         return target
     known = target.cause if group.rebalance is None else group.rebalance.cause
@@ -328,7 +329,7 @@ def _is_its_start(group: Group, target: Target) -> bool:
 
 
 def _correct(group: Group, target: Target) -> None:
-    """Move what the group remembers of a guessed transition to the observed time and cause.
+    """Correct the stored time and cause of an inferred transition to the observed ones.
 
     ``rebalances`` stays as counted: it feeds a Prometheus counter, which must not fall.
     """
@@ -345,9 +346,9 @@ def _correct(group: Group, target: Target) -> None:
 
 
 def _retract(turn: Turn, target: Target) -> str | None:
-    """Take back a guessed Empty of the very generation that is now seen with members.
+    """Take back an inferred Empty of the very generation that now shows members.
 
-    Returns the id of the wrong guess; the group stands where it stood before it.
+    Returns the id of the wrong transition; the group goes back to its place before it.
     """
     group = turn.group
     is_wrong = (
@@ -363,7 +364,7 @@ def _retract(turn: Turn, target: Target) -> str | None:
 
 
 def _fill(turn: Turn, state: GroupState, target: Target, replaces: str | None) -> None:
-    """Make one move that nobody told; the first one replaces a guess that was taken back."""
+    """Make one transition that no source reported; the first may replace an inference taken back."""
     if target.basis is Basis.OBSERVED and turn.context.info_live:
         turn.diverged("log_line_missing")
     group = turn.group

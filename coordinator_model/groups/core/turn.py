@@ -1,4 +1,4 @@
-"""One observation, or one deadline, at work on one group."""
+"""Applies one observation, or one deadline, to one group."""
 
 from dataclasses import dataclass
 
@@ -16,10 +16,10 @@ _SOURCES = {
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What the shard knows of its sources while one observation is applied.
+    """The live sources of the shard while one observation is applied.
 
-    ``info_live``: the coordinator's INFO log is being read, so nothing else but records may move a
-    group.  ``requests_live``: the request log is being read, so silence means something.
+    ``info_live``: the coordinator's INFO log is being read, so only that log and records may make
+    transitions.  ``requests_live``: the request log is being read, so silence proves something.
     """
 
     cluster: str
@@ -28,13 +28,15 @@ class Context(msgspec.Struct, frozen=True):
     backlog: bool
     requests_live: bool = False
     requests_steady: bool = True
-    """False while the request log has only just come back: until members had the time to speak, their
-    silence means nothing."""
+    """False while the request log has only just come back: until members had the time to send a request,
+
+    their silence proves nothing.
+    """
 
 
 @dataclass(slots=True)
 class Turn:
-    """One observation, or one deadline, at work on one group."""
+    """One observation, or one deadline, applied to one group."""
 
     group: Group
     context: Context
@@ -46,12 +48,12 @@ class Turn:
 
     @property
     def may_infer(self) -> bool:
-        """Say whether the request log and timers may move the group."""
+        """Return whether the request log and timers may make transitions."""
         return not self.context.info_live and self.group.group_type == "classic"
 
     @property
     def reads_requests(self) -> bool:
-        """Say whether requests are what tells of members: the INFO log would tell better."""
+        """Return whether members are known from requests; a live INFO log is the better source."""
         return self.context.requests_live and not self.context.info_live
 
     def diverged(self, kind: str) -> None:

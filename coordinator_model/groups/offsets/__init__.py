@@ -1,4 +1,4 @@
-"""Commits, transactions and end offsets, of groups of every type."""
+"""Commits, transactions and end offsets of groups of every type."""
 
 from coordinator_model.groups.offsets.commits import offsets_committed
 from coordinator_model.groups.offsets.intake import note_ends

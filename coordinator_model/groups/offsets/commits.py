@@ -1,4 +1,4 @@
-"""Commits and deleted offsets, as the topic tells them, of every type of group."""
+"""Applies commits and deleted offsets from the topic, to groups of every type."""
 
 from coordinator_model.groups.core import Inference, Turn, create, note_commits
 from coordinator_model.groups.offsets import intake
@@ -14,7 +14,7 @@ from coordinator_model.state import Group
 
 
 def offsets_committed(turn: Turn, what: OffsetsCommitted) -> None:
-    """Keep the newest offsets; a commit proves that the group exists, if only as a simple one."""
+    """Store the newest offsets; a commit proves that the group exists, at least as a simple group."""
     if any(commit.offset is not None for commit in what.commits):
         create(turn, by=Inference.COMMIT_STORED)
     note_commits(turn, what.commits)
@@ -29,14 +29,14 @@ def offsets_committed(turn: Turn, what: OffsetsCommitted) -> None:
             elif TOO_MANY_TOPICS not in turn.step.divergences:
                 turn.step.divergences.append(TOO_MANY_TOPICS)
         else:
-            # A run of records may stand in any order of its partitions.
+            # A run of records may have its partitions in any order.
             removed_ms = max(removed_ms, _remove(group, commit))
     if removed_ms >= 0 and not group.commits:
         group.offsets_gone_ms = removed_ms
 
 
 def has_room(group: Group, topic: str, partition: int) -> bool:
-    """Say whether a group may commit to one more partition: those of real clusters have fewer."""
+    """Return whether a group may commit to one more partition; groups of real clusters have fewer."""
     known = group.commits.get(topic)
     if known is None:
         return len(group.commits) < TOPICS_MAX
@@ -52,7 +52,7 @@ def _keep(group: Group, commit: Commit, offset: int) -> None:
 
 
 def _remove(group: Group, commit: Commit) -> int:
-    """Return when an offset that the group had was deleted, -1 if it had none."""
+    """Return when (epoch ms) an offset of the group was deleted; -1 if the group had none."""
     forget(group, commit.topic, commit.partition)
     partitions = group.commits.get(commit.topic)
     if partitions is None or partitions.pop(commit.partition, None) is None:

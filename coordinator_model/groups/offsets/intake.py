@@ -1,4 +1,4 @@
-"""Commits and end offsets on their way into a group's tracks (``tracks.py``)."""
+"""Passes commits and end offsets to a group's tracks (``tracks.py``)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -9,11 +9,11 @@ from coordinator_model.observations import Commit, EndsTold
 from coordinator_model.state import Group, Track, Tracks
 
 _ROOM_MS = 60_000
-"""The base of a group's tracks lies so far before what made them, since times of two clocks meet there."""
+"""The base of a group's tracks lies this much before their first observation, since two clocks meet."""
 
 
 def note_commits(group: Group, commits: Iterable[Commit]) -> bool:
-    """Fold commits into the tracks before the group takes them in; True if the rules must look."""
+    """Add commits to the tracks before the group stores them; True if the rules must look."""
     went_back = False
     for one in commits:
         if one.offset is not None:
@@ -48,7 +48,7 @@ def _tracks(group: Group, at_ms: int) -> Tracks:
 
 
 def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
-    """Fold end offsets asked for at ``at_ms`` into the tracks of partitions that the group commits to."""
+    """Add end offsets asked for at ``at_ms`` to the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
     at = known.since_base(at_ms if what.asked_ms < 0 else what.asked_ms)
     known.asked = known.since_base(what.since_ms) if what.since_ms >= 0 else state.UNKNOWN
@@ -62,7 +62,7 @@ def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
 def _followed(
     group: Group, known: Tracks, told: Mapping[str, Mapping[int, int]]
 ) -> Iterator[tuple[int, Track, tuple[int, int]]]:
-    """Yield what was told of each partition that the group commits to, its track and the newest commit."""
+    """Yield for each partition that the group commits to: its end offsets, its track, the newest commit."""
     for topic, offsets in told.items():
         committed = group.commits.get(topic, {})
         for partition, offset in offsets.items():

@@ -1,4 +1,4 @@
-"""Folds commits and end offsets into the tracks of a group's partitions."""
+"""Updates the tracks of a group's partitions from commits and end offsets."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -9,25 +9,27 @@ if TYPE_CHECKING:
 from coordinator_model.state import MARKERS, UNKNOWN, WINDOW, Growth, Rewind, Track, Tracks
 
 FAR: Final = 3
-"""An offset that goes back by more than so many usual steps was set; by less, a commit may have come late."""
+"""An offset that goes back by more than so many usual steps was reset; by less, a commit came late."""
 
 REWIND_KEPT_MS: Final = 600_000
 
 GROWTH_PERCENT: Final = 2
-"""Lag grows if at least so much less is read than written.  While the load rises, the lag of a group that
-keeps up grows as well, by less than that."""
+"""Lag grows if the group reads at least this share less than is written.  Under a rising load the lag of a
+
+group that keeps up grows as well, by less than that.
+"""
 
 OUTLIER: Final = 3
-"""A gap between commits counts as so many usual ones at most: a night without data makes nobody slow."""
+"""A gap between commits counts as so many usual ones at most: a night without data makes no group slow."""
 
 LEFT_MAX: Final = MARKERS
-"""Records that may be left for ever: each transaction ends with a marker that nobody reads."""
+"""Limit of records that may never be read: each transaction ends with a marker that no consumer gets."""
 
 ENDS_LATE_MS: Final = 60_000
-"""An end offset may be told so long after it was reached."""
+"""An end offset may be reported so long after it was reached."""
 
 FLAT_MAX: Final = 6
-"""Lags in a row that may not grow before growth has come to an end: a jump is no growth."""
+"""Number of lags in a row without growth after which growth is over: one jump is no growth."""
 
 
 def committed(
@@ -40,23 +42,23 @@ def committed(
     steady: int,
     may_abort: bool = False,
 ) -> bool:
-    """Fold in a commit; True if it set the offset back, or proves that one before did.
+    """Add a commit; True if it set the offset back, or proves that an earlier one did.
 
     Args:
-        tracks: the group's, whose habits it is held against.
+        tracks: the group's, with its usual pace.
         track: the partition's.
         offset: what was committed.
-        at: when, since the base.
+        at: when, since the base of the tracks.
         before: the commit before it (offset, when), also one of the backlog; None: there was none.
-        steady: since when the group has been as it is; what it waited before is no habit.
-        may_abort: it may be the claim of a transaction, so that the next one may lie below it.
+        steady: since when the group has not rebalanced; earlier waits do not count as its usual pace.
+        may_abort: whether it may be transactional, so that the next one may be lower.
     """
     before = _count(tracks, track, (offset, at), before, steady)
     if before is None or offset == before[0]:
         return False
     track.moved, track.repeats, track.transaction = at, 0, None
     if 0 <= track.end <= offset:
-        # It reached the end that was known; whether it reached today's, the next one tells (growth).
+        # It reached the known end; the next end offset shows whether it reached the present one (growth).
         track.behind, track.fresh = UNKNOWN, False
     if offset > before[0]:
         return _make_good(track, offset)
@@ -88,15 +90,15 @@ def _count(
 
 
 def _is_whole(commit: tuple[int, int], before: tuple[int, int], steady: int) -> bool:
-    """Say whether no rebalance lies between two commits.
+    """Return whether no rebalance lies between two commits.
 
-    What a member commits because it has to join again does not tell how often it commits by itself.
+    A commit that a member makes before it joins again does not show how often it commits by itself.
     """
     return not before[1] < steady <= commit[1]
 
 
 def _make_good(track: Track, offset: int) -> bool:
-    """Note a commit that goes forward again after a rewind; True if it proves one."""
+    """Note a commit that goes forward again after a rewind; True if it proves the rewind."""
     rewind = track.rewind
     if rewind is None or rewind.regained:
         return False
@@ -112,7 +114,7 @@ def _make_good(track: Track, offset: int) -> bool:
 
 
 def is_far(track: Track, rewind: Rewind) -> bool:
-    """Say whether an offset was set back by more than a commit that came late could."""
+    """Return whether an offset was set back by more than a late commit could."""
     return rewind.before - rewind.offset > FAR * track.records // max(1, track.commits - 1)
 
 
@@ -128,7 +130,7 @@ def _measure(
         track.span += gap
         track.records += moved
     elif is_whole and track.commits:
-        # Forgets one of the window's gaps, which is not known one by one, for each new one.
+        # For each new gap, drops an average one of the window, whose gaps are not stored one by one.
         usual = track.span // (WINDOW - 1)
         track.span += min(gap, OUTLIER * max(usual, 1_000)) - usual
         track.records += moved - track.records // (WINDOW - 1)
@@ -144,7 +146,7 @@ def _measure(
 
 
 def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) -> None:
-    """Fold in where the partition ended.
+    """Add a partition's end offset.
 
     Args:
         track: the partition's.
@@ -174,13 +176,13 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
 
 
 def _has_read_all(track: Track, offset: int) -> bool:
-    """Say whether all that waited so far are end markers: nothing was written since the group got on."""
+    """Return whether all unread records are transaction markers, written since the group's last step."""
     is_left = track.behind >= 0 and 0 < track.end - offset <= LEFT_MAX
     return is_left and 0 <= track.grown <= track.moved + ENDS_LATE_MS
 
 
 def _begin_anew(track: Track, at: int) -> None:
-    """Forget a partition that ends before it did: its topic was made anew, or cut by an unclean election."""
+    """Reset a partition whose end fell: its topic was created again, or cut by an unclean election."""
     track.anew = at
     track.commits = track.span = track.records = track.repeats = 0
     track.moved = track.end = track.told = track.grown = track.behind = UNKNOWN
@@ -198,7 +200,7 @@ def _confirm(track: Track, rewind: Rewind) -> None:
 
 
 def _grow(track: Track, earlier: tuple[int, int], commit: tuple[int, int]) -> None:
-    """Take the lag at the newest commit, if it is newer than the end offset told before."""
+    """Set the lag at the newest commit, if that commit is newer than the previous end offset."""
     found = _end_at(track, earlier, commit[1])
     if found is None:
         return
@@ -227,18 +229,18 @@ def _new_growth(at: int, lag: int, end: int) -> Growth:
 
 
 def grows(before: int, lag: int, written: int) -> bool:
-    """Say whether a lag has become greater than the load explains, while so many records were written."""
+    """Return whether a lag has grown more than the load explains, while so many records were written."""
     return lag > before and (lag - before) * 100 >= written * GROWTH_PERCENT
 
 
 def _end_at(track: Track, earlier: tuple[int, int], at: int) -> tuple[int, int] | None:
-    """Return where the partition ended at a commit and how far that may be wrong; None: nobody knows.
+    """Return where the partition ended at a commit and the error of that figure; None: unknown.
 
-    It is read off a line between the end told before it and the one told after it.
+    The figure lies on a line between the end offset asked for before the commit and the one after it.
     """
     end, told = earlier
     if at <= told:
-        return None  # taken already
+        return None  # measured already
     if at == track.told:
         return track.end, 0
     if told < 0 or at > track.told:

@@ -1,9 +1,9 @@
-"""Offsets that transactions committed: claims until the marker tells whether they count.
+"""Keeps pending transactional offsets: offsets of open transactions, until a marker commits or aborts them.
 
-The stream reads uncommitted, and a record does not show that it belongs to a transaction.  The request
-log does: TxnOffsetCommit names group, producer and offsets, WriteTxnMarkers ends a producer's
-transaction.  From the first of them on, a group's claims are kept apart, with what they would replace;
-before it, and without the request log, a claim cannot be told from a commit.
+The stream reads uncommitted, and a record does not show that it belongs to a transaction.  The request log
+does: TxnOffsetCommit names group, producer and offsets, WriteTxnMarkers ends a producer's transaction.  From
+a group's first one on, its pending offsets are kept apart, with the offsets that they replace.  Before it,
+and without the request log, a pending offset looks like a plain commit.
 
 Source: ``OffsetMetadataManager`` (pending transactional offsets), ``UnifiedLog`` control batches.
 """
@@ -16,9 +16,9 @@ NOBODY = -1
 
 
 def note_commit(group: Group, topic: str, partition: int, offset: int, at_ms: int) -> None:
-    """Keep what a commit replaces, before it does: it may turn out to be a claim.
+    """Keep the offset that a commit replaces: the commit may turn out to be transactional.
 
-    Only in groups whose transactions were seen.  A claim that is open stays what would be gone back to.
+    Only in groups whose transactions were seen.  While a transaction is open, the offset before it is kept.
     """
     if group.claims is None:
         return
@@ -31,13 +31,13 @@ def note_commit(group: Group, topic: str, partition: int, offset: int, at_ms: in
 
 
 def forget(group: Group, topic: str, partition: int) -> None:
-    """Drop the claim of a partition whose offset was deleted: Kafka clears the pending one with it."""
+    """Drop the pending offset of a partition whose offset was deleted, as Kafka does."""
     if group.claims is not None:
         group.claims.get(topic, {}).pop(partition, None)
 
 
 def open_claims(group: Group) -> dict[str, dict[int, int]]:
-    """Return topic -> partition -> producer of the offsets shown whose transaction has not ended."""
+    """Return topic -> partition -> producer of the shown offsets whose transaction is open."""
     open_ = {
         topic: {p: claim.producer_id for p, claim in claimed.items() if claim.producer_id != NOBODY}
         for topic, claimed in (group.claims or {}).items()
@@ -46,14 +46,14 @@ def open_claims(group: Group) -> dict[str, dict[int, int]]:
 
 
 def claim(group: Group, what: OffsetsClaimed) -> None:
-    """Take in that a producer committed offsets in its transaction; their records came before."""
+    """Apply a transactional commit of a producer; its records came before."""
     if group.claims is None:
         group.claims = {}
     for topic, partition, offset in what.offsets:
         claimed = group.claims.get(topic, {})
         last, shown = claimed.get(partition), group.commits.get(topic, {}).get(partition)
         if last is None and shown is not None and shown[0] == offset:
-            # The first transaction that we see: what its record replaced is not known any more.
+            # This is the first transaction seen: the offset that its record replaced is unknown.
             last = Claim(offset=offset, at_ms=shown[1])
         if last is not None and last.offset == offset:
             group.claims.setdefault(topic, claimed)[partition] = Claim(
@@ -62,7 +62,7 @@ def claim(group: Group, what: OffsetsClaimed) -> None:
 
 
 def transaction_ended(turn: Turn, what: TransactionEnded) -> None:
-    """Let a producer's claims count, or take them back; Kafka ignores producers that it does not know."""
+    """Commit or abort a producer's pending offsets; Kafka ignores producers that it does not know."""
     group = turn.group
     for topic, claimed in (group.claims or {}).items():
         for partition in [p for p, one in claimed.items() if one.producer_id == what.producer_id]:
@@ -72,7 +72,7 @@ def transaction_ended(turn: Turn, what: TransactionEnded) -> None:
 
 
 def _take_back(group: Group, topic: str, partition: int, aborted: Claim) -> None:
-    """Show what was committed before; if nobody saw that, nothing: no offset is better than a wrong one."""
+    """Restore the offset committed before; none if it is unknown: no offset is better than a wrong one."""
     partitions = group.commits.get(topic, {})
     shown = partitions.get(partition)
     if shown is None or shown[0] != aborted.offset:

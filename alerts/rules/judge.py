@@ -1,6 +1,6 @@
-"""RuleJudge: runs the rules over one group, or over the cluster, and keeps what they remember.
+"""RuleJudge: runs the rules over one group or over the cluster, and updates their memory.
 
-A call that brings no news, a heartbeat mostly, is answered by ``quick`` without running any rule.
+``quick`` answers a call without news, mostly a heartbeat, without running a rule.
 """
 
 import logging
@@ -40,22 +40,22 @@ _WATCHED = frozenset(rule.name for rule in RULES if rule.watched)
 
 
 class RuleJudge:
-    """The rules as a shard sees them (``coordinator_model.judging.Judge``)."""
+    """The rules as a shard calls them (``coordinator_model.judging.Judge``)."""
 
     def __init__(self, settings: bytes = b"{}") -> None:
-        """Begin with these settings (canonical JSON; default: every rule with its defaults)."""
+        """Start with these settings (canonical JSON; default: every rule with its defaults)."""
         self._given = settings
         self._settings = Settings(settings)
 
     def configure(self, settings: bytes) -> None:
-        """Use these settings from here on; settings that cannot be read leave the old ones in force."""
+        """Use these settings from now on; if they cannot be read, keep the old ones."""
         if settings == self._given:
             return
         self._given = settings
         try:
             self._settings = Settings(settings)
         except Exception:
-            # What decodes them refuses those that cannot be used; a bug there must not stop the stream.
+            # The decoder refuses unusable settings; a bug there must not stop the stream.
             _LOG.exception("settings refused, the rules keep their thresholds")
 
     def judge(
@@ -69,7 +69,7 @@ class RuleJudge:
         evidence: Evidence,
         removed: bool,
     ) -> Judgement:
-        """Return what the rules make of ``step`` at ``now_ms``; ``removed`` resolves everything."""
+        """Return the judgement of ``step`` at ``now_ms``; ``removed`` resolves all alerts."""
         thresholds = self._settings.of_group(group.group)
         is_news = step.transitions or step.departures or step.arrivals or step.notes or step.met
         if not (is_news or removed or step.progressed or step.cost):
@@ -100,9 +100,9 @@ class RuleJudge:
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert that an earlier job left open.
 
-        It goes on under its id at the next revision, or is resolved at the next judgement (which the
-        shard must ask for) if its condition does not hold.  Events and storms, whose history is not
-        known here, get their quiet time anew.
+        The alert keeps its id and gets the next revision, or is resolved at the next judgement (the shard
+        must ask for one) if its condition does not hold.  The history of events and storms is unknown here,
+        so their quiet time starts anew.
         """
         found = _ALERT_DECODER.decode(alert)
         if any(rule.name == found.name for rule in SUPERVISOR_RULES):
@@ -118,7 +118,7 @@ class RuleJudge:
     def judge_cluster(
         self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
     ) -> Judgement:
-        """Return what the rules about the whole cluster say at ``now_ms``."""
+        """Return the judgement of the cluster-wide rules at ``now_ms``."""
         failures: list[Failure] = []
         thresholds, known = self._settings.defaults, memories.cluster_memory(memory, failures)
         pages = Pages(cluster, "", known, now_ms, self._settings.runbook_base)
@@ -143,9 +143,9 @@ class RuleJudge:
 
 
 def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[int, int]:
-    """Run all rules; return when to judge again, and when because of what is in the memory.
+    """Run all rules; return when to judge again, and when because of the memory alone.
 
-    A rule that fails has no say this time, and nobody else notices.
+    A rule that raises has no say this time; the other rules are not affected.
     """
     due_ms = memory_due_ms = NEVER
     try:
@@ -168,7 +168,7 @@ def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[i
 
 
 def _verdict(rule: GroupRule[Any], situation: Situation, pages: Pages) -> Verdict:
-    """Return what one rule says, after its alert has fired or ended."""
+    """Return one rule's verdict, after its alert was fired or ended."""
     if not situation.thresholds.of(rule.options).enabled:
         _switch_off(rule.name, situation, pages)
         return NOTHING
@@ -179,7 +179,7 @@ def _verdict(rule: GroupRule[Any], situation: Situation, pages: Pages) -> Verdic
 
 
 def _bury(situation: Situation, pages: Pages) -> int:
-    """Resolve what is told of a dead group, but for GroupDeleted; return when."""
+    """Resolve all alerts of a dead group but GroupDeleted; return when to judge again."""
     ended_ms = _ended_ms(situation)
     if ended_ms is None or situation.memory.open.keys() <= {GROUP_DELETED.name}:
         return NEVER
@@ -191,7 +191,7 @@ def _bury(situation: Situation, pages: Pages) -> int:
 
 
 def _ended_ms(situation: Situation) -> int | None:
-    """Return when the group ended, None if it lives, or was never seen."""
+    """Return when the group ended; None if it lives or was never seen."""
     group, ending = situation.group, situation.memory.ending
     if ending is not None:
         return ending.at_ms
@@ -205,7 +205,7 @@ def _switch_off(name: str, situation: Situation, pages: Pages) -> None:
 
 
 def _turned(rule: GroupRule[Any], verdict: Verdict, situation: Situation, pages: Pages) -> Verdict:
-    """Make revisions of a verdict that fires or ends; return what came of it."""
+    """Fire or end the alert as the verdict says; return what remains to be done."""
     verdict = completeness.judged(rule, verdict, situation)
     verdict = _held_back(rule, verdict, situation)
     pages.turn(rule.name, verdict)
@@ -213,7 +213,7 @@ def _turned(rule: GroupRule[Any], verdict: Verdict, situation: Situation, pages:
 
 
 def _held_back(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> Verdict:
-    """Return ``verdict``, or nothing yet if it would fire for what a cause that fires explains."""
+    """Return ``verdict``; if it would fire while a firing cause explains it, return a verdict that waits."""
     memory, now_ms = situation.memory, situation.now_ms
     if verdict.finding is None or not rule.effect_of or rule.name in memory.open:
         return verdict

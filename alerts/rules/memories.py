@@ -1,7 +1,7 @@
-"""How the memories of the rules are saved: ``header + msgpack``.
+"""The saved form of the rules' memories: ``header + msgpack``.
 
-The header (version, flags, due time) lets the most frequent call pass without reading the rest; a group
-without news has no memory at all.
+The header (version, flags, due time) answers the most frequent call without reading the rest.  A group
+without news has no memory.
 """
 
 from struct import Struct as Layout
@@ -14,12 +14,12 @@ from alerts.rules.engine import NEVER, ClusterMemory, GroupMemory
 MEMORY_VERSION: Final = 1
 
 HEADER = Layout("<BBqq")
-"""Version, flags, when the memory itself wants a judgement, and a bound for large groups (0: none)."""
+"""Version, flags, due time of the memory itself, and a bound for large groups (0: none)."""
 WATCH: Final = 1
-"""Flag: an alert is open whose end or culprits any observation may change."""
+"""Flag: any observation may change the end or the culprits of an open alert."""
 
 Failure = tuple[str, Exception]
-"""What failed, a rule mostly, and how."""
+"""What failed, mostly a rule, and the error."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError)
 
 _GROUP_DECODER = msgspec.msgpack.Decoder(GroupMemory)
@@ -30,7 +30,7 @@ NO_GROUP_MEMORY = _ENCODER.encode(GroupMemory())
 
 
 def load_group(memory: bytes | None) -> GroupMemory:
-    """Return a group's memory; what another version saved is empty.
+    """Return a group's memory; empty if another version saved it.
 
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError: it cannot be read.
@@ -41,7 +41,7 @@ def load_group(memory: bytes | None) -> GroupMemory:
 
 
 def group_memory(memory: bytes | None, failures: list[Failure]) -> GroupMemory:
-    """Return a group's memory; one that cannot be read is empty, and said to be lost."""
+    """Return a group's memory; if it cannot be read, report that and return an empty one."""
     try:
         return load_group(memory)
     except _UNREADABLE as error:
@@ -50,7 +50,7 @@ def group_memory(memory: bytes | None, failures: list[Failure]) -> GroupMemory:
 
 
 def cluster_memory(memory: bytes | None, failures: list[Failure]) -> ClusterMemory:
-    """Return a cluster's memory; one that cannot be read is empty, and said to be lost."""
+    """Return a cluster's memory; if it cannot be read, report that and return an empty one."""
     try:
         return load_cluster(memory)
     except _UNREADABLE as error:
@@ -59,9 +59,9 @@ def cluster_memory(memory: bytes | None, failures: list[Failure]) -> ClusterMemo
 
 
 def save_group(memory: GroupMemory, due_ms: int, watched: frozenset[str]) -> bytes | None:
-    """Return a group's memory as bytes, None if nothing is remembered.
+    """Return a group's memory as bytes; None if it is empty.
 
-    ``due_ms`` is when it wants a judgement; while an alert of ``watched`` is open, each call is one.
+    ``due_ms`` is its due time; while an alert in ``watched`` is open, every call is a judgement.
     """
     if memory.hygiene is not None and memory.hygiene.is_empty():
         memory.hygiene = None
@@ -74,14 +74,14 @@ def save_group(memory: GroupMemory, due_ms: int, watched: frozenset[str]) -> byt
 
 
 def load_cluster(memory: bytes | None) -> ClusterMemory:
-    """Return a cluster's memory as ``load_group`` does a group's."""
+    """Return a cluster's memory, as ``load_group`` does for a group."""
     if memory is None or memory[0] != MEMORY_VERSION:
         return ClusterMemory()
     return _CLUSTER_DECODER.decode(memoryview(memory)[HEADER.size :])
 
 
 def save_cluster(memory: ClusterMemory) -> bytes | None:
-    """Return a cluster's memory as bytes, None if nothing is remembered."""
+    """Return a cluster's memory as bytes; None if it is empty."""
     if not (memory.open or memory.used or memory.surplus or memory.watches):
         return None
     return HEADER.pack(MEMORY_VERSION, 0, NEVER, 0) + _ENCODER.encode(memory)

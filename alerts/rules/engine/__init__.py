@@ -1,4 +1,4 @@
-"""What all rules share: what they see and remember, thresholds, the life of an alert, damping."""
+"""What all rules share: input and memory, options, the life of an alert, damping."""
 
 from alerts.rules.engine.book import NEVER, Pages
 from alerts.rules.engine.cluster_memory import ClusterMemory, Watch

@@ -1,7 +1,7 @@
-"""The alerts of one judgement: what rules say of a group or the cluster becomes revisions.
+"""Turns the verdicts of one judgement, on a group or the cluster, into revisions of alerts.
 
-It changes nothing but the memory it is given; the life of an alert is ``lifecycle``, and what flaps is
-``damping``.
+It changes only the memory that it is given.  ``lifecycle`` makes the revisions, ``damping`` keeps a flapping
+alert open.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from alerts.rules.engine.lifecycle import Closing, OpenAlert, fire, resolve, upd
 from alerts.rules.engine.situation import GroupMemory, Verdict
 
 NEVER: Final = 2**62
-"""A due time (epoch ms) that does not come."""
+"""A due time (epoch ms) that never comes."""
 
 
 class Pages:
@@ -24,7 +24,7 @@ class Pages:
     def __init__(
         self, cluster: str, group: str, memory: GroupMemory | ClusterMemory, now_ms: int, runbook_base: str
     ) -> None:
-        """Begin a judgement at ``now_ms`` (epoch ms); ``group`` is "" where the cluster is judged."""
+        """Start a judgement at ``now_ms`` (epoch ms); ``group`` is "" for the cluster."""
         self.alerts: list[Alert] = []
         self._cluster = cluster
         self._group = group
@@ -36,7 +36,7 @@ class Pages:
                 opened.touched_ms = now_ms
 
     def turn(self, name: str, verdict: Verdict) -> None:
-        """Fire, revise or end a rule's alert, as its verdict says."""
+        """Fire, revise or resolve a rule's alert, as its verdict says."""
         opened = self._memory.open.get(name)
         if verdict.finding is None:
             if verdict.closing is not None and opened is not None and opened.ended_ms < 0:
@@ -59,21 +59,21 @@ class Pages:
             self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=summary))
 
     def resolve_surplus(self) -> None:
-        """Resolve what an earlier job left open and nobody goes on with."""
+        """Resolve alerts of an earlier job that no rule has taken over."""
         for alert in self._memory.surplus:
             summary = f"Taken over by a newer {alert.name} alert, or its rule is gone."
             self.alerts.append(resolve(alert, Closing(ends_at_ms=self._now_ms, summary=summary)))
         self._memory.surplus = []
 
     def close_all(self, why: str) -> list[Alert]:
-        """Resolve everything; returns all alerts of the judgement."""
+        """Resolve all open alerts; return every alert of the judgement."""
         self.resolve_surplus()
         for name, opened in list(self._memory.open.items()):
             self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
         return self.alerts
 
     def close_others(self, kept: str, why: str) -> None:
-        """Resolve everything but the alert of one name."""
+        """Resolve all open alerts but the one called ``kept``."""
         for name, opened in list(self._memory.open.items()):
             if name != kept:
                 self._close(name, opened, Closing(ends_at_ms=self._now_ms, summary=why))
@@ -83,7 +83,7 @@ class Pages:
         if finding is None:
             return
         if finding.starts_at_ms <= self._memory.used.get(name, -1):
-            # The same trouble again, after its alert was resolved: the old id is spent.
+            # The same trouble starts again after its alert was resolved: the old id must not be used twice.
             starts_at_ms = max(self._now_ms, self._memory.used[name] + 1)
             finding = msgspec.structs.replace(finding, starts_at_ms=starts_at_ms)
         opened = fire(
@@ -98,7 +98,7 @@ class Pages:
         self.alerts.append(opened.alert)
 
     def _end(self, name: str, opened: OpenAlert, closing: Closing) -> None:
-        """Resolve an alert whose condition ended, or keep it open for a while if it flaps."""
+        """Resolve an alert whose condition ended; keep it open for a while if it flaps."""
         held_ms = damping.note_end(self._memory.ends, name, self._now_ms)
         if not held_ms:
             self._close(name, opened, closing)
@@ -108,7 +108,7 @@ class Pages:
             self.alerts.append(news)
 
     def end_held(self) -> int:
-        """Resolve what was kept open and has stayed away; return when to look at the others."""
+        """Resolve alerts whose condition stayed away for their hold; return when the next hold ends."""
         damping.forget(self._memory.ends, self._now_ms)
         if not self._memory.open:
             return NEVER

@@ -1,4 +1,4 @@
-"""What the rules about the whole cluster remember."""
+"""The memory of the rules about the whole cluster."""
 
 import msgspec
 
@@ -7,14 +7,14 @@ from alerts.rules.engine.lifecycle import OpenAlert
 
 
 class Watch(msgspec.Struct, array_like=True, kw_only=True):
-    """How regularly one broker's request log speaks."""
+    """How regularly one broker's request log has lines."""
 
     heard_ms: int
     regular_since_ms: int
 
 
 class ClusterMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """What the cluster-wide rules remember; new fields go to the end, with a default."""
+    """The memory of the cluster-wide rules; new fields go to the end, with a default."""
 
     open: dict[str, OpenAlert] = {}
     used: dict[str, int] = {}

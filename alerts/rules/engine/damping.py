@@ -1,8 +1,8 @@
-"""Flapping damped: what fires and ends again and again becomes one alert that stays open, with a history.
+"""Damps flapping: a condition that begins and ends again and again keeps one alert open, with a history.
 
-The first two times an alert ends at once.  From the third within half an hour on its end is held, the longer
-the more often it came back, and at most for a quarter of an hour: if the condition holds again meanwhile, it
-is the same alert.
+The first two ends resolve the alert at once.  From the third end within half an hour on, the alert stays open
+for a while: longer with each return, a quarter of an hour at most.  If the condition returns in that time,
+the same alert continues.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from alerts.rules.engine.lifecycle import LOUDNESS, Closing, Finding, OpenAlert
 
 WINDOW_MS = 30 * 60_000
 ENDS_FREE = 2
-"""Ends within the window that are told at once."""
+"""How many ends within the window resolve the alert at once."""
 HOLD_MS = 5 * 60_000
 HOLD_MAX_MS = 15 * 60_000
 _ENDS_KEPT = 4
@@ -20,13 +20,13 @@ _COMES_AND_GOES = "It comes and goes"
 
 
 def hold_ms(ends: list[int], now_ms: int) -> int:
-    """Return for how long an end at ``now_ms`` is held, after earlier ones; 0: not at all."""
+    """Return how long an alert stays open after an end at ``now_ms``, given earlier ends; 0: not at all."""
     lately = sum(now_ms - end < WINDOW_MS for end in ends)
     return min(max(0, lately - ENDS_FREE + 1) * HOLD_MS, HOLD_MAX_MS)
 
 
 def note_end(ends: dict[str, list[int]], name: str, now_ms: int) -> int:
-    """Remember that a condition ended; return for how long that is held."""
+    """Remember that a condition ended; return how long its alert stays open."""
     of_name = ends.setdefault(name, [])
     held_ms = hold_ms(of_name, now_ms)
     of_name.append(now_ms)
@@ -35,13 +35,13 @@ def note_end(ends: dict[str, list[int]], name: str, now_ms: int) -> int:
 
 
 def forget(ends: dict[str, list[int]], now_ms: int) -> None:
-    """Drop ends that no longer count."""
+    """Drop ends that lie before the window."""
     for name in [name for name, of_name in ends.items() if now_ms - of_name[-1] >= WINDOW_MS]:
         del ends[name]
 
 
 def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> Alert | None:
-    """Keep an alert open whose condition ended; return the revision that says so, unless its words do."""
+    """Keep open an alert whose condition ended; return a revision that says so, unless the last one does."""
     opened.ended_ms, opened.kept_until_ms = closing.ends_at_ms, now_ms + held_ms
     opened.closing = (closing.summary, closing.cost)
     if _COMES_AND_GOES in opened.alert.summary:
@@ -57,16 +57,16 @@ def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> A
 
 
 def resume(opened: OpenAlert) -> None:
-    """Note that the condition holds again."""
+    """Record that the condition holds again."""
     if opened.ended_ms >= 0:
         opened.ended_ms = opened.kept_until_ms = -1
         opened.firings += 1
 
 
 def is_old_news(opened: OpenAlert, finding: Finding) -> bool:
-    """Say whether what flaps says nothing new: no other client, and no louder.
+    """Say whether a finding about a flapping condition adds nothing: no new client, no higher severity.
 
-    Each return has a member id of its own, which makes nobody another culprit here.
+    A client has another member id at each return; that does not make it a new culprit here.
     """
     is_louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
     known = {_client(culprit) for culprit in opened.alert.culprits}
@@ -78,7 +78,7 @@ def _client(culprit: Culprit) -> tuple[str, str]:
 
 
 def closing_of(opened: OpenAlert) -> Closing:
-    """Return the end of an alert that was held, with how often it came."""
+    """Return the closing of an alert that was kept open, with how often its condition held."""
     summary, cost = opened.closing
     since = clock(opened.alert.starts_at_ms)
     history = f" It came {times(opened.firings, 'time')} since {since}." if opened.firings > 1 else ""

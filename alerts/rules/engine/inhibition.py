@@ -1,7 +1,7 @@
-"""Which alerts are effects of which: while a cause fires, its effects are not told beside it.
+"""Inhibition: an alert is not sent while its cause fires.
 
-The judge holds back the effects of what fires in the same group; alerts about the whole cluster are not
-known there, so the notifier holds back what they cause (``wide_causes``).
+The judge inhibits the effects of what fires in the same group.  It does not know the alerts about the whole
+cluster, so the notifier inhibits their effects (``wide_causes``).
 """
 
 from collections.abc import Mapping
@@ -10,21 +10,21 @@ from typing import Any
 from alerts.rules.engine.rule import Rule
 
 GRACE_MS = 60_000
-"""After a cause has ended its effects have so long to end as well, before they are told."""
+"""How long effects may outlast their cause before they are sent."""
 
 FIRING = -1
-"""Held back for as long as a cause fires: its end is news, and asks again."""
+"""Inhibited for as long as a cause fires; the cause's end triggers the next judgement."""
 
 
 def held_back_until_ms(
     rule: Rule[Any], *, is_firing: Mapping[str, object], ended: Mapping[str, int]
 ) -> int | None:
-    """Return until when an alert of this rule must wait for what causes it; None: it need not.
+    """Return until when an alert of this rule is inhibited; None if it is not.
 
     Args:
-        rule: whose alert would fire.
-        is_firing: the names of the group's open alerts.
-        ended: name -> when its last alert of the group ended.
+        rule: the rule whose alert would fire.
+        is_firing: names of the group's open alerts.
+        ended: name -> when the group's last alert of that name ended.
     """
     causes = [cause.name for cause in rule.effect_of]
     if any(cause in is_firing for cause in causes):

@@ -1,8 +1,8 @@
 """The life of one alert: it fires, gains revisions, and is resolved; no other module makes revisions.
 
-At most one alert is open for each cluster, group and name.  Its id is fixed when it fires; a
-revision is made when its content changes (it got louder, more culprits, another cause, its end),
-not because time passes.  Every field comes from the input, so a repeat after a crash is equal.
+At most one alert is open for each cluster, group and name.  Its id is fixed when it fires.  A revision is
+made when its content changes (higher severity, more culprits, another cause, the end), not because time
+passes. Every field comes from the input, so a repeat after a crash is equal.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ LOUDNESS = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule says while its condition holds."""
+    """A rule's statement while its condition holds."""
 
     starts_at_ms: int
-    """When the trouble began; with cluster, group and name it makes the id."""
+    """When the trouble began; cluster, group, name and this make the id."""
     severity: Severity
     summary: str
     cause: str
@@ -29,13 +29,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cost: str = ""
     advice: str = ""
     culprit_keys: frozenset[str] = frozenset()
-    """Who the culprits are, for telling new ones from known ones; empty: their member ids and bases."""
+    """Identifies culprits, so that new ones are noticed; empty: their member ids and bases do."""
     aspect: str = ""
-    """Another kind of the same trouble (say, another dominant cause) is worth a revision."""
+    """A change of this, say another dominant cause, is worth a revision."""
 
 
 class Closing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule says when its condition holds no more."""
+    """A rule's statement when its condition no longer holds."""
 
     ends_at_ms: int
     summary: str
@@ -43,36 +43,36 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenAlert(msgspec.Struct, array_like=True, kw_only=True):
-    """An alert that is firing, as remembered: its newest revision and what has been told so far.
+    """A firing alert as remembered: its newest revision, and what its revisions have named so far.
 
     Saved with the group: new fields go to the end, with a default.
     """
 
     alert: Alert
     told: list[int] = []
-    """Checksums of the culprits of all revisions, so that one who drops out and returns is no news."""
+    """Checksums of the culprits of all revisions: one that drops out and returns is not new."""
     aspect: str = ""
     adopted: bool = False
-    """Taken over from the alerts topic; its history is not known here."""
+    """It was adopted from the alerts topic; its history is unknown."""
     touched_ms: int = -1
     """When it was adopted (first judged), for rules that count quiet time; -1: not yet."""
     firings: int = 1
-    """How often its condition has begun to hold while it was open; more than once: it flaps."""
+    """How often its condition began while it was open; more than once means that it flaps."""
     ended_ms: int = -1
-    """When its condition ended, while it is kept open all the same (``rules/damping.py``); -1: it holds."""
+    """When its condition ended, if damping keeps it open (``damping.py``); -1: the condition holds."""
     kept_until_ms: int = -1
     closing: tuple[str, str] = ("", "")
     """Summary and cost of that end."""
 
 
 def alert_id(*, cluster: str, group: str, name: str, starts_at_ms: int) -> str:
-    """Return the id of an alert that fires, 32 hex digits."""
+    """Return the id of an alert that fires: 32 hex digits."""
     text = "\0".join((cluster, group, name, str(starts_at_ms)))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def runbook(name: str, base: str = "") -> str:
-    """Return where an alert's runbook is: under ``base`` if that is configured, else in the source tree."""
+    """Return the address of an alert's runbook: under ``base`` if configured, else in the source tree."""
     return f"{(base or RUNBOOK_FOLDER).rstrip('/')}/{name}.md"
 
 
@@ -103,10 +103,10 @@ def fire(
 
 
 def update(opened: OpenAlert, finding: Finding) -> Alert | None:
-    """Return the next revision and remember it in ``opened``, or None if ``finding`` tells nothing new.
+    """Return the next revision and remember it in ``opened``; None if ``finding`` adds nothing new.
 
-    An open alert never gets quieter: a change of severity is a new label set for receivers, and
-    trouble that was critical a minute ago is not over.
+    The severity of an open alert never falls: for receivers a new severity is a new label set, and trouble
+    that was critical a minute ago is not over.
     """
     known, keys = set(opened.told), _keys(finding)
     louder = LOUDNESS[finding.severity] > LOUDNESS[opened.alert.severity]
@@ -139,7 +139,7 @@ def _says_the_same(alert: Alert, finding: Finding) -> bool:
 
 
 def resolve(alert: Alert, closing: Closing) -> Alert:
-    """Return the last revision of ``alert``."""
+    """Return the last revision of ``alert``, resolved."""
     return msgspec.structs.replace(
         alert,
         revision=alert.revision + 1,
@@ -151,7 +151,7 @@ def resolve(alert: Alert, closing: Closing) -> Alert:
 
 
 def adopt(alert: Alert) -> OpenAlert:
-    """Return an alert from the alerts topic as open here, to go on at its revision + 1."""
+    """Return an alert from the alerts topic as open here; its next revision is one higher."""
     keys = {checksum(f"{culprit.member_id}/{culprit.basis}") for culprit in alert.culprits}
     return OpenAlert(alert=alert, told=sorted(keys), adopted=True)
 

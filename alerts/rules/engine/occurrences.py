@@ -1,4 +1,4 @@
-"""What the event alerts share: they fire at an occurrence, gather more, and end some time after the last."""
+"""Event alerts: they fire at an occurrence, collect further ones, and end some time after the last."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,10 +22,10 @@ from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Departure
 
 IN_TURN_MS = 5_000
-"""What one cause does to several members at once lies closer together than this."""
+"""One cause hits several members within this time."""
 
 Behind = Callable[[Situation, EventMemory], tuple[str, str]]
-"""Returns a key, "" if there is nothing to tell, and a sentence."""
+"""Returns a key and a sentence; key "" means nothing to say."""
 
 
 def _nothing(_: Situation, __: EventMemory) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def _nothing(_: Situation, __: EventMemory) -> tuple[str, str]:
 
 
 class EventRule:
-    """An alert about members that went in one way; ``sentence`` tells one departure in full."""
+    """An alert about members that left in one way; ``sentence`` describes one departure in full."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class EventRule:
         is_told: Callable[[Situation, Departure], bool] = lambda _, __: True,
         setting: Callable[[Departure], str] = lambda _: "",
     ) -> None:
-        """Take the words: ``happened`` finishes "3 members of group g …", ``noun`` "no further …".
+        """Take the wording: ``happened`` finishes "3 members of group g …", ``noun`` "no further …".
 
-        ``behind`` tells what several occurrences have in common, or what is learned after one; ``is_told``
-        says of a departure whether it counts at all; ``setting`` adds the value that is set to the advice.
+        ``behind`` says what several occurrences have in common, or what became known after one; ``is_told``
+        says whether a departure counts; ``setting`` adds the configured value to the advice.
         """
         self.name = name
         self._how = how
@@ -68,7 +68,7 @@ class EventRule:
         self._setting = setting
 
     def evaluate(self, situation: Situation) -> Verdict:
-        """Return what is to be said of the group now."""
+        """Return the verdict on the group."""
         news = [gone for gone in situation.step.departures if self._is_news(situation, gone)]
         memory = situation.memory.events.get(self.name)
         opened = situation.opened(self.name)
@@ -96,7 +96,7 @@ class EventRule:
         return departure.how is self._how and self._is_told(situation, departure)
 
     def _has_learned(self, situation: Situation, memory: EventMemory, opened: OpenAlert | None) -> bool:
-        """Say whether more is known of what is behind it than was told."""
+        """Say whether the common cause is now known better than the alert says."""
         key = self._behind(situation, memory)[0]
         return bool(key) and opened is not None and opened.aspect.partition("/")[2] != key
 
@@ -108,7 +108,7 @@ class EventRule:
         for departure in news:
             memory.count += 1
             memory.in_turn += departure.at_ms - memory.last_ms >= IN_TURN_MS
-            # What is learned late is news all the same, so the quiet time begins now.
+            # An occurrence learned late is news as well, so its quiet time begins now.
             memory.last_ms = max(memory.last_ms, departure.at_ms, situation.now_ms)
             told = Occurrence(
                 culprit=culprit(departure, share=1, basis=departure.basis),
@@ -123,7 +123,7 @@ class EventRule:
         if memory.count == 1:
             summary = f"Group {group} lost {newest.sentence.split(': ', 1)[1]}"
         elif len(set(_names(memory))) == 1 and memory.in_turn == memory.count - 1:
-            # New ids of one client, as it came back; several of one name that go together are several.
+            # One client came back under new ids; several members of one name that leave together are several.
             summary = f"Group {group} lost {_names(memory)[0]} {memory.count} times to a {self._noun}."
         else:
             summary = f"{memory.count} members of group {group} {self._happened}: {some(_names(memory))}."
@@ -137,7 +137,7 @@ class EventRule:
             evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
             cost=self._cost,
             advice=self._advice + self._set(situation, newest),
-            # Beyond what the alert can list, only the number is news, and not at each member.
+            # Beyond the culprits that the alert can list, only the number is news, and not at each member.
             aspect=f"{memory.count // CULPRITS_MAX}/{key}" if key else str(memory.count // CULPRITS_MAX),
         )
 

@@ -1,7 +1,7 @@
-"""The life of an alert about events: it is told at news, and over some time after the last one.
+"""The life of an alert about events: it fires or is revised at news, and ends some time after the last event.
 
-Rules keep what happened in one of two memories, whose saved form stays as it is: ``EventMemory`` lists
-members as they went, one after the other; ``HygieneMemory`` counts what was seen about one key.
+Rules keep events in one of two memories, whose saved form is fixed: ``EventMemory`` lists members in the
+order in which they left; ``HygieneMemory`` counts sightings by key.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.engine.situation import Situation, Verdict
 
 QUIET_MS = 10 * 60_000
-"""An event alert is resolved so long after the last occurrence."""
+"""How long after the last occurrence an event alert is resolved."""
 
 
 def quiet_at_ms(last_ms: int, opened: OpenAlert | None) -> int:
-    """Return when an event alert is over; ``last_ms`` is the last occurrence, -1 if none is known.
+    """Return when an event alert ends; ``last_ms`` is the last occurrence, -1 if none is known.
 
-    When the last one of an adopted alert happened is not known: its quiet time begins anew.
+    For an adopted alert the last occurrence is unknown: its quiet time starts at the adoption.
     """
     if opened is not None and opened.adopted:
         last_ms = max(last_ms, opened.touched_ms)
@@ -36,9 +36,9 @@ def until_quiet(
 
     Args:
         situation: what is judged.
-        name: of the rule's alert.
-        last_ms: when it happened last, -1 if that is not known.
-        finding: tells it, if there is news; None if not.
+        name: the name of the rule's alert.
+        last_ms: the last occurrence, -1 if unknown.
+        finding: the finding if there is news, else None.
         closing: the summary of its end.
         again_ms: when the rule wants to be asked for another reason.
     """

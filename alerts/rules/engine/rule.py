@@ -1,7 +1,7 @@
-"""How a rule is declared: everything that others must know of it stands in its own file, once.
+"""The declaration of a rule: everything that others must know of it stands once, in the rule's own file.
 
-From the declarations follow the ``rules`` block of the configuration, what holds which alert back, the
-tables of the documents and the reference configuration (``make tables``).
+The ``rules`` block of the configuration, the inhibition of alerts, the tables of the documents and the
+reference configuration (``make tables``) are derived from the declarations.
 """
 
 import re
@@ -19,7 +19,7 @@ _OptionsT = TypeVar("_OptionsT", bound=RuleOptions)
 
 
 class Sees(StrEnum):
-    """The least that must be read for a rule to fire at all."""
+    """The least that must be read so that a rule can fire at all."""
 
     NOTHING = "nothing: the driver, or our own failures, tell"
     RECORDS = "records of the offsets topic"
@@ -30,21 +30,21 @@ class Sees(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(Generic[_OptionsT]):
-    """A rule: the name of its alert, what can be set, and how others take it."""
+    """A rule: the name of its alert, its options, and its relations to other rules."""
 
     name: str
-    """Of its alert, in CamelCase; the option in the YAML file is the same in snake_case."""
+    """The name of its alert in CamelCase; the key in the YAML file is the same in snake_case."""
     options: type[_OptionsT]
-    """With its severity, and units and defaults of its thresholds; a class of its own for each rule."""
+    """Severity and thresholds, with units and defaults; each rule has a class of its own."""
     needs: Sees = Sees.RECORDS
     effect_of: tuple["Rule[Any]", ...] = ()
-    """While one of these fires, for the same group or its whole cluster, this alert is not told beside it."""
+    """While one of these fires, for the same group or its whole cluster, this alert is not sent."""
     blames_nobody: str = "not known: no source that is read tells which member"
-    """What stands in place of the culprits where an alert names none."""
+    """The text in place of culprits if an alert names none."""
 
     @property
     def key(self) -> str:
-        """Return its name in the configuration: ``rebalance_storm`` for RebalanceStorm."""
+        """Return the rule's key in the configuration: ``rebalance_storm`` for RebalanceStorm."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
 
 
@@ -54,16 +54,16 @@ class GroupRule(Rule[_OptionsT]):
 
     evaluate: Callable[[Situation], Verdict]
     remembers: str = ""
-    """The field of ``GroupMemory`` that it keeps."""
+    """The field of ``GroupMemory`` that belongs to it."""
     excused_by: tuple["Rule[Any]", ...] = ()
-    """While one of these fires, the rule itself has nothing to say."""
+    """While one of these fires, the rule finds nothing."""
     timed: bool = True
-    """When it is due is kept in the memory.  Who says False is asked in time without that: ``quick`` computes
-    it from the group, or only news changes its answer."""
+    """The memory keeps its due time.  False: the rule is asked in time without that, because ``quick``
+    computes the due time from the group, or because only news changes its answer."""
     watched: bool = False
-    """While its alert is open, any observation may change its end or its culprits."""
+    """While its alert is open, any observation may change the end or the culprits."""
     end_is_logged: bool = False
-    """Only a log tells at once that it is over: where lines are lost, it may have ended unseen."""
+    """Only a log shows the end at once: if lines are lost, the condition may have ended unseen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +72,9 @@ class ClusterRule(Rule[_OptionsT]):
 
     evaluate: Callable[[ClusterState, ClusterMemory, Thresholds, int], Verdict]
     remembers: str = ""
-    """The field of ``ClusterMemory`` that it keeps."""
+    """The field of ``ClusterMemory`` that belongs to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisorRule(Rule[_OptionsT]):
-    """A rule that the driver's supervisor judges, beside the stream."""
+    """A rule that the driver's supervisor judges, outside the stream."""

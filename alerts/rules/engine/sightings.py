@@ -1,7 +1,7 @@
-"""What the rules about membership remember: sightings of misuse, and since when a condition holds.
+"""The memory of the rules about membership: sightings of misuse, and since when a condition holds.
 
-A sighting is one thing seen of one kind about one key (an instance id, a member, a client); more of the
-same is counted in it.  Everything is bounded, and forgotten after a time that each rule gives.
+A sighting has one kind and one key (an instance id, a member, a client) and counts its occurrences.
+Everything is bounded, and forgotten after a time that each rule gives.
 """
 
 import msgspec
@@ -9,11 +9,11 @@ import msgspec
 from alerts.alert import Culprit
 
 SIGHTINGS_MAX = 32
-"""Of one rule in one group; the oldest are forgotten first."""
+"""Sightings of one rule in one group; the oldest are forgotten first."""
 
 
 class Sighting(msgspec.Struct, array_like=True, kw_only=True):
-    """One thing seen; times in epoch ms."""
+    """One kind of misuse by one key; times in epoch ms."""
 
     kind: str
     key: str
@@ -22,31 +22,31 @@ class Sighting(msgspec.Struct, array_like=True, kw_only=True):
     count: int = 1
     culprits: list[Culprit] = []
     sentence: str = ""
-    """Of its newest occurrence."""
+    """The sentence about its newest occurrence."""
     number: int = -1
-    """What the rule wants to keep with it; for timeouts the value that is set."""
+    """A value that the rule keeps with it; for timeouts the configured value."""
     measured: int = -1
-    """For timeouts the largest that was measured."""
+    """For timeouts the largest measured value."""
 
 
 class HygieneMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """All of it for one group; nothing is kept for a group of which nothing was seen."""
+    """All sightings in one group; a group without any has no memory."""
 
     seen: dict[str, list[Sighting]] = {}
     """Alert name -> sightings, oldest first."""
     since: dict[str, int] = {}
-    """Condition -> since when it holds without a break."""
+    """Condition -> since when it has held without a break."""
 
     def of(self, name: str) -> list[Sighting]:
-        """Return the sightings of one rule; not to be changed."""
+        """Return the sightings of one rule; the caller must not change them."""
         return self.seen.get(name, [])
 
     def find(self, name: str, kind: str, key: str) -> Sighting | None:
-        """Return one sighting of a rule."""
+        """Return one sighting of a rule, if there is one."""
         return next((one for one in self.of(name) if one.kind == kind and one.key == key), None)
 
     def note(self, name: str, new: Sighting) -> Sighting:
-        """Take in a sighting: a new one, or one more of a known one."""
+        """Add a sighting, or count one more occurrence of a known one."""
         known = self.find(name, new.kind, new.key)
         if known is None:
             self.seen[name] = [*self.of(name), new][-SIGHTINGS_MAX:]
@@ -60,20 +60,20 @@ class HygieneMemory(msgspec.Struct, array_like=True, kw_only=True):
         return known
 
     def keep(self, name: str, kept: list[Sighting]) -> None:
-        """Forget every sighting of a rule but these."""
+        """Forget all sightings of a rule but these."""
         if kept:
             self.seen[name] = kept
         else:
             self.seen.pop(name, None)
 
     def holds(self, condition: str, at_ms: int) -> int:
-        """Note that a condition holds at ``at_ms``; returns since when it does."""
+        """Record that a condition holds at ``at_ms``; return since when it has."""
         return self.since.setdefault(condition, at_ms)
 
     def ends(self, condition: str) -> None:
-        """Note that a condition does not hold."""
+        """Record that a condition does not hold."""
         self.since.pop(condition, None)
 
     def is_empty(self) -> bool:
-        """Say whether nothing is remembered."""
+        """Say whether the memory is empty."""
         return not (self.seen or self.since)

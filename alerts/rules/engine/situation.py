@@ -1,4 +1,4 @@
-"""What a rule gets to see of one group, what it may remember, and what it answers."""
+"""A rule's input about one group, its memory, and its answer."""
 
 import msgspec
 
@@ -11,16 +11,16 @@ from coordinator_model.shard import Evidence
 from coordinator_model.state import Basis, Departure, Group, Member, Step, Track
 
 CULPRITS_MAX = 20
-"""Culprits told in one alert; a group of a thousand members must not make a page of a thousand lines."""
+"""Most culprits in one alert, so that a group of a thousand members does not fill a page."""
 
 EVIDENCE_MAX = 10
 
 ENDS_TOLD_LATE_MS = 15_000
-"""Who keeps up is behind for less: ends are told every 10 s, and some just before a commit."""
+"""A group that keeps up lags by less: end offsets come every 10 s, some just before a commit."""
 
 
 class Actor(msgspec.Struct, array_like=True, kw_only=True):
-    """One client on one host, whatever member ids it has had; ``member_id`` is its newest."""
+    """One client on one host, across all its member ids; ``member_id`` is the newest."""
 
     client_id: str
     client_host: str
@@ -36,22 +36,22 @@ class Trigger(msgspec.Struct, array_like=True, kw_only=True):
     role: int
     """See ``rebalance_storm.Role``."""
     actor: int = -1
-    """Index in ``StormMemory.actors``; -1 where no source tells who it was."""
+    """Index in ``StormMemory.actors``; -1 if no source says who it was."""
     member: int = 0
-    """CRC-32 of the member id (of a replaced static member: of its instance id); 0 unknown."""
+    """CRC-32 of the member id (of the instance id, for a replaced static member); 0 unknown."""
     fresh: bool = False
-    """An arrival into a group that was empty or unknown when the window opened."""
+    """A member joined a group that was empty or unknown when the window opened."""
     gone: bool = False
-    """An arrival whose member has gone again."""
+    """A member joined and has left again."""
     initial: bool = False
     """The group was Empty or unknown."""
     observed: bool = True
     lasted_ms: int = -1
-    """Until Stable, Empty, or the next start; -1: it is running."""
+    """Until Stable, Empty, or the next start; -1: the rebalance is running."""
     transition: str = ""
-    """First digits of an inferred transition's id, so that an observation can replace it."""
+    """First digits of an inferred transition's id, so that an observed one can replace it."""
     size: int = -1
-    """Members when it ended, or while it runs, when it began; -1: not known."""
+    """Members at its end, or at its start while it runs; -1: unknown."""
 
 
 class Leave(msgspec.Struct, array_like=True, kw_only=True):
@@ -62,7 +62,7 @@ class Leave(msgspec.Struct, array_like=True, kw_only=True):
     member: int
     """CRC-32 of the member id."""
     done: bool = False
-    """It ended a run that had read all there was (``storm_runs``)."""
+    """It ended a run that had read all records (``storm_runs``)."""
 
 
 class Loss(msgspec.Struct, array_like=True, kw_only=True):
@@ -76,7 +76,7 @@ class Loss(msgspec.Struct, array_like=True, kw_only=True):
     connection: int = 0
     """CRC-32 of its connection; 0 unknown."""
     same_process: bool = False
-    """It came back over the same connection: it was paused or cut off, not started anew."""
+    """It came back over the same connection: it was paused or cut off, not restarted."""
 
 
 class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
@@ -86,35 +86,35 @@ class StormMemory(msgspec.Struct, array_like=True, kw_only=True):
     leaves: list[Leave] = []
     actors: list[Actor] = []
     stable_at_ms: int = -1
-    """When the group was last seen to become Stable."""
+    """When the group last became Stable."""
     members_max: int = 0
-    """Most members seen at once since this history began."""
+    """Most members at one time since this history began."""
     settled_ms: int = -1
-    """When the first deployment of a group that began empty was complete; -1: not, or long ago."""
+    """When the first deployment of a group that began empty was complete; -1: not yet, or long ago."""
     losses: list[Loss] = []
     """Members whose session timed out within the window, oldest first."""
 
 
 class Occurrence(msgspec.Struct, array_like=True, kw_only=True):
-    """One member that an event alert names, with the sentence that tells what happened."""
+    """One member that an event alert names, with the sentence about what happened."""
 
     culprit: Culprit
     sentence: str
 
 
 class EventMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """What an event alert has gathered since it fired."""
+    """The occurrences that an event alert has collected since it fired."""
 
     first_ms: int
     last_ms: int
     count: int = 0
     occurrences: list[Occurrence] = []
     in_turn: int = 0
-    """Occurrences that came clearly after the one before, so that they may be one client's."""
+    """Occurrences clearly apart from the one before, so that one client may have caused all of them."""
 
 
 class CostEntry(msgspec.Struct, array_like=True, kw_only=True):
-    """What one rebalance cost; -1: no source tells."""
+    """The cost of one rebalance; -1: no source gives it."""
 
     started_ms: int
     ended_ms: int
@@ -128,25 +128,25 @@ class CostEntry(msgspec.Struct, array_like=True, kw_only=True):
     least: int = -1
     reread: int = 0
     committed: int = -1
-    """Sum of the group's committed offsets when it began, of ``committed_of`` partitions."""
+    """Sum of the group's committed offsets at its start, over ``committed_of`` partitions."""
     committed_of: int = 0
     rate_before: float = -1
     churns: bool = False
-    """Nothing explains it (a restart, a first start), and somebody was there before."""
+    """No restart or first start explains it, and the group had members before."""
     assigning_ms: int = -1
-    """Newer protocols: until target assignments were computed …"""
+    """Newer protocols: time until target assignments were computed …"""
     reconciling_ms: int = -1
     """… and until every member had its own."""
 
 
 class CostMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """What the rebalances of the last hour cost, oldest first."""
+    """The cost of the last hour's rebalances, oldest first."""
 
     entries: list[CostEntry] = []
 
 
 class EndingMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """A group that has ended, while it is told or about to be."""
+    """The end of a group, while an alert about it fires or is about to."""
 
     at_ms: int
     how: CauseKind
@@ -154,26 +154,26 @@ class EndingMemory(msgspec.Struct, array_like=True, kw_only=True):
     last_use_ms: int = -1
     partitions: int = 0
     settled_ms: int = -1
-    """When nothing better can be told any more."""
+    """From then on no better explanation can come."""
 
 
 class Whole(msgspec.Struct, array_like=True, kw_only=True):
-    """All partitions of a topic that a group reads, as if they were one."""
+    """All partitions of a topic that a group reads, taken together."""
 
     base_ms: int
-    """Of the group's tracks, which its times are since."""
+    """The base of the group's tracks; the times here are relative to it."""
     partitions: int
-    """How many; with fewer than before it begins anew."""
+    """Number of partitions; if it falls, the sums start anew."""
     track: Track = msgspec.field(default_factory=Track)
-    """Sums of ends and of commits."""
+    """Sums of end offsets and of commits."""
     known: list[int] = []
-    """Which; empty: an older version took them, and did not say."""
+    """Which partitions; empty: an older version summed them without saying which."""
     lag: int = 0
-    """Records behind in all of them when they were looked at last."""
+    """Records behind in all of them at the last look."""
 
 
 class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
-    """What the rules remember of one group: bounded, and nothing at all for a group without news.
+    """What the rules remember of one group: bounded; a group without news has no memory.
 
     Saved with the group: new fields go to the end, with a default.
     """
@@ -182,24 +182,24 @@ class GroupMemory(msgspec.Struct, array_like=True, kw_only=True):
     used: dict[str, int] = {}
     """Alert name -> start of the last one resolved: an id must never be used twice."""
     surplus: list[Alert] = []
-    """Adopted beside an open alert of the same name; resolved at the next judgement."""
+    """Alerts adopted beside an open one of the same name; resolved at the next judgement."""
     storm: StormMemory | None = None
     events: dict[str, EventMemory] = {}
     hygiene: HygieneMemory | None = None
     rewound: dict[str, int] = {}
-    """Partition -> when it was set back, of rewinds that have been told; at most 100."""
+    """Partition -> time of its rewind, for rewinds already in an alert; at most 100."""
     costs: CostMemory | None = None
     ending: EndingMemory | None = None
     ends: dict[str, list[int]] = {}
-    """Alert name -> when its condition ended lately, so that flapping is noticed; the last four."""
+    """Alert name -> the last four ends of its condition, by which flapping is noticed."""
     wholes: dict[str, Whole] = {}
-    """Topic -> how it is read as a whole, of topics on which the group is behind."""
+    """Topic -> its partitions taken together, for topics on which the group is behind."""
     graces: dict[str, tuple[int, int]] = {}
-    """Alert name -> since when its condition holds, and until when it waits, for that was learnt late."""
+    """Alert name -> since when a condition that became known late holds, and until when its alert waits."""
 
 
 class Situation(msgspec.Struct, kw_only=True):
-    """One group at one moment; the rules read it, and change nothing but ``memory``."""
+    """One group at one moment; rules read it, and change only ``memory``."""
 
     group: Group
     step: Step
@@ -209,13 +209,13 @@ class Situation(msgspec.Struct, kw_only=True):
     memory: GroupMemory
 
     def opened(self, name: str) -> OpenAlert | None:
-        """Return the open alert of that name; one that is only kept open as it flaps counts as ended."""
+        """Return the open alert of that name; an alert that only damping keeps open counts as ended."""
         found = self.memory.open.get(name)
         return None if found is None or found.ended_ms >= 0 else found
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule's answer: a finding fires or updates, a closing resolves, neither leaves all as it is."""
+    """A rule's answer: a finding fires or revises, a closing resolves, neither changes nothing."""
 
     finding: Finding | None = None
     closing: Closing | None = None
@@ -227,7 +227,7 @@ NOTHING = Verdict()
 
 
 def culprit(member: Member | Departure, *, share: float, basis: Basis) -> Culprit:
-    """Return a member, here or gone, as a culprit; ``share`` of the blame is 0..1."""
+    """Return a member, present or departed, as a culprit; ``share`` of the blame is 0..1."""
     return Culprit(
         member_id=member.member_id,
         client_id=member.client_id,
@@ -245,10 +245,10 @@ def culprits_equally(members: list[Member], basis: Basis) -> tuple[Culprit, ...]
 
 
 def rebalance_timeout_ms(group: Group) -> int:
-    """Return the group's rebalance timeout, the largest of its members'; -1 where no source told it."""
+    """Return the largest rebalance timeout of the group's members; -1 if no source gave it."""
     return max((member.rebalance_timeout_ms for member in group.members.values()), default=-1)
 
 
 def over(situation: Situation, why: str) -> Closing:
-    """Return the end, now, of an alert about the group; ``why`` finishes "Group g: …"."""
+    """Return the closing, at this time, of an alert about the group; ``why`` finishes "Group g: …"."""
     return Closing(ends_at_ms=situation.now_ms, summary=f"Group {situation.group.group}: {why}.")

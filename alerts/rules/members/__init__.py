@@ -1,4 +1,4 @@
-"""Rules about members: timeouts, instance ids, group ids that are shared, members without work."""
+"""Rules about members: timeouts, instance ids, shared group ids, members without partitions."""
 
 from alerts.rules.members.group_id_collision import GROUP_ID_COLLISION
 from alerts.rules.members.idle_members import IDLE_MEMBERS

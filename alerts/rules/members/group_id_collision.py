@@ -1,10 +1,10 @@
 """GroupIdCollision: clients that do not belong together use one group id.
 
-Three signs: commits without membership under the id of an active group; members that have no topic in
-common, for long; joins refused because their assignors or protocol do not fit.  Different clients that
-read the same topics are one service in several forms (blue and green, an old and a new version), and
-mean to share.  One application whose consumers read different topics from the same hosts is told at
-info: it makes itself rebalance more than it needs to.
+Three signs: commits without membership under the id of an active group; members that have long had no topic
+in common; joins refused because assignors or protocol do not match.  Different clients that read the same
+topics are one service in several forms (blue and green, old and new version) and share on purpose.  If one
+application's consumers on the same hosts read different topics, the severity is info: they only cause each
+other needless rebalances.
 """
 
 import re
@@ -37,11 +37,11 @@ NAME = "GroupIdCollision"
 APART = "apart"
 MANUAL, PROTOCOL = "manual", "protocol"
 MANUAL_COMMITS = 2
-"""One refused commit without membership is somebody's attempt to reset an active group."""
+"""A single refused commit without membership is an attempt to reset an active group."""
 MEMBERS_MAX = 1_000
-"""Larger groups are not searched for parts that have nothing in common."""
+"""Larger groups are not searched for parts without a common topic."""
 QUICKER = 5
-"""Parts whose applications differ as well wait for so much less: a rolling change has one application."""
+"""Parts of different applications wait for this fraction only: a rolling change has one application."""
 
 _DOES_NOT_FIT = frozenset({Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_ID_NOT_FOUND})
 
@@ -49,13 +49,13 @@ _APPLICATION = re.compile(r"[^\W\d_]+")
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long members may have no topic in common; a fifth of it where their applications differ."""
+    """How long members may have no topic in common; a fifth of that if their applications differ."""
 
     after_ms: Annotated[DurationMs, "time in which members have no topic in common"] = 10 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     step, known = situation.step, situation.memory.hygiene
     may_change = step.transitions or step.arrivals or step.departures or step.notes or step.met
     is_apart = known is not None and APART in known.since
@@ -114,7 +114,7 @@ def _note(situation: Situation) -> bool:
 
 
 def _is_own(group: Group, note: Refused) -> bool:
-    """Say whether a member, here or gone, commits over its own connection after it forgot who it was."""
+    """Say whether a member, present or gone, commits over its own connection without its member id."""
     known = {one.connection for one in group.members.values()} | {one.connection for one in group.departures}
     return note.connection != "" and note.connection in known
 
@@ -210,7 +210,7 @@ _WORDS = {
 
 
 def _parts(group: Group) -> list[list[Member]] | None:
-    """Return the members in parts that share no topic, the oldest part first; None while not known."""
+    """Return the members in parts that share no topic, oldest part first; None while unknown."""
     if group.state in WITHOUT_MEMBERS:
         return []
     if group.state is not GroupState.STABLE:
@@ -227,7 +227,7 @@ def _parts(group: Group) -> list[list[Member]] | None:
 
 
 def _separated(members: list[Member]) -> list[list[Member]]:
-    """Return members in parts that share no topic, the oldest part first."""
+    """Return members in parts that share no topic, oldest part first."""
     parts: list[tuple[set[str], list[Member]]] = []
     for member in members:
         topics, together = set(member.topics or ()), [member]
@@ -244,7 +244,7 @@ def _separated(members: list[Member]) -> list[list[Member]]:
 
 
 def _apart_ms(situation: Situation, parts: list[list[Member]] | None) -> int | None:
-    """Return when the parts will have been apart for too long, None if they are not, or nobody knows."""
+    """Return when the parts will have been apart for too long; None if they are not, or that is unknown."""
     if parts is None:
         return None
     if len(parts) < 2:
@@ -259,7 +259,7 @@ def _after_ms(situation: Situation, parts: list[list[Member]]) -> int:
 
 
 def _differ(parts: list[list[Member]], what: Callable[[Member], str]) -> bool:
-    """Say whether no two parts have a value in common; what is not known may be the same."""
+    """Say whether no two parts have a value in common; an unknown value may be the same."""
     seen: set[str] = set()
     for part in parts:
         values = {what(member) for member in part}
@@ -270,13 +270,13 @@ def _differ(parts: list[list[Member]], what: Callable[[Member], str]) -> bool:
 
 
 def _application(member: Member) -> str:
-    """Return the word that a client id begins with: "orders-7" and "orders-blue" are one application."""
+    """Return the first word of a client id: "orders-7" and "orders-blue" are one application."""
     found = _APPLICATION.search(member.client_id)
     return found[0].lower() if found else ""
 
 
 def _severity_apart(situation: Situation, parts: list[list[Member]]) -> Severity:
-    """Return the configured severity, or info where it may be one application with several consumers."""
+    """Return the configured severity; info if it may be one application with several consumers."""
     strangers = _differ(parts, _application) or _differ(parts, lambda member: member.client_host)
     return situation.thresholds.of(Options).severity if strangers else Severity.INFO
 

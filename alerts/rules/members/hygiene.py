@@ -1,4 +1,4 @@
-"""What the rules about membership share: they gather sightings, tell those that count, and end by quiet."""
+"""What the rules about membership share: collect sightings, choose those that count, end after quiet."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,27 +18,27 @@ from coordinator_model.state import Basis, Refused
 
 
 def memory_of(situation: Situation) -> HygieneMemory:
-    """Return what is remembered, to be written to; nothing is saved while it is empty."""
+    """Return the group's memory for writing; it is not saved while it is empty."""
     if situation.memory.hygiene is None:
         situation.memory.hygiene = HygieneMemory()
     return situation.memory.hygiene
 
 
 def has_anything(situation: Situation, name: str) -> bool:
-    """Say whether a rule remembers anything, or has its alert open."""
+    """Say whether a rule remembers anything or has its alert open."""
     known = situation.memory.hygiene
     return (known is not None and bool(known.of(name))) or situation.opened(name) is not None
 
 
 def ended(situation: Situation, condition: str) -> None:
-    """Note that a condition does not hold; most groups remember nothing, so they need no memory for it."""
+    """Record that a condition does not hold; a group without memory, as most are, needs none for it."""
     known = situation.memory.hygiene
     if known is not None:
         known.ends(condition)
 
 
 def forget(situation: Situation, name: str, keep_ms: Callable[[Sighting], int]) -> int | None:
-    """Drop sightings older than ``keep_ms`` says; returns when the next one will be."""
+    """Drop sightings older than ``keep_ms`` says; return when the next one will be."""
     memory = memory_of(situation)
     ends = [(one, one.last_ms + keep_ms(one)) for one in memory.of(name)]
     kept = [(one, at_ms) for one, at_ms in ends if at_ms > situation.now_ms]
@@ -57,7 +57,7 @@ def conclude(
     finding: Callable[[list[Sighting]], Finding],
     closing: str,
 ) -> Verdict:
-    """Return an event rule's verdict: ``told`` are the sightings that count, the newest ends the alert."""
+    """Return an event rule's verdict; ``told`` are the sightings that count, the newest starts quiet time."""
     is_told = bool(told) and is_news
     if situation.opened(name) is None and not is_told:
         return Verdict(due_ms=forget_ms)
@@ -72,7 +72,7 @@ def conclude(
 
 
 def culprits_of(told: Iterable[Sighting]) -> tuple[Culprit, ...]:
-    """Return everybody named in sightings, newest first, each once, with equal shares."""
+    """Return all culprits of the sightings, newest first, each once, with equal shares."""
     found: dict[tuple[str, str, str, str | None], Culprit] = {}
     for one in sorted(told, key=lambda one: one.last_ms, reverse=True):
         for culprit in one.culprits:
@@ -84,7 +84,7 @@ def culprits_of(told: Iterable[Sighting]) -> tuple[Culprit, ...]:
 
 
 def sender(refused: Refused, basis: Basis = Basis.OBSERVED) -> Culprit:
-    """Return who sent a refused request."""
+    """Return the sender of a refused request."""
     return Culprit(
         member_id=refused.member_id,
         client_id=refused.client_id,

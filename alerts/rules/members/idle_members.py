@@ -1,7 +1,7 @@
-"""IdleMembers: members have had no partition for long, since there are more members than partitions.
+"""IdleMembers: members have long had no partition, because the group has more members than partitions.
 
-Often that is a standby by design, so it is information.  A group of which nobody has a partition waits
-for its topic; members of Kafka Streams without an active task may keep standby copies of state.
+That is often a standby by design, so the severity is info.  A group in which nobody has a partition waits for
+its topic; members of Kafka Streams without an active task may keep standby copies of state.
 """
 
 from typing import Annotated
@@ -39,7 +39,7 @@ class Options(RuleOptions, frozen=True, kw_only=True):
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     known, opened, step = situation.memory.hygiene, situation.opened(NAME), situation.step
     since_ms = None if known is None else known.since.get(IDLE)
     may_change = step.transitions or step.arrivals or step.departures or step.met
@@ -48,7 +48,7 @@ def evaluate(situation: Situation) -> Verdict:
     group = situation.group
     idle = _idle(group)
     if idle is None:
-        # In the middle of a rebalance nobody's assignment is known; what was so before goes on.
+        # During a rebalance no assignment is known; what held before it continues to count.
         return NOTHING if since_ms is None else Verdict(due_ms=_next_ms(situation, since_ms))
     if not idle:
         ended(situation, IDLE)
@@ -62,13 +62,13 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _next_ms(situation: Situation, since_ms: int) -> int | None:
-    """Return when to look again in the middle of a rebalance: its end is news, so only for the due time."""
+    """Return when to look again during a rebalance: only for the due time, since its end is news."""
     fires_at_ms = since_ms + situation.thresholds.of(Options).after_ms
     return fires_at_ms if fires_at_ms > situation.now_ms else None
 
 
 def _idle(group: Group) -> list[Member] | None:
-    """Return the members without a partition; None while that is not known."""
+    """Return the members without a partition; None while unknown."""
     if group.state in WITHOUT_MEMBERS:
         return []
     if group.state is not GroupState.STABLE:
@@ -108,7 +108,7 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
         advice=f"Run {times(count, 'member')} at most, or give the topic more partitions (then keys "
         "go elsewhere). "
         "If they stand by on purpose, raise after for this group or switch the rule off.",
-        # Who is idle may change at each rebalance, and is no news.
+        # Each rebalance may change who is idle; that is not news.
         culprit_keys=frozenset({IDLE}),
     )
 

@@ -1,4 +1,4 @@
-"""PollIntervalExceeded: a client left its group by itself, as its application did not call poll() in time."""
+"""PollIntervalExceeded: a client left its group because its application did not call poll() in time."""
 
 from alerts.alert import round_up, span, who_is
 from alerts.rules.engine import EventRule, GroupRule, RuleOptions, Sees, Situation
@@ -9,7 +9,7 @@ NAME = "PollIntervalExceeded"
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """An event; it has no threshold."""
+    """No threshold: the rule reports events."""
 
 
 def _sentence(_: Situation, departure: Departure) -> str:

@@ -10,11 +10,11 @@ from coordinator_model.state import Basis, Departure
 NAME = "SessionTimeout"
 
 _LOADED_MS = 2_000
-"""A coordinator that takes over has loaded its groups, and begun their sessions, within this time."""
+"""Within this time a coordinator that takes over has loaded its groups and started their sessions."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """An event; it has no threshold."""
+    """No threshold: the rule reports events."""
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
@@ -27,14 +27,14 @@ def _silence(departure: Departure) -> str:
     if timeout_ms < 0:
         return "no heartbeat for its whole session timeout (how long that is, no source has told)"
     silent_ms = departure.at_ms - departure.last_heartbeat_ms
-    # Less than that cannot be: what was heard last is another request's time, or another clock's.
+    # A shorter silence is impossible: the last heartbeat has another request's time, or another clock's.
     if departure.last_heartbeat_ms < 0 or silent_ms < timeout_ms:
         return f"no heartbeat for at least {span(timeout_ms)}, its session timeout"
     return f"no heartbeat for {span(silent_ms)}, session timeout {span(timeout_ms)}"
 
 
 def _behind(situation: Situation, memory: EventMemory) -> tuple[str, str]:
-    """Return what tells a pause, or the trouble of one host, from a crash."""
+    """Return the sign of a pause, or of trouble on one host, that distinguishes it from a crash."""
     storm = situation.memory.storm
     lost = [loss for loss in storm.losses if loss.at_ms >= memory.first_ms] if storm else []
     back = sum(loss.same_process for loss in lost)
@@ -49,16 +49,16 @@ def _behind(situation: Situation, memory: EventMemory) -> tuple[str, str]:
 
 
 def _is_told(situation: Situation, departure: Departure) -> bool:
-    """Say whether the member is lost: not if it was left behind by a client that is back under another id.
+    """Say whether the member is lost; it is not if its client is back under another member id.
 
-    That is what a coordinator's move does to some clients (``groups/core/failovers.py``), to all groups at
-    once, and CoordinatorMoved tells it once.  Each that is back stands for one that was left behind.
+    A failover does that to some clients (``groups/core/failovers.py``), in all groups at once, and one
+    CoordinatorMoved alert reports it.  Each client that is back accounts for one old member.
     """
     group, moved = situation.group, situation.evidence.moved
     client_id = client_name(departure)
     if moved is None or not comes_again(client_id, departure, moved):
         return True
-    # Who was heard is known not to have been since; else only the coordinator's first wait tells it.
+    # If the member was heard, its silence is known; otherwise only the coordinator's first wait shows it.
     slack_ms = UPSET_MS if departure.last_heartbeat_ms >= 0 else _LOADED_MS
     if not moved.at_ms <= departure.at_ms <= moved.over_ms + departure.session_timeout_ms + slack_ms:
         return True
@@ -68,7 +68,7 @@ def _is_told(situation: Situation, departure: Departure) -> bool:
         if one.how is CauseKind.SESSION_TIMEOUT and comes_again(client_id, one, moved)
         if moved.at_ms <= one.at_ms <= departure.at_ms
     ]
-    # A move that only the metadata tell is learned when its clients have joined again.
+    # A failover that only metadata shows becomes known after its clients have joined again.
     since_ms = min(moved.at_ms, departure.at_ms - departure.session_timeout_ms)
     back = [
         one

@@ -1,8 +1,8 @@
 """SessionTimeoutImminent: a member of a Stable group has been silent for most of its session timeout.
 
-Silence is evidence only where speech was proved: the member's own heartbeats were seen before, and
-the broker's request log gave other lines while this member should have spoken again.  Who was not heard
-since the coordinator moved may still look for it, as all its neighbours do: CoordinatorMoved tells that.
+Silence counts only if earlier heartbeats of the member were seen, and if the broker's request log had other
+lines when the member should have sent its next one.  A member that was not heard since a failover may still
+be looking for the coordinator, as all its neighbours do: CoordinatorMoved reports that.
 """
 
 from typing import Annotated
@@ -31,38 +31,39 @@ from coordinator_model.state import Basis, Group, Member
 NAME = "SessionTimeoutImminent"
 
 RECHECK_MS = 1_000
-"""The request log's proof has a resolution of a second."""
+"""The request log's proof is exact to a second."""
 
 EVICTION_GRACE_MS = 10_000
-"""The coordinator's line about the eviction comes within this time, or it kept the member."""
+"""If the coordinator's line about the eviction does not come within this time, it kept the member."""
 
 AT_UNKNOWN = 0.95
-"""Where only one heartbeat was seen: that it sends three in a session is what most clients do, not all."""
+"""After a single heartbeat three per session are assumed: most clients send that many, not all."""
 
 TOGETHER_MS = 10_500
-"""If a whole group is silent its coordinator may wait for a replica on another broker, which it says after
-5 s (``offsets.commit.timeout.ms``), when a commit has met that: clients commit every 5 s."""
+"""If a whole group is silent, its coordinator may be waiting for a replica on another broker.  It says so
+after 5 s (``offsets.commit.timeout.ms``), once a commit has met that: clients commit every 5 s."""
 
 _NEXT_BEAT_SHARE = 1 / 3
-"""Clients beat at least three times in a session.  If the log was heard only before that, it may have
-been switched off, and if only just now, switched on: then every member of every group would seem silent."""
+"""Clients send at least three heartbeats per session.  If the log had lines only before that, it may have
+been switched off; if only just now, switched on.  Either would make every member of every group seem
+silent."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """The share of its session timeout that a member may be silent."""
+    """The part of its session timeout that a member may be silent."""
 
     at: Annotated[Share, "share of the session timeout without a heartbeat"] = 0.7
 
 
 def base_ms(member: Member) -> int:
-    """Return when the member's session timer began to run, as far as we saw."""
+    """Return when the member's session timer started, as far as we saw."""
     return max(member.last_heartbeat_ms, member.session_base_ms)
 
 
 def _silence_ms(member: Member, at: float) -> int:
-    """Return how long a member may be silent: beyond ``at``, and beyond what is usual with it.
+    """Return how long a member may be silent: longer than ``at``, and longer than its usual silences.
 
-    That may be longer than its session; then nothing can be foretold, and UnsafeTimeouts says so.
+    That may exceed its session; then no forecast is possible, and UnsafeTimeouts says so.
     """
     timeout_ms = member.session_timeout_ms
     usual_ms = usual_gap_ms(member, base_ms(member))
@@ -78,9 +79,9 @@ def _watched(group: Group) -> list[Member]:
 
 
 def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
-    """Return when the first member is silent for too long; ``now_ms`` if one is already.
+    """Return when the first member is silent for too long; ``now_ms`` if one already is.
 
-    This runs for each heartbeat, so it is one plain loop.
+    This runs at each heartbeat, so it is one plain loop.
     """
     if group.state is not GroupState.STABLE:
         return None
@@ -104,14 +105,14 @@ def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | N
 
 
 def shortest_silence_ms(group: Group, thresholds: Thresholds) -> int:
-    """Return the shortest silence that is too long for any member, heard or not; 0 if none is known."""
+    """Return the shortest silence that is too long for any member, heard or not; 0 if unknown."""
     at = thresholds.of(Options).at
     known = [member.session_timeout_ms for member in group.members.values() if member.session_timeout_ms > 0]
     return round(at * min(known, default=0))
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     opened = situation.opened(NAME)
     silent, due = _judge(situation, is_open=opened is not None)
     if not silent:
@@ -174,16 +175,16 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
 
 
 def _is_looking(situation: Situation, member: Member) -> bool:
-    """Say whether a member was last heard before its coordinator moved, or waited for a replica.
+    """Say whether a member was last heard before a failover, or before a wait for a replica.
 
-    Clients look for brokers with growing pauses, of up to half a minute; a dead one looks the same.
+    Clients look for brokers with growing pauses of up to half a minute; a dead client looks the same.
     """
     moved = situation.evidence.moved
     return moved is not None and last_word_ms(member) < moved.over_ms
 
 
 def _next_beat_ms(member: Member, at: float) -> int:
-    """Return how long after its last sign of life the next one was to be expected."""
+    """Return how long after a member's last sign of life the next one was due."""
     return round(member.session_timeout_ms * min(_NEXT_BEAT_SHARE, at / 2))
 
 

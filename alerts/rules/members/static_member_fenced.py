@@ -1,7 +1,7 @@
-"""StaticMemberFenced: a ``group.instance.id`` that does not do what it is for.
+"""StaticMemberFenced: a ``group.instance.id`` fails its purpose.
 
-Two processes hold one (each throws the other out); the ids change at each restart; or the session
-ends before a restart is done.  One replacement is a restart, and healthy.
+Two processes use one id (each fences the other); the ids change at each restart; or the session ends before a
+restart is complete.  A single replacement is a healthy restart.
 """
 
 from typing import Annotated
@@ -32,14 +32,14 @@ DAY_MS = 24 * 3_600_000
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """So many replacements of one instance id within the window are no restarts any more."""
+    """From this many replacements of one instance id within the window, they are not restarts."""
 
     replacements: Annotated[Count, "replacements of one instance id within the window"] = 3
     window_ms: Annotated[DurationMs, "how far back replacements are counted"] = 10 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     step = situation.step
     if not (step.notes or step.departures or step.arrivals or has_anything(situation, NAME)):
         return NOTHING
@@ -70,7 +70,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _note(situation: Situation) -> bool:
-    """Take in what a step tells; True if anything may be news."""
+    """Remember what a step shows; True if any of it may be news."""
     step, is_news, renamed = situation.step, False, set()
     for note in step.notes:
         if isinstance(note, Replaced):
@@ -148,7 +148,7 @@ def _number(seen: list[Sighting]) -> int:
 
 
 def _severity(situation: Situation, told: list[Sighting]) -> Severity:
-    """Return the configured severity, or info as long as it may have happened just once."""
+    """Return the configured severity; info while it may have happened only once."""
     late = [one for one in told if one.kind == LATE]
     renamed = [one for one in told if one.kind == RENAMED]
     is_sure = len(told) > len(late) + len(renamed) or _number(late) > 1 or len(renamed) > 2
@@ -179,7 +179,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         evidence=tuple(one.sentence for one in recent if one.sentence),
         cost=cost,
         advice=advice,
-        # Each turn of such a fight has new member ids, and is no news.
+        # Each round of such a fight has new member ids; that is not news.
         culprit_keys=frozenset(f"{one.instance_id}/{one.client_id}/{one.client_host}" for one in culprits),
         aspect=kind,
     )

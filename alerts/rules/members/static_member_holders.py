@@ -11,15 +11,15 @@ from coordinator_model.kafka import Error
 from coordinator_model.state import Departure, Member, Refused
 
 HOLDER_LIVES_MS = 10_000
-"""A process that is refused while the holder is only being stopped is none too many."""
+"""A refusal while the holder is still shutting down is not a second process."""
 HOLDER_STAYS_MS = 75_000
 """A dead holder is removed by then: ``group.consumer.max.session.timeout.ms`` is 60 s."""
 NAMES_MS, NAMES_EVERY_MS = 30_000, 2_000
-"""How long, and how often, the client of a holder is looked for: ten heartbeats at the usual interval."""
+"""How long, and how often, a holder's client is looked for: ten heartbeats at the usual interval."""
 
 
 def note_refused(situation: Situation, note: Refused) -> bool:
-    """Take in a refusal for the sake of an instance id; True if it is news at once."""
+    """Remember a refusal because of an instance id; True if it is news at once."""
     if note.error_code == Error.FENCED_INSTANCE_ID:
         kind = FENCED
     elif note.error_code == Error.UNRELEASED_INSTANCE_ID:
@@ -52,7 +52,7 @@ def _holds(culprits: list[Culprit]) -> str:
 
 
 def _known(situation: Situation, note: Refused) -> Refused:
-    """Fill in the client of a member that went, where the refusal does not name it."""
+    """Return the refusal with the client of a departed member, if the refusal does not name it."""
     if note.client_id or note.client_host:
         return note
     gone = departure_of(situation.group, note.member_id)
@@ -68,10 +68,10 @@ def _with_client(note: Refused, of: Culprit | Departure) -> Refused:
 
 
 def name_holders(situation: Situation) -> bool:
-    """Complete what was told before we heard who took an instance over; True if that is news.
+    """Add the holder to sightings from before it was known; True if that is news.
 
-    Sources overtake each other: the refusal may come before the record of the one that holds the id, and
-    that before the first request that tells its client.
+    Sources overtake each other: the refusal may come before the record of the holder, and that record before
+    the first request that names the holder's client.
     """
     is_news = False
     for one in memory_of(situation).of(NAME):
@@ -89,7 +89,7 @@ def name_holders(situation: Situation) -> bool:
 
 
 def names_due_ms(situation: Situation) -> int | None:
-    """Return when to look again who holds an instance id: heartbeats, which tell, are nobody's news."""
+    """Return when to look for holders again: heartbeats name them, but trigger no judgement."""
     now_ms = situation.now_ms
     open_ = [one for one in memory_of(situation).of(NAME) if one.kind == FENCED and _is_nameless(one)]
     return now_ms + NAMES_EVERY_MS if any(now_ms < one.first_ms + NAMES_MS for one in open_) else None
@@ -100,10 +100,10 @@ def _is_nameless(fenced: Sighting) -> bool:
 
 
 def prove_holders(situation: Situation) -> int | None:
-    """Find out whether the holder of a refused instance id lives; returns when to look again.
+    """Find out whether the holder of a refused instance id lives; return when to look again.
 
-    A process that was started after a crash is refused until its dead self is removed, and that is no
-    second process.
+    A process that restarts after a crash is refused until its old member is removed; that is not a second
+    process.
     """
     dues = []
     for one in memory_of(situation).of(NAME):
@@ -122,10 +122,10 @@ def prove_holders(situation: Situation) -> int | None:
 
 
 def successor_of(member: Member, before: Culprit) -> Culprit:
-    """Return who holds an instance id after another.
+    """Return the new holder of an instance id.
 
-    Kafka: replaceStaticMember keeps client and host of the one before in the record, so only requests tell
-    the new one's.
+    Kafka: replaceStaticMember keeps the previous client and host in the record, so only requests name the new
+    ones.
     """
     unknown = _unknown(member, before)
     is_told = (member.client_id, member.client_host) != (before.client_id, before.client_host)

@@ -1,4 +1,4 @@
-"""Static members whose session ends at a restart: who comes back late, and who under another id."""
+"""Static members whose session ends during a restart: late returns, and returns under another id."""
 
 from alerts.alert import Culprit, checksum, clock, span, who_is
 from alerts.rules.engine import Sighting, Situation, culprit
@@ -8,14 +8,14 @@ from coordinator_model.state import Basis, Departure, Member
 
 LOST = "lost"
 SESSION_MS = 45_000
-"""Where no source tells the session timeout: the default of Java's client, and of KIP-848."""
+"""Used if no source gives the session timeout: the default of Java's client, and of KIP-848."""
 SOON = 2
-"""A member that is back within so many session timeouts after its own ended was restarted."""
+"""A member that returns within this many session timeouts after its session ended was restarted."""
 SLACK_MS = 5_000
 
 
 def note_lost(situation: Situation, departure: Departure) -> bool:
-    """Take in a static member whose session ended; True if another id has come in its place."""
+    """Remember a static member whose session ended; True if another id has replaced it."""
     session_ms = departure.session_timeout_ms if departure.session_timeout_ms > 0 else SESSION_MS
     lost = Sighting(
         kind=LOST,
@@ -35,7 +35,7 @@ def note_lost(situation: Situation, departure: Departure) -> bool:
 
 
 def note_arrived(situation: Situation, member: Member) -> bool:
-    """Take in a static member that came: back after its session, or its process under another id."""
+    """Remember a static member that joined: after its session, or its process under another id."""
     memory = memory_of(situation)
     lost = memory.find(NAME, LOST, str(member.instance_id))
     if lost is not None:
@@ -55,7 +55,7 @@ def _came_late(situation: Situation, lost: Sighting, member: Member) -> bool:
     took_ms, before = away_ms + session_ms, lost.culprits[0]
     who = Culprit(
         member_id=member.member_id,
-        # The coordinator's line about a join names neither.
+        # The coordinator's line about a join names neither client nor host.
         client_id=member.client_id or before.client_id,
         client_host=member.client_host or before.client_host,
         instance_id=member.instance_id,
@@ -76,7 +76,7 @@ def _came_late(situation: Situation, lost: Sighting, member: Member) -> bool:
 
 
 def _renamed(situation: Situation, lost: Sighting, member: Member) -> bool:
-    """Note a new instance id that stands for one that was lost; True if it is one."""
+    """Remember a new instance id that replaces a lost one; True if it does."""
     memory, before = memory_of(situation), lost.culprits[0]
     if not member.instance_id or member.instance_id == lost.key:
         return False

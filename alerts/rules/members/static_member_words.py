@@ -1,4 +1,4 @@
-"""What StaticMemberFenced says of each kind of trouble with instance ids."""
+"""The texts of StaticMemberFenced for each kind of trouble with instance ids."""
 
 NAME = "StaticMemberFenced"
 
@@ -38,4 +38,4 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "not from a random or new name; or drop it.",
     ),
 }
-"""Kind -> summary, cost, advice; the first kind that was seen is the one told."""
+"""Kind -> summary, cost, advice; the alert uses the first kind that was seen."""

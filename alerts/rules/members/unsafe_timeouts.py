@@ -1,7 +1,7 @@
-"""UnsafeTimeouts: timeouts that make trouble likely, judged by what the members really use.
+"""UnsafeTimeouts: timeouts that make trouble likely, judged by what the members actually use.
 
-It tells the value that is set, what was measured, and a value to set.  It is said once and stands
-until the value is changed, or for a day after the last sign of it.  Kafka's defaults are no trouble.
+The alert gives the configured value, the measured value, and a value to set.  It fires once and stays until
+the value changes, or for a day after the last sign.  Kafka's defaults cause no alert.
 """
 
 from collections import Counter
@@ -46,16 +46,16 @@ DAY_MS = 24 * 3_600_000
 UNUSED_WITHIN_MS = 10 * 60_000
 UNUSED_IDS = 5
 NARROW_TIMES = 3
-"""So many narrow escapes within a day."""
+"""This many narrow escapes within a day count."""
 POLL_TIMES = 3
 JOIN_TIMES = 2
 JOIN_SHARE = 0.8
 """A join phase that takes this part of the rebalance timeout nearly cost a member."""
 DIFFER = 2
-"""Timeouts within a group that differ by this factor are mixed."""
+"""Timeouts within a group that differ by this factor count as mixed."""
 MIXED = "mixed timeouts"
 APART_MS = 60_000
-"""Pauses, and poll timeouts, closer together are one."""
+"""Pauses, or poll timeouts, closer together than this are one."""
 
 REFUSED, BEATS, NARROW, POLL, JOINS, UNUSED = "refused", "beats", "narrow", "poll", "joins", "unused"
 _ENOUGH = {
@@ -68,14 +68,14 @@ _ENOUGH = {
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long the timeouts within a group may differ (as while a change is rolled out)."""
+    """How long the timeouts within a group may differ (as during a rollout of a change)."""
 
     severity: Severity = Severity.INFO
     after_ms: Annotated[DurationMs, "time in which timeouts within a group differ"] = 15 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     step, known = situation.step, situation.memory.hygiene
     may_change = step.transitions or step.arrivals or step.departures or step.notes or step.met
     is_mixed = known is not None and MIXED in known.since
@@ -106,7 +106,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _told(seen: list[Sighting]) -> list[Sighting]:
-    """Return what was seen often enough; ids that nobody used are one thing together."""
+    """Return what was seen often enough; all unused member ids together are one thing."""
     told = [one for one in seen if one.kind != UNUSED and one.count >= _ENOUGH[one.kind]]
     unused = [one for one in seen if one.kind == UNUSED]
     if len(unused) < UNUSED_IDS:
@@ -141,7 +141,7 @@ def _note(situation: Situation) -> None:
 
 
 def _add(situation: Situation, kind: str, member: Member | Departure, sentence: str, **values: int) -> None:
-    """Note one more of a kind about a value that is set, unless it belongs to the one before."""
+    """Count one more of a kind about a configured value, unless it belongs to the one before."""
     memory, at_ms, key = memory_of(situation), situation.now_ms, str(values["number"])
     known = memory.find(NAME, kind, key)
     if known is not None and at_ms - known.last_ms < APART_MS:
@@ -182,7 +182,7 @@ def _paused(situation: Situation, note: Paused) -> None:
 
 
 def _log_was_heard(situation: Situation, note: Paused) -> bool:
-    """Say whether the request log spoke all through a pause: else it may be the log that paused."""
+    """Say whether the request log had lines all through a pause: otherwise the log may have paused."""
     gap_ms = max(1_500, note.pause_ms // 3)
     since_ms = situation.evidence.requests_since_ms(gap_ms)
     return 0 <= since_ms <= note.at_ms - note.pause_ms + 1_000
@@ -227,7 +227,7 @@ def _polled_late(situation: Situation, departure: Departure) -> None:
 
 
 def _joined_late(situation: Situation, transition: Transition) -> None:
-    """Take in the end of a join phase that came close to the rebalance timeout, or was ended by it."""
+    """Remember the end of a join phase that came close to the rebalance timeout, or reached it."""
     group, timeout_ms = situation.group, rebalance_timeout_ms(situation.group)
     last, is_end = group.rebalance, transition.to_state is GroupState.COMPLETING_REBALANCE
     if not is_end or last is None or last.initial or timeout_ms <= 0 or not group.members:
@@ -248,7 +248,7 @@ def _joined_late(situation: Situation, transition: Transition) -> None:
 
 
 def _forget_changed(situation: Situation) -> None:
-    """Drop what was seen of values that no member has any more."""
+    """Drop sightings of values that no member has any more."""
     group, memory = situation.group, memory_of(situation)
     if group.state is not GroupState.STABLE or not group.members or not memory.of(NAME):
         return
@@ -284,7 +284,7 @@ def _differ(group: Group) -> dict[str, tuple[Member, Member]]:
 
 
 def _mixed_ms(situation: Situation) -> int | None:
-    """Return when settings have differed for long enough, None if they do not, or that is not known."""
+    """Return when settings have differed for too long; None if they do not differ, or that is unknown."""
     group, known = situation.group, situation.memory.hygiene
     after_ms = situation.thresholds.of(Options).after_ms
     if group.state in WITHOUT_MEMBERS:
@@ -318,7 +318,7 @@ def _mixed(situation: Situation) -> Sighting:
 
 
 def _usual(group: Group, value: Callable[[Member], int]) -> int:
-    """Return what most members have set, of equally frequent values the largest."""
+    """Return the most frequent value among the members; among equally frequent values the largest."""
     known = Counter(value(one) for one in group.members.values())
     return max(known, key=lambda one: (known[one], one))
 
@@ -339,7 +339,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
         evidence=tuple(one.sentence for one in told if one.sentence)[-EVIDENCE_MAX:],
         cost=said[0][1],
         advice=" ".join(dict.fromkeys(advice for _, _, advice in said)),
-        # Not repeated while the same values stand.
+        # Not repeated while the same values remain.
         culprit_keys=frozenset(kinds),
         aspect=" ".join(kinds),
     )
@@ -350,7 +350,7 @@ def _and_more(count: int) -> str:
 
 
 def _said(one: Sighting) -> tuple[str, str, str]:
-    """Return summary, cost and advice for one thing."""
+    """Return summary, cost and advice for one sighting."""
     values = {
         "set": str(one.number),
         "measured": span(one.measured),

@@ -1,8 +1,8 @@
-"""ZombieCommit: a commit of a member that no longer owns what it commits.
+"""ZombieCommit: a member commits partitions that it no longer owns.
 
-A member that the coordinator removed by a timeout and that commits afterwards had gone on working.
-One commit that a rebalance has overtaken is ordinary: refusals for a stale generation count only when
-they go on.
+If the coordinator removed a member after a timeout and the member commits afterwards, it had continued to
+work. A single commit overtaken by a rebalance is ordinary: refusals for a stale generation count only if they
+continue.
 """
 
 from alerts.alert import Culprit, clock, some, span, times, who_is
@@ -27,8 +27,8 @@ from coordinator_model.state import COMMIT, Departure, Refused
 NAME = "ZombieCommit"
 
 GOES_ON_MS = 10_000
-"""A live client learns of a rebalance at its next heartbeat or poll; one that commits a stale generation
-for so long has not."""
+"""A live client learns of a rebalance at its next heartbeat or poll; a client that commits a stale generation
+for this long has not."""
 CLAIMS_TOLD = 3
 
 ZOMBIE, STALE = "zombie", "stale"
@@ -41,11 +41,11 @@ _REMOVED = {
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """An event; it has no threshold."""
+    """No threshold: the rule reports events."""
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     notes = [note for note in situation.step.notes if isinstance(note, Refused) and _is_commit(note)]
     if not notes and not has_anything(situation, NAME):
         return NOTHING
@@ -65,7 +65,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _is_commit(note: Refused) -> bool:
-    # Without a member id it is somebody else's: GroupIdCollision.
+    # A commit without a member id is not a member's: GroupIdCollision reports it.
     return note.operation == COMMIT and note.member_id != ""
 
 

@@ -1,7 +1,7 @@
-"""ClusterUnreachable: the cluster answers nobody.
+"""ClusterUnreachable: no request to the cluster is answered.
 
-Made by the driver's supervisor and sent straight to the receivers, since nothing that an alert needs
-may lie on the cluster in trouble.
+The driver's supervisor makes the alert and sends it straight to the receivers: no part of its way may depend
+on the cluster in trouble.
 """
 
 from typing import Annotated
@@ -23,7 +23,7 @@ NAME = "ClusterUnreachable"
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long a cluster may give no answer at all."""
+    """How long a cluster may leave all requests unanswered."""
 
     severity: Severity = Severity.CRITICAL
     after_ms: Annotated[DurationMs, "time without any answer from the cluster"] = MINUTE_MS

@@ -1,7 +1,7 @@
-"""GroupsQuarantined: groupwatch's own code failed on groups, which it therefore knows worse than others.
+"""GroupsQuarantined: groupwatch's own code failed on groups, so it knows them less well than others.
 
-Each shard tells of its own (``shard/quarantine.py``): one observation was set aside, one rule
-had no say, or the saved state could not be read and is being learned anew.  One alert for the cluster.
+Each shard reports its own groups (``shard/quarantine.py``): an observation was skipped, a rule failed, or the
+saved state could not be read and is being rebuilt.  The cluster gets one alert.
 """
 
 from alerts.alert import clock, some, times
@@ -22,16 +22,16 @@ from coordinator_model.shard import ClusterState, Quarantine
 NAME = "GroupsQuarantined"
 
 UNTOLD_MS = 2 * 3_600_000
-"""A shard tells of its own at each full report, and when they are over: what was not told for so long is."""
+"""Shards report quarantines at each full report, and their end; one not reported for so long has ended."""
 _NAMED_MAX = 20
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """Our own failures; it has no threshold."""
+    """No threshold: the rule reports our own failures."""
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
-    """Return what is to be said of groups that our own code failed on."""
+    """Return the verdict on groups that our own code failed on."""
     found = {key: one for key, one in state.quarantined.items() if now_ms < one.told_ms + UNTOLD_MS}
     if not found:
         if NAME not in memory.open:
@@ -55,7 +55,7 @@ def _finding(found: dict[tuple[int, str], Quarantine], thresholds: Thresholds) -
         cost=_cost(lost),
         advice="Watch these groups by other means until this resolves (kafka-consumer-groups.sh --describe). "
         "Report it with the job's log of that time; after damage to the checkpoint, look at its disk.",
-        # More groups are news, but not each of hundreds.
+        # More groups are news, but not each one of hundreds.
         aspect=f"{len(found).bit_length()}/{lost.bit_length()}",
         culprit_keys=frozenset(names[:_NAMED_MAX]),
     )

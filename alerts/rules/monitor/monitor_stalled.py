@@ -1,6 +1,6 @@
-"""MonitorStalled: Kafka answers, but the job finishes no batch, or its batches do not take time along.
+"""MonitorStalled: Kafka answers, but the job finishes no batch, or its watermark falls behind.
 
-Made by the driver's supervisor, beside the stream that it watches.
+The driver's supervisor makes it, outside the stream that it watches.
 """
 
 from typing import Annotated
@@ -22,7 +22,7 @@ NAME = "MonitorStalled"
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long no batch may finish while Kafka answers."""
+    """How long the job may finish no batch while Kafka answers."""
 
     severity: Severity = Severity.CRITICAL
     after_ms: Annotated[DurationMs, "time without a finished batch while Kafka answers"] = 2 * MINUTE_MS
@@ -38,10 +38,10 @@ def find_stalled(
     runbook_base: str = "",
     is_late: bool = False,
 ) -> Alert:
-    """Return the alert at revision 0; ``detail`` is what is known.
+    """Return the alert at revision 0; ``detail`` says what is known.
 
-    ``since_ms`` is the end of the last batch; with ``is_late`` batches end, and since then they have fallen
-    behind.
+    ``since_ms`` is the end of the last batch.  With ``is_late`` batches still end, and ``since_ms`` is when
+    they began to fall behind.
     """
     for_s = span(now_ms - since_ms)
     summary = f"groupwatch has finished no batch for cluster {cluster} for {for_s}, though Kafka answers."

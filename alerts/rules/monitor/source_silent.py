@@ -1,13 +1,13 @@
-"""SourceSilent: a broker's log that the verdicts rest on is losing lines, or has fallen silent.
+"""SourceSilent: a broker's log that verdicts depend on loses lines, or has fallen silent.
 
-Two things prove it.  The topic told what the broker's log should have told before (contradiction);
-or its request log spoke regularly and now does not, while clients go on committing to partitions of
-the offsets topic that it leads, and the broker did not say that this log is off.  Silence alone proves
-nothing: a healthy quiet cluster logs nothing in its INFO log for hours, and a broker whose last
-consumers have ended, or were killed, no request, whatever its neighbours hear.
+There are two proofs.  Either the topic showed something that the broker's log should have shown before
+(contradiction).  Or the request log had lines regularly and now has none, while clients still commit to
+partitions of the offsets topic that the broker leads, and the broker did not say that this log is off.
+Silence alone proves nothing: a healthy quiet cluster writes no INFO line for hours, and a broker whose last
+consumers have ended or were killed logs no request, whatever its neighbours log.
 
-Records of a topic are lost as well when they were deleted before they were read, or the topic was made
-anew; the driver finds that when it starts.
+Records are also lost if they were deleted before they were read, or if the topic was recreated; the driver
+finds that at its start.
 """
 
 from typing import Annotated
@@ -37,16 +37,16 @@ from coordinator_model.shard import ClusterState, LostRecords
 NAME = "SourceSilent"
 
 CONTRADICTED_MS = 10 * 60_000
-"""A contradiction stands for so long after it was seen last."""
+"""How long a contradiction counts after it was last seen."""
 
 GIVE_UP_MS = 60 * 60_000
-"""A request log that was silent for so long is taken for switched off on purpose."""
+"""A request log that has been silent for this long counts as switched off on purpose."""
 
 _SAMPLE_SHARE = 2
-"""The request logs are looked at twice in each ``after``."""
+"""The request logs are checked twice per ``after``."""
 
 _REGULAR_SHARE = 2
-"""A request log was regular if it spoke for twice ``after`` without a gap of ``after``."""
+"""A request log was regular if it had lines for twice ``after`` without a gap of ``after``."""
 
 
 _ADVICE = (
@@ -68,13 +68,13 @@ _GAP_COSTS = {
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How long a request log that used to speak may be silent while the cluster lives."""
+    """How long a formerly regular request log may be silent while the cluster lives."""
 
     after_ms: Annotated[DurationMs, "silence where there should be none"] = MINUTE_MS
 
 
 class _Gap(msgspec.Struct, frozen=True):
-    """Records of one topic that nobody will ever read."""
+    """Records of one topic that were lost unread."""
 
     topic: str
     feed: str
@@ -83,7 +83,7 @@ class _Gap(msgspec.Struct, frozen=True):
 
 
 class _Loss(msgspec.Struct, frozen=True):
-    """One log of one broker that cannot be relied on."""
+    """One broker's log that cannot be relied on."""
 
     broker: int
     source: Source
@@ -92,7 +92,7 @@ class _Loss(msgspec.Struct, frozen=True):
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
-    """Return what is to be said of the cluster's sources now."""
+    """Return the verdict on the cluster's sources."""
     rule = thresholds.of(Options)
     if len(memory.watches) > BROKERS_MAX:
         memory.watches = {one: watch for one, watch in memory.watches.items() if _is_kept(state, one)}
@@ -197,7 +197,7 @@ def _watch(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: in
 
 
 def _is_kept(state: ClusterState, broker: int) -> bool:
-    """Say whether a broker is none of those that were forgotten, as lines named far too many."""
+    """Say whether a broker is still kept: some are dropped if log lines name far too many."""
     return (broker, int(Source.REQUEST_LOG)) in state.heard
 
 
@@ -240,18 +240,18 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
 
 
 def _silent_since(state: ClusterState, broker: int, watch: Watch) -> int:
-    """Return since when lines are missing: one that was off has nothing to say of that time.
+    """Return since when lines have been missing; the time in which the log was off does not count.
 
-    That it is on again may be known before its first line has come.
+    That the log is on again may be known before its first line has arrived.
     """
     return max(watch.heard_ms, state.logging_since_ms.get(broker, -1))
 
 
 def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, since_ms: int) -> bool:
-    """Say whether the broker was asked after a time: commits go on where it coordinates.
+    """Say whether clients still commit to partitions that the broker coordinates, after ``since_ms``.
 
-    Other records prove no request: a coordinator writes them by itself when a session or an offset expires.
-    A partition whose leader nobody has told may be anybody's, unless there is but one broker.
+    Other records prove no request: a coordinator writes them itself when a session or an offset expires.  If
+    the leader of a partition is unknown, it counts only in a cluster of one broker.
     """
     anybody = broker if len(memory.watches) == 1 else -1
     committed = [
@@ -263,7 +263,7 @@ def _goes_on(state: ClusterState, memory: ClusterMemory, broker: int, since_ms: 
 
 
 def _moved(state: ClusterState, since_ms: int) -> bool:
-    """Say whether coordinators moved: then a broker's silence may only mean that it has no groups now."""
+    """Say whether coordinators moved; then a broker may be silent only because it has no groups now."""
     return any(move.at_ms >= since_ms for move in state.moves)
 
 

@@ -72,7 +72,7 @@ def test_diagram_has_every_move_once() -> None:
 
 
 def test_readme_shows_the_current_diagram() -> None:
-    """README.md shows what ``python -m coordinator_model.diagram`` prints."""
+    """README.md shows what ``python -m coordinator_model.kafka.diagram`` prints."""
     readme = Path(coordinator_model.__file__).with_name("README.md").read_text()
 
     assert mermaid() in readme

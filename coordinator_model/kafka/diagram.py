@@ -1,4 +1,4 @@
-"""Draws the state diagram of README.md from the table of moves: ``python -m coordinator_model.kafka.diagram``."""
+"""Draws the state diagram of the model from ``MOVES``: ``python -m coordinator_model.kafka.diagram``."""
 
 from coordinator_model.kafka.states import MOVES, GroupState
 

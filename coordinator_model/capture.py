@@ -1,7 +1,7 @@
-"""Captured material: its rows, and a mirror of a whole cluster that is fed by hand, without Spark.
+"""Captured material: its rows, and a mirror of a whole cluster that the caller feeds, without Spark.
 
-Used by ``groupwatch replay`` and by tests.  The same shards work here as in the stream; time passes when
-the caller says so.
+Used by ``groupwatch replay`` and by tests.  The shards are the same as in the stream; the caller advances the
+time.
 """
 
 import binascii
@@ -61,7 +61,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag=
 
 
 class EndOffsetRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag="end_offset"):
-    """Where one partition of a topic ended, as a broker said; told to every group that commits to it."""
+    """The end offset of one partition of a topic, from a broker; every group that commits to it gets it."""
 
     topic: str
     partition: int
@@ -70,7 +70,7 @@ class EndOffsetRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source"
 
 
 class ClockRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="source", tag="clock"):
-    """It was this late, and everything before has been captured."""
+    """The capture had reached this time; everything before has been captured."""
 
     timestamp_ms: int
 
@@ -84,7 +84,7 @@ def read_row(line: bytes | str) -> CapturedRow:
     """Return the captured row in one line of JSON.
 
     Raises:
-        CaptureError: it is none.
+        CaptureError: the line is no captured row.
     """
     try:
         return _ROW.decode(line)
@@ -111,7 +111,7 @@ def shard_count_of(homes: Mapping[str, int]) -> int:
     for count in candidates:
         if all(shard_of_hash(one, count) == home for one, home in hashed):
             return count
-    # A line was misread, or its group's name imitates one: the number that fits most of the others.
+    # A line was misread, or its group's name imitates one: use the number that fits most of the others.
     some = hashed[:_HOMES_COMPARED]
     return max(candidates, key=lambda count: sum(shard_of_hash(one, count) == home for one, home in some))
 
@@ -139,7 +139,7 @@ class Mirror:
             judge: the rules; None for transitions only.
             feeds: how many partitions of log lines there are; numbered from 0.
             offsets: whether records of the offsets topic are fed.
-            strict: raise where our own code fails.
+            strict: raise failures of our own code.
         """
         self._cluster = cluster
         self._judge = judge
@@ -152,20 +152,20 @@ class Mirror:
         self._waiting: dict[int, list[Seen]] = {}
         self.divergences: list[Divergence] = []
         self.reports: dict[str, GroupReport] = {}
-        """How each group stands, once it is finished."""
+        """The report of each group, after ``finish``."""
         self.shards = {
             shard: Shard.load(None, cluster=cluster, shard=shard, shard_count=shard_count, strict=strict)
             for shard in range(CLUSTER_SHARD, shard_count)
         }
         for one in self.shards.values():
             if offsets and feeds:
-                one.header.order.clocked.exists()  # who asks for a zone's proof may wait for it
+                one.header.order.clocked.exists()  # a line that asks for a zone's proof may wait for it
                 one.header.order.events_partitions = feeds
             # In force from the beginning: a replay has no time before its configuration.
             one.header.settings = settings
 
     def feed(self, cells: Mapping[int, list[Seen]]) -> None:
-        """Take observations by shard; what they tell happens in ``advance``.
+        """Buffer observations by shard; ``advance`` applies them.
 
         Offsets must ascend over all calls: within each feed of lines, and over all offsets records.
         """
@@ -176,15 +176,15 @@ class Mirror:
             )
 
     def advance(self, at_ms: int, *, ask: bool = False) -> Iterator[Transition | Any]:
-        """Let it be ``at_ms`` and yield what happened, by time; lines may still come ``SETTLE_MS`` late.
+        """Advance to ``at_ms`` and yield the outputs by time; lines may still come ``SETTLE_MS`` late.
 
-        ``ask`` lets every group be reported.
+        ``ask`` requests a report of every group.
         """
         self._sequence += 1
         happened: list[tuple[int, Transition | Any]] = []
         lost: list[Seen] = []
         for shard in sorted(self.shards, reverse=True):
-            # Two steps: a clock says that what was fed before it has been read.
+            # Two steps: a clock says that everything fed before it has been read.
             waiting = self._waiting.pop(shard, [])
             clocks = [*self._clocks(at_ms, ask=ask), *(lost if shard == CLUSTER_SHARD else ())]
             for seen in (waiting, clocks) if waiting else (clocks,):
@@ -201,7 +201,7 @@ class Mirror:
         yield from (one for _, one in happened)
 
     def finish(self, last_ms: int) -> Iterator[Transition | Any]:
-        """Let the time of the last line pass and yield what was still to come of it."""
+        """Advance past the last line and yield the remaining outputs."""
         yield from self.advance(last_ms + SETTLE_MS + 1 if self._feeds else last_ms + 1, ask=True)
 
     def _clocks(self, at_ms: int, *, ask: bool) -> Iterator[Seen]:
@@ -217,7 +217,7 @@ class Mirror:
         told = [self._control(at_ms, 0, clock)]
         for feed in range(self._feeds):
             told.append(self._control(at_ms, feed, on.EventsClock(sequence=self._sequence)))
-        # Nobody appended them anywhere: they prove nothing of what is dated later.
+        # Nobody appended them to a topic: they prove nothing about later dates.
         yield from (msgspec.structs.replace(one, recorded_at_ms=-1) for one in told)
 
     def _control(self, at_ms: int, partition: int, what: on.AnyObservation) -> Seen:

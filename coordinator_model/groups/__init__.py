@@ -1,4 +1,4 @@
-"""What an observation does to one group: ``apply`` is the one way in."""
+"""Applies observations to one group; ``apply`` is the only entry point."""
 
 from coordinator_model.groups.reconciling import KINDS, NEWS, Finding, Verdict, both_sides, find, reconcile
 from coordinator_model.groups.table import apply, beat, due_at, is_new, new_group, pass_time

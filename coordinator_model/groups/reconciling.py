@@ -1,12 +1,12 @@
-"""The mirror held against the brokers' own answers: what proves a difference, and what then becomes of it.
+"""Compares the mirror with the brokers' own answers, and corrects the mirror where it is wrong.
 
-A broker that is asked tells what a group was at some moment between question and answer.  If the mirror
-moved about then, or was waiting for something, nothing can be said.  If it stood still and says something
-else, that is a doubt; the same mirror in doubt a second time, seconds later, is wrong, is counted, and
-takes over what the broker says.
+A broker's answer describes the group at some moment between question and answer.  If the mirror made a
+transition about then, or was waiting for something, the answer proves nothing.  If the mirror was at rest and
+differs, that is a doubt.  If the same mirror differs a second time, seconds later, it is wrong: the
+difference is counted, and the mirror takes the broker's answer over.
 
-Where no INFO log tells of them, phases of a rebalance are no claim of the mirror's: one answer teaches it.
-The same holds for groups older than the first line, where the topic does not tell which there are.
+Where no INFO log reports them, the mirror does not assert phases of a rebalance: one answer sets them. The
+same holds for groups older than the first line, where the topic is not read.
 """
 
 from collections.abc import Sequence
@@ -62,11 +62,11 @@ KINDS = (
 )
 
 SETTLE_MS = 1_000
-"""A mirror that moved so shortly before the question may have been asked about the time before."""
+"""After a transition so shortly before the question, the answer may describe the time before."""
 LASTING_MS = 5_000
-"""Between two answers that prove a difference; a record waits as long for its log lines."""
+"""Time between two answers that prove a difference; a record waits as long for its log lines."""
 IN_A_ROW_MS = 600_000
-"""Two answers further apart are not two in a row: much may have been and gone between them."""
+"""Two answers further apart do not count as consecutive: much may have happened between them."""
 
 _PHASES = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 _SPELLED = {str(state): state for state in GroupState}
@@ -77,44 +77,44 @@ _ONLY_REASON = {
     GroupState.COMPLETING_REBALANCE: CauseKind.JOIN_COMPLETED,
     GroupState.STABLE: CauseKind.ASSIGNMENT_STORED,
 }
-"""Why a group goes on to a state for which there is one reason only."""
+"""The cause of a transition to a state that has only one cause."""
 
 
 class Verdict(StrEnum):
-    """What an answer says about the mirror."""
+    """What an answer proves about the mirror."""
 
     AGREES = "agrees"
     MOVING = "moving"
-    """The group was on its way: nothing is proved."""
+    """The group was in transition: nothing is proved."""
     DOUBTED = "doubted"
-    """It differs, for the first time."""
+    """The mirror differs for the first time."""
     WRONG = "wrong"
-    """It differs still."""
+    """The mirror still differs."""
     TAUGHT = "taught"
-    """It tells what the mirror does not claim to know."""
+    """The answer shows something that the mirror does not assert."""
 
 
 NEWS = frozenset({Verdict.WRONG, Verdict.TAUGHT})
-"""The mirror takes something over."""
+"""Verdicts after which the mirror takes something over."""
 _SAYS_THE_SAME_NOW = frozenset({Verdict.AGREES, Verdict.TAUGHT, Verdict.WRONG})
 
 
 class Finding(NamedTuple):
-    """An answer held against the mirror."""
+    """The result of comparing an answer with the mirror."""
 
     verdict: Verdict
     kinds: tuple[str, ...] = ()
     doubt: Doubt | None = None
-    """To be kept until the next answer."""
+    """The doubt to keep until the next answer."""
 
     @property
     def compared(self) -> int:
-        """Return how many answers it compares: the one before a second doubt was right as well."""
+        """Return how many answers this compares; with a second doubt the answer before counts as well."""
         return {Verdict.AGREES: 1, Verdict.WRONG: 2}.get(self.verdict, 0)
 
 
 def sketch(state: str, group_type: str, generation: int, members: Sequence[str] | None) -> str:
-    """Return one side of a difference for a person: ``classic Stable 5 [a, b, c, … 7]``."""
+    """Return one side of a difference for people: ``classic Stable 5 [a, b, c, … 7]``."""
     text = f"{group_type} {state}" + (f" {generation}" if generation >= 0 else "")
     if members is None:
         return text
@@ -124,7 +124,7 @@ def sketch(state: str, group_type: str, generation: int, members: Sequence[str] 
 
 
 def both_sides(group: Group, what: GroupDescribed) -> str:
-    """Return what the mirror and the broker say, for the log."""
+    """Return both sides, the mirror's and the broker's, for the log."""
     ids = None if what.members is None else [member.member_id for member in what.members]
     mirror = sketch(str(group.state), group.group_type, group.generation, list(group.members))
     return f"mirror: {mirror}; broker: {sketch(what.state, what.group_type, what.epoch, ids)}"
@@ -142,15 +142,15 @@ def find(
     coordinator: int = -1,
     before: Doubt | None = None,
 ) -> Finding:
-    """Return what an answer (``GroupDescribed``) says about the mirror.
+    """Compare an answer (``GroupDescribed``) with the mirror.
 
     Args:
-        group: as the mirror has it; a new one if it has none.
+        group: the mirror's; a new one if it has none.
         seen: the answer.
-        context: what the shard knows of its sources.
-        known: the mirror has the group.
-        coordinator: broker that holds the shard, -1 unknown; the answer of another proves nothing.
-        before: what was left of the answer before.
+        context: the live sources of the shard.
+        known: whether the mirror has the group.
+        coordinator: broker that leads the shard, -1 unknown; the answer of another proves nothing.
+        before: the doubt that the previous answer left.
     """
     what = seen.what
     assert isinstance(what, GroupDescribed)  # noqa: S101 - the caller's branch
@@ -182,7 +182,7 @@ def _doubted(
 
 
 def differences(group: Group, what: GroupDescribed, *, known: bool) -> tuple[str, ...]:
-    """Return in what an answer differs from the mirror; the greater difference hides those it explains."""
+    """Return how an answer differs from the mirror; a greater difference hides those it explains."""
     is_there = what.state != GroupState.DEAD
     if not known or group.state is GroupState.DEAD:
         return (UNKNOWN_TO_MIRROR,) if is_there else ()
@@ -196,7 +196,7 @@ def differences(group: Group, what: GroupDescribed, *, known: bool) -> tuple[str
 
 
 def _details(group: Group, what: GroupDescribed) -> list[tuple[str, bool]]:
-    """Compare what only a group at rest tells: during a rebalance members are known late or not at all."""
+    """Compare what only a group at rest shows: during a rebalance members are known late or not at all."""
     is_classic = group.group_type == "classic"
     if is_classic and group.state is not GroupState.STABLE:
         return []
@@ -209,7 +209,7 @@ def _details(group: Group, what: GroupDescribed) -> list[tuple[str, bool]]:
 
 
 def is_moving(group: Group, asked_at_ms: int) -> bool:
-    """Say whether the mirror moved since shortly before the question, or waits for something."""
+    """Return whether the mirror changed since shortly before the question, or waits for something."""
     if group.held_record is not None:
         return True
     moves_ms = [group.state_since_ms, *(member.joined_at_ms for member in group.members.values())]
@@ -218,7 +218,7 @@ def is_moving(group: Group, asked_at_ms: int) -> bool:
 
 
 def digest(group: Group) -> bytes:
-    """Return what the mirror says of a group in 8 bytes: any move changes them."""
+    """Return a digest of the mirror's group in 8 bytes, which any transition changes."""
     said = (
         group.group_type,
         str(group.state),
@@ -231,7 +231,7 @@ def digest(group: Group) -> bytes:
 
 
 def _teaches(group: Group, what: GroupDescribed, context: Context, *, known: bool) -> bool:
-    """Say whether the answer tells what no source of ours could have told."""
+    """Return whether the answer shows something that no source of ours could have shown."""
     if not known:
         return not context.offsets_enabled
     is_classic = group.group_type == what.group_type == "classic" and group.state is not GroupState.DEAD
@@ -242,7 +242,7 @@ def _teaches(group: Group, what: GroupDescribed, context: Context, *, known: boo
 
 
 def reconcile(group: Group, seen: Seen, finding: Finding, context: Context, before: Doubt | None) -> Step:
-    """Let the mirror take over an answer as far as ``finding`` says; returns what that did to the group."""
+    """Correct the mirror by an answer as far as ``finding`` allows; return the effects on the group."""
     step = Step()
     what = seen.what
     assert isinstance(what, GroupDescribed)  # noqa: S101 - the caller's branch
@@ -283,7 +283,7 @@ def _learn(turn: Turn, what: GroupDescribed) -> None:
 
 
 def _learn_of_rebalance(turn: Turn) -> None:
-    """It began by the time of the question: with who had been silent by then, or who was about to join."""
+    """Begin the rebalance by the time of the question, caused by a silent member or one about to join."""
     group = turn.group
     expire_silent(turn, turn.at_ms, heard="")
     said = Cause(kind=_why_begun(group), detail=_SAID)
@@ -299,12 +299,12 @@ def _learn_of_rebalance(turn: Turn) -> None:
 
 
 def _why_begun(group: Group) -> CauseKind:
-    """Kafka: an empty group rebalances for one reason only."""
+    """Return why the group rebalances.  Kafka: an empty group does so for one reason only."""
     return CauseKind.MEMBER_JOINED if group.state is GroupState.EMPTY else CauseKind.UNKNOWN
 
 
 def _adopt_silently(turn: Turn, what: GroupDescribed) -> None:
-    """Take over a group that was there before us: a snapshot, so no transition."""
+    """Copy a group that existed before we started: a snapshot, so without transitions."""
     group = turn.group
     group.group_type = what.group_type
     state, generation = _SPELLED[what.state], max(what.epoch, 0)
@@ -334,7 +334,7 @@ def _heal(turn: Turn, what: GroupDescribed, kinds: tuple[str, ...]) -> None:
 
 
 def _take_over(turn: Turn, what: GroupDescribed) -> None:
-    """Put the group where the broker says, whatever it was: it was met in mid-life, or converted."""
+    """Put the group at the broker's place, whatever it was: it was seen first in mid-life, or converted."""
     group = turn.group
     kind = CauseKind.PROTOCOL_CHANGED if what.group_type != group.group_type else CauseKind.UNKNOWN
     if group.state is GroupState.DEAD:
@@ -364,15 +364,15 @@ def _move(turn: Turn, to: GroupState) -> None:
         )
         reach(turn, told)
     else:
-        # The group never went where we saw it, or its coordinator lost that.
+        # The group never made the transition that we saw, or its coordinator lost it.
         _make(turn, to, generation, Cause(kind=CauseKind.UNKNOWN, detail=_DETAIL))
 
 
 def _generation(turn: Turn, to: GroupState) -> int:
-    """Return the generation of a state that the broker told without one.
+    """Return the generation for a state that the broker reports without one.
 
-    Every completed generation has a record.  So where the topic is read, a group that is Stable and has
-    no new record is back at the last one.
+    Every completed generation has a record.  So where the topic is read, a group that is Stable and has no
+    new record is back at the last one.
     """
     group = turn.group
     if to is GroupState.PREPARING_REBALANCE:
@@ -402,7 +402,7 @@ def _make(turn: Turn, to: GroupState, generation: int, why: Cause) -> None:
 
 
 def _take_members(turn: Turn, what: GroupDescribed) -> None:
-    """Make the members those that the broker lists; how the others went, nobody knows."""
+    """Set the members to those in the broker's list; how the others left is unknown."""
     group = turn.group
     if what.members is None or group.state in WITHOUT_MEMBERS:
         return
@@ -424,7 +424,7 @@ def _take_member(turn: Turn, described: DescribedMember) -> None:
     group = turn.group
     group.pending.pop(described.member_id, None)
     gone = departure_of(group, described.member_id)
-    if described.member_id not in group.members and gone is not None:  # it had not gone after all
+    if described.member_id not in group.members and gone is not None:  # the member had not left after all
         bring_back(group, gone)
     add(turn, described.member_id, instance_id=described.instance_id)
     _fill_in(group, described)
@@ -436,7 +436,7 @@ def _take_protocol(group: Group, what: GroupDescribed) -> None:
 
 
 def _enrich(group: Group, what: GroupDescribed) -> None:
-    """Learn from an answer that agrees what no other source told."""
+    """Fill in from an agreeing answer what no other source shows."""
     if group.group_type != "classic":
         return
     if group.state is GroupState.STABLE:

@@ -1,9 +1,9 @@
-"""What each observation does to a group: the table of handlers, and the one way through it.
+"""The table of handlers: how each observation changes one group, and the only way to apply it.
 
-``apply`` lets an observation wait, drops it as too old, or hands it to the handler in its line of
-``EFFECTS``; ``pass_time`` acts on deadlines.  Handlers of lines and records apply what was observed,
-those of requests what follows from it; ``core`` moves the group.  Nothing here reads a clock or keeps
-state of its own: the same observations give the same transitions, byte for byte.
+``apply`` lets an observation wait, drops it as too old, or passes it to the handler in its line of
+``EFFECTS``; ``pass_time`` acts on deadlines.  Handlers of lines and records apply what was observed, those of
+requests infer from answers; ``core`` makes the transitions.  This module reads no clock and keeps no state of
+its own: the same observations give the same transitions, byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,16 +33,16 @@ Handler = Callable[[Turn, Any], None]
 
 
 class Effect(NamedTuple):
-    """What one type of observation does to a group."""
+    """The handlers of one type of observation."""
 
     classic: Handler | None
-    """What applies it to a classic group; None: it is about newer groups, whatever the group is now."""
+    """The handler for a classic group; None: it concerns only newer groups, whatever the group is now."""
     newer: Handler | None
-    """What applies it to a consumer, share or streams group; None: kept, for it may become classic."""
+    """The handler for a consumer, share or streams group; None: kept, as the group may become classic."""
 
 
 def _noticed_only(turn: Turn, what: on.GroupObservation) -> None:
-    """Do nothing more: the group was seen, and by which coordinator."""
+    """Do nothing more: the observation shows the group, and its coordinator."""
 
 
 def _in_both(handler: Handler) -> Effect:
@@ -90,25 +90,25 @@ EFFECTS: Mapping[type[on.Observation], Effect] = {
     on.OffsetsClaimed: _in_both(classic.offsets_claimed),
     on.TransactionEnded: _in_both(offsets.transaction_ended),
 }
-"""One line for each observation that is applied to groups; ``observations/traits.py`` says the rest of it."""
+"""One line for each observation that groups handle; ``observations/traits.py`` has its traits."""
 
 _TELLS_GENERATION = on.types_that(lambda one: one.tells_generation)
 
 
 def new_group(group_id: str, *, ended_ms: int = -1) -> Group:
-    """Return a group nobody has told us anything about yet, or not since it ended."""
+    """Return a group that no source has shown yet, or not since it ended."""
     return Group(group=group_id, ended_ms=ended_ms)
 
 
 def is_new(group: Group) -> bool:
-    """Say whether nothing that was told of the group so far meant it."""
+    """Return whether no observation so far was about this group."""
     return group.last_seen_ms < 0
 
 
 def apply(group: Group, seen: Seen, context: Context) -> Step:
-    """Apply one observation to ``group`` (changed in place) and say what it did.
+    """Apply one observation to ``group`` (changed in place) and return its effects.
 
-    What stood in the backlog changes the group and says nothing.
+    An observation of the backlog changes the group and emits nothing.
     """
     step = Step()
     if not seen.is_ahead and classic.must_wait(group, seen, context) and classic.hold(group, seen):
@@ -120,9 +120,9 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
 
 
 def beat(group: Group, seen: Seen) -> bool:
-    """Apply heartbeats that ``folding.are_quiet`` has found to be nothing else; False if they may be more.
+    """Apply heartbeats that ``coalescing.are_quiet`` found to be quiet; False if they may be more.
 
-    The short way of ``apply`` for what nearly all lines of a request log are.
+    The short way of ``apply`` for nearly all lines of a request log.
     """
     what = seen.what
     if type(what) is not Heartbeats or what.protocol != "classic":
@@ -136,7 +136,7 @@ def beat(group: Group, seen: Seen) -> bool:
 
 
 def due_at(group: Group, context: Context) -> int | None:
-    """Return the earliest time at which the model itself must act, None if nothing is awaited."""
+    """Return the earliest time (epoch ms) at which the model itself must act; None if nothing is due."""
     session_ms = core.next_deadline(group, context)
     if group.held_record is None:
         return session_ms
@@ -144,7 +144,7 @@ def due_at(group: Group, context: Context) -> int | None:
 
 
 def pass_time(group: Group, now_ms: int, context: Context) -> Step:
-    """Act on the deadlines due at ``now_ms``: records whose lines never came, sessions that ran out."""
+    """Act on the deadlines at ``now_ms``: records whose lines never came, sessions that ran out."""
     step = Step()
     classic.give_up(group, now_ms, context, step, _apply)
     turn = Turn(group=group, context=context, step=step, at_ms=now_ms, recorded_at_ms=now_ms, source="model")
@@ -180,7 +180,7 @@ def _take_effect(group: Group, seen: Seen, effect: Effect, context: Context, ste
 
 
 def _is_about_newer(group: Group, what: on.AnyObservation, effect: Effect) -> bool:
-    """Say whether the model of the newer protocols applies an observation."""
+    """Return whether the model of the newer protocols applies an observation."""
     if effect.classic is None:
         return True
     if group.modern is None:
@@ -189,7 +189,7 @@ def _is_about_newer(group: Group, what: on.AnyObservation, effect: Effect) -> bo
 
 
 def _apply_newer(group: Group, seen: Seen, handler: Handler | None, context: Context, step: Step) -> None:
-    """Hand an observation to the model of the newer protocols, between which and this one groups change."""
+    """Apply an observation by the model of the newer protocols; a group may change between both models."""
     if handler is None:
         newer.wait(group, seen)
         return
@@ -230,7 +230,7 @@ def _noticed(group: Group, seen: Seen, context: Context, step: Step) -> None:
 
 
 def _is_old(group: Group, seen: Seen) -> bool:
-    """Say whether a line means another life of the group, or nothing that its newest record does not say."""
+    """Return whether a line belongs to another life of the group, or only repeats its newest record."""
     if core.is_of_another_life(group, seen):
         return True
     is_old = core.is_before_record(group, seen)
@@ -240,16 +240,16 @@ def _is_old(group: Group, seen: Seen) -> bool:
 
 
 def _is_void(group: Group, seen: Seen) -> bool:
-    """Say whether an observation is about a life of the group that is over.
+    """Return whether an observation is about an ended life of the group.
 
-    A line of a broker that has lost the group counts only if it tells a generation, which shows by
-    itself whether it is stale; the rest of what such a broker says is about members it lost as well.
+    A line of a broker that has lost the group counts only if it has a generation, which shows by itself
+    whether it is stale; other lines of such a broker are about members that it lost as well.
     """
     if group.state is GroupState.DEAD and seen.at_ms < group.state_since_ms:
         return True
     if seen.source is not Source.COORDINATOR_LOG:
         return False
-    if isinstance(seen.what, GroupLoaded):  # told twice
+    if isinstance(seen.what, GroupLoaded):  # reported twice
         return seen.broker == group.coordinator and seen.at_ms < group.state_since_ms
     is_foreign = group.coordinator >= 0 and seen.broker >= 0 and seen.broker != group.coordinator
     if isinstance(seen.what, GroupUnloaded):
@@ -258,7 +258,7 @@ def _is_void(group: Group, seen: Seen) -> bool:
 
 
 def _is_newer(group: Group, seen: Seen) -> bool:
-    """Say whether a line of another broker than the last one tells of a generation we have not seen."""
+    """Return whether another broker than the last one reports a generation that was not seen before."""
     what = seen.what
     return type(what) in _TELLS_GENERATION and (
         what.generation >= group.generation  # type: ignore[union-attr]  # all of these name one

@@ -1,4 +1,4 @@
-"""When each observation takes effect: buffered until the watermark, dated right, in one order."""
+"""Orders observations in time: buffers them until the watermark and corrects their times."""
 
 from coordinator_model.ordering.buffered import Held, Run, cut, part, rest_of
 from coordinator_model.ordering.order import END_UNKNOWN, SETTLE_MS, Order

@@ -1,4 +1,4 @@
-"""What is buffered until the watermark: single observations, and coalesced runs that are cut there."""
+"""The buffer's entries: single observations, and coalesced runs that the watermark cuts."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -9,25 +9,25 @@ from coordinator_model.observations import Seen
 
 
 class Held(msgspec.Struct, array_like=True):
-    """An observation that waits, or is just due."""
+    """A single observation in the buffer, or just released."""
 
     order_ms: int
     seen: Seen
 
 
 class Run(msgspec.Struct, array_like=True):
-    """A folded run that waits; each of its times counts as at least ``floor_ms``."""
+    """A coalesced run in the buffer; each of its times counts as at least ``floor_ms``."""
 
     floor_ms: int
     seen: Seen
 
     @property
     def times(self) -> tuple[int, ...]:
-        """Return the times not applied yet."""
+        """Return the times (epoch ms) that are not applied yet."""
         return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
 
     def first_ms(self) -> int:
-        """Return when its first time takes effect."""
+        """Return when (epoch ms) its first time takes effect."""
         return max(self.floor_ms, self.times[0])
 
     def count_before(self, limit_ms: int) -> int:
@@ -36,7 +36,7 @@ class Run(msgspec.Struct, array_like=True):
 
 
 def order_key(held: Held) -> tuple[int, int, int, int, int]:
-    """Return the key by which a shard applies what is due."""
+    """Return the key by which a shard orders what it releases."""
     seen = held.seen
     return held.order_ms, seen.source, seen.partition, seen.offset, seen.index
 
@@ -53,12 +53,12 @@ def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
 
 
 def rest_of(runs: Iterable[Run], from_ms: int) -> list[Run]:
-    """Return what of ``runs`` does not take effect before ``from_ms``."""
+    """Return the parts of ``runs`` that take effect at ``from_ms`` or later."""
     return [tail for run in runs if (tail := cut(run, from_ms)[1]) is not None]
 
 
 def part(run: Run, times: tuple[int, ...]) -> Run:
-    """Return a run of only these ``times``; what told of its other times leaves no trace in it."""
+    """Return a run of only these ``times``, without any trace of its other times."""
     seen = run.seen
     what = msgspec.structs.replace(seen.what, times=times)
     return Run(run.floor_ms, msgspec.structs.replace(seen, at_ms=times[-1], what=what))

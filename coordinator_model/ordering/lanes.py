@@ -1,4 +1,4 @@
-"""How far each partition that feeds a shard is known to have been read: what proves time."""
+"""Lanes: the time up to which each partition that feeds a shard has been read."""
 
 import msgspec
 
@@ -11,39 +11,41 @@ from coordinator_model.ordering.righting import (
 from coordinator_model.ordering.zones import AHEAD_MS, DELAY_MS
 
 SILENT_SETTLE_MS = 10_000
-"""So late a line may come before the first clock copy, while only lines tell how far a partition is."""
+"""How late a line may come while no clock copy has been read and only lines show the partition's time."""
 
 BEYOND_MS = 10_000
-"""Ends are told at most some seconds after a clock's time, and skews reach five: what stands before a clock
-and is dated so far behind it has no true time, and counts at the clock's."""
+"""Brokers report end offsets some seconds after a clock's time at most, and skews reach five: an observation
+
+that precedes a clock and is dated this much later has no true time, and gets the clock's.
+"""
 
 REGRESS_MS = 10_000
-"""A clock that tells so much less than an earlier one of the same partition proves that one wrong."""
+"""A clock that is this much earlier than a previous one of its partition proves that one wrong."""
 
 COMMIT_LAG_MS = 100
-"""A record is replicated within a few ms; one that waits longer waits for a broker that is gone."""
+"""A record is replicated within a few ms; one that takes longer waits for a replica that is gone."""
 
 ANSWERS_MAX = 64
-"""Ends that are remembered: half a minute of a partition that grows all the time."""
+"""Limit of end offsets that are kept: half a minute of a partition that grows all the time."""
 
 
 class EventsLane(msgspec.Struct, array_like=True):
-    """How far one partition of the events topic is known to have been read."""
+    """How far one partition of the events topic has been read."""
 
     clock_ms: int = -1
     skew_ms: dict[int, int] = {}
     reached_ms: int = -1
     spoken_ms: dict[int, int] = {}
-    """Broker -> order time of its newest coordinator line, so that lines keep their order."""
+    """Broker -> order time of its newest coordinator line, so that its lines keep their order."""
     newest_ms: int = -1
-    """Newest time of what stands behind the newest clock copy."""
+    """Newest time after the newest clock copy."""
     lead_ms: int = 0
-    """How far the clock of the partition's leader is ahead."""
+    """How far (ms) the clock of the partition's leader is ahead."""
     is_odd: bool = False
-    """Some broker's clock is wrong, the leader's or another's that may write here."""
+    """Whether a broker's clock is wrong: the leader's, or another's that may write here."""
 
     def tick(self, seen: Seen, what: on.EventsClock, settle_ms: int) -> None:
-        """Take in a clock copy."""
+        """Apply a clock copy."""
         if seen.at_ms < self.clock_ms - REGRESS_MS:
             self._come_back(seen.at_ms - settle_ms)
         self.clock_ms = max(self.clock_ms, seen.at_ms)
@@ -54,42 +56,43 @@ class EventsLane(msgspec.Struct, array_like=True):
         self.newest_ms = -1
 
     def _come_back(self, to_ms: int) -> None:
-        """Forget what an earlier clock had proved: a newer one disproves it."""
+        """Forget what an earlier clock proved: a newer clock disproves it."""
         self.clock_ms = -1
         self.reached_ms = min(self.reached_ms, to_ms)
         self.spoken_ms = {broker: min(one, to_ms) for broker, one in self.spoken_ms.items()}
 
     def floor_ms(self, broker: int, settle_ms: int) -> int:
-        """Return the order time that a line of ``broker`` has here at least."""
+        """Return the least order time (epoch ms) that a line of ``broker`` can have here."""
         if self.clock_ms < 0 or broker not in self.skew_ms:
             return self.reached_ms
         return max(self.reached_ms, self.clock_ms - settle_ms + _bounded(self.skew_ms[broker]))
 
     def run_floor_ms(self, broker: int, settle_ms: int) -> int:
-        """Return the same for something folded.
+        """Return the least order time (epoch ms) that a coalesced run can have here.
 
-        It stands where its last line stood; before the first clock copy that says nothing of the others.
+        A run has the place of its last line; before the first clock copy that proves nothing about the other
+        lines.
         """
         return -1 if self.clock_ms < 0 else self.floor_ms(broker, settle_ms)
 
     def is_plain(self, seen: Seen) -> bool:
-        """Say whether something is dated shortly before its append, by clocks that are right."""
+        """Return whether an observation is dated shortly before its append, by clocks that are right."""
         return not self.is_odd and -DELAY_MS <= seen.at_ms - seen.recorded_at_ms <= AHEAD_MS
 
     def near_ms(self, seen: Seen) -> int:
-        """Return when something was appended here, by the driver's clock; or a time not far from it."""
+        """Return when an observation was appended here by the driver's clock, or a time close to it."""
         if seen.recorded_at_ms < 0:
             return self.clock_ms
         return seen.recorded_at_ms - wrong_ms(self.lead_ms)
 
     def spoke(self, order_ms: int) -> None:
-        """Note a line; before the first clock copy lines are all that tells the time."""
+        """Note a line; before the first clock copy only lines show the time."""
         if self.clock_ms < 0:
             self.reached_ms = max(self.reached_ms, order_ms - SILENT_SETTLE_MS)
 
 
 class OffsetsLane(msgspec.Struct, array_like=True):
-    """How far the shard's offsets partition is known to have been read."""
+    """How far the shard's offsets partition has been read."""
 
     position: int = -1
     order_ms: int = -1
@@ -99,30 +102,30 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     ahead: list[tuple[int, int]] = []
     """(end offset, time) of clocks whose end is not read yet; ascending."""
     answers: list[tuple[int, int]] = []
-    """(end offset, newest time of that end) as brokers answered: what lay behind was not replicated then."""
+    """(end offset, newest time of that end) as brokers answered: later records were not replicated then."""
     proved_ms: int = -1
     """Order time of the newest record before the newest end: no clock can make it later."""
     wrong_ms: int = 0
-    """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
+    """How far (ms) the clock of the partition's leader is ahead, where it is wrong; else 0."""
 
     @property
     def now_ms(self) -> int:
-        """Return the time reached."""
+        """Return the time that this lane has reached."""
         return max(self.reached_ms, self.proved_ms)
 
     def exists(self) -> None:
-        """Note that the partition is read, wherever it ends: without this, nobody would wait for it."""
+        """Note that the partition is read although its end is unknown, so that the watermark waits for it."""
         self.end_offset = max(self.end_offset, 0)
 
     def begin_anew(self) -> None:
-        """Forget all offsets: they are of a partition that is no more, and the new one's are smaller."""
+        """Forget all offsets: the partition was created again, and its new offsets are smaller."""
         self.position = self.end_offset = 0
         self.ahead.clear()
         self.answers.clear()
 
     def tick(self, end_offset: int, position: int, at_ms: int) -> None:
-        """Take in a clock: at ``at_ms`` the partition ended at ``end_offset``."""
-        # An end that goes back (a stale answer, an unclean election) proves nothing new.
+        """Apply a clock: at ``at_ms`` the partition ended at ``end_offset``."""
+        # An end that falls (a stale answer, an unclean election) proves nothing new.
         self.end_offset = max(self.end_offset, end_offset)
         if self.position <= self.end_offset:
             self.proved_ms = self.order_ms
@@ -142,7 +145,7 @@ class OffsetsLane(msgspec.Struct, array_like=True):
             del self.ahead[:done]
 
     def order_of(self, offset: int, at_ms: int) -> int:
-        """Return the order time of the record at ``offset`` and note it as read."""
+        """Return the order time (epoch ms) of the record at ``offset`` and note it as read."""
         self.read_to(offset)
         self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
         limit_ms = self._next_clock_ms(offset)
@@ -154,31 +157,31 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         return self.order_ms
 
     def near_ms(self, offset: int) -> int:
-        """Note that the record at ``offset`` comes next; returns a clock's time near it, -1: unknown."""
+        """Note that the record at ``offset`` comes next; return a clock's time near it, -1: unknown."""
         self.read_to(offset)
         limit_ms = self._next_clock_ms(offset)
         return self.reached_ms if limit_ms < 0 else limit_ms
 
     def _next_clock_ms(self, offset: int) -> int:
-        """Return the time of the first clock behind ``offset``; -1: none is known yet."""
+        """Return the time of the first clock after ``offset``; -1: none is known yet."""
         return next((at_ms for end_offset, at_ms in self.ahead if end_offset > offset), -1)
 
     def come_back(self, to_ms: int) -> None:
-        """Let nothing be proved beyond ``to_ms``: a clock has shown that what was told there was wrong."""
+        """Withdraw the proof of every time after ``to_ms``: a clock has disproved it."""
         self.ahead = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.ahead]
         self.answers = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.answers]
         self.order_ms, self.proved_ms = min(self.order_ms, to_ms), min(self.proved_ms, to_ms)
         self.reached_ms = min(self.reached_ms, to_ms)
 
     def answer(self, at_ms: int) -> None:
-        """Note that a broker, asked at ``at_ms``, told the end."""
+        """Note that a broker, asked at ``at_ms``, answered with the end."""
         if self.answers and self.answers[-1][0] == self.end_offset:
             self.answers.pop()
         self.answers.append((self.end_offset, at_ms))
         del self.answers[:-ANSWERS_MAX]
 
     def with_lag(self, seen: Seen) -> Seen:
-        """Return a group's record with the last answer by which it was not replicated, if that is late."""
+        """Return a group's record with the last answer at which it was not replicated, if it was late."""
         what = seen.what
         if seen.backlog or not isinstance(what, on.GroupRecorded | on.ModernRecord):
             return seen
@@ -190,10 +193,10 @@ class OffsetsLane(msgspec.Struct, array_like=True):
 
 
 def _bounded(skew_ms: int) -> int:
-    """Return the skew that time must wait for: none where what the broker says is dated anew."""
+    """Return the skew that the watermark must wait for: 0 where the broker's times are replaced."""
     return 0 if wrong_ms(skew_ms) else skew_ms
 
 
 def slowest(skew_ms: dict[int, int]) -> int:
-    """Return how far the slowest broker's clock is behind, in milliseconds (0 or less)."""
+    """Return how far (ms) the slowest broker's clock is behind (0 or less)."""
     return min((_bounded(one) for one in skew_ms.values()), default=0)

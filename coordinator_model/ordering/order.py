@@ -1,26 +1,26 @@
-"""When each observation takes effect, whatever the batches it came in.
+"""The buffer and the watermark: when each observation takes effect, in whatever batches it came.
 
-An observation's *order time* depends on the contents of its Kafka partition alone: its own time, but
-never before that of its predecessor in the same stream, and never before the time that its partition
-had proved to have reached where it stands.  A shard's *now* is the least time that all partitions
-feeding it have reached, so everything that arrives later has an order time of at least *now*, and
-what lies strictly before *now* can be applied, in order, for good.
+An observation's *order time* depends on the contents of its Kafka partition alone: its own time, but never
+before that of its predecessor in the same stream, and never before the time that the partition had proved to
+have reached at that offset.  A shard's *watermark* is the least time that all partitions feeding it have
+reached.  Everything that arrives later has an order time of at least the watermark, and everything strictly
+before the watermark can be applied, in order, for good.
 
 Observations wait here until then.  Three lanes prove time:
 
 - a partition of the events topic, by the clock copies in it, less the time a log line may take on its
-  way (``SETTLE_MS``), on the slowest broker's clock;
+way (``SETTLE_MS``), on the slowest broker's clock;
 - the shard's offsets partition, by clocks whose end offset has been read, or by its records before the
-  newest end (of one behind it a clock may still say that it was not replicated yet); a clock without an
-  end (its leader is gone) proves nothing here, and the shard waits;
+newest end (a clock may still show that a record after it was not replicated yet); a clock without an end (its
+leader is gone) proves nothing here, and the shard waits;
 - the control partition, by its clocks.
 
-Time is the driver's.  What a broker with a wrong clock says is dated by it (``righted``); what is dated
-behind a clock that stands behind it counts at that clock; and a clock that tells far less than an earlier
-one proves that one wrong: lanes come back to what it tells, and so does *now*.
+The driver's clock gives the time.  Times of a broker with a wrong clock are replaced by it (``righted``).  An
+observation that precedes a clock and is dated after it gets that clock's time.  A clock that is far earlier
+than a previous one proves that one wrong: the lanes go back to the earlier time, and so does the watermark.
 
-A folded run (heartbeats, commits answered) waits as one and is cut where *now* cuts it.  Its decoder
-must not fold across a clock copy, or its parts would be taken for late.
+A coalesced run (heartbeats, accepted commits) waits as one and is cut at the watermark.  Its decoder must not
+coalesce across a clock copy, or parts of the run would be taken for late.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,17 +43,17 @@ from coordinator_model.ordering.settling import settled
 from coordinator_model.ordering.zones import Puzzle, Zones
 
 SETTLE_MS = 300
-"""How long after a clock copy a line written before it may come: the appender was measured at 200 ms."""
+"""How long after a clock copy a line written before it may come: the appender took up to 200 ms."""
 HELD_MAX = 200_000
 END_UNKNOWN = -2
-"""The end of a partition that is read, and that no broker told."""
+"""The end of a partition that is read, and whose end no broker reported."""
 
 _FROM_DRIVER = on.types_that(lambda one: one.from_driver)
 _LINES = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 
 
 class Order(msgspec.Struct, array_like=True):
-    """The lanes of one shard and what waits in it."""
+    """The lanes and the buffer of one shard."""
 
     now_ms: int = -1
     settle_ms: int = SETTLE_MS
@@ -64,25 +64,22 @@ class Order(msgspec.Struct, array_like=True):
     events_partitions: int = 0
     events: dict[int, EventsLane] = {}
     clocked: OffsetsLane = msgspec.field(default_factory=OffsetsLane)
-    """The lane of the shard's own partition."""
+    """The lane of the shard's offsets partition."""
     held: list[Held] = []
     runs: list[Run] = []
     asked: bool = False
     overflowed: int = 0
-    """Observations applied before their time because too many waited; reset by the reader."""
+    """Number of observations applied before their time because the buffer was full; the reader resets it."""
     announced: list[Held] = []
-    """What a job says before its first clock: it holds from the end of the backlog on."""
+    """Observations that a job writes before its first clock: they take effect at the end of the backlog."""
     regressed_ms: int = 0
-    """How far time was set back since the reader last looked; reset by the reader."""
+    """How far (ms) time was set back since the reader last looked; the reader resets it."""
     zones: Zones = msgspec.field(default_factory=Zones)
 
     def take(
         self, batch: Iterable[Seen], set_aside: Callable[[Seen, Exception], None] | None = None
     ) -> list[tuple[int, Seen]]:
-        """Take in a batch; returns its ``BrokerHeard`` with the time before which each counts for nobody.
-
-        ``set_aside`` is given what our own code fails on; without it, that is raised.
-        """
+        """Buffer a batch; return its ``BrokerHeard``, each with the time before which none counts."""
         heard: list[tuple[int, Seen]] = []
         for seen in sorted(batch, key=_place):
             try:
@@ -108,7 +105,7 @@ class Order(msgspec.Struct, array_like=True):
 
     def _tick_copy(self, seen: Seen, what: on.EventsClock) -> None:
         lane = self._lane(seen.partition)
-        # Ours are appended soon after their time; if not, the broker was away, and lines may have come first.
+        # The driver appends soon after its time; if not, the broker was away, and lines may have come first.
         soon = abs(seen.recorded_at_ms - seen.at_ms) <= AHEAD_MAX_MS
         limit_ms = max(seen.at_ms, seen.recorded_at_ms) if soon else seen.at_ms
         if lane.newest_ms > limit_ms + BEYOND_MS and seen.recorded_at_ms >= 0:
@@ -121,7 +118,7 @@ class Order(msgspec.Struct, array_like=True):
         lane.tick(seen, what, self.settle_ms)
 
     def _bound(self, partition: int, limit_ms: int) -> None:
-        """Date what waits of one partition, and cannot have its time, by the clock behind it."""
+        """Give buffered observations of a partition that are dated after the next clock that clock's time."""
         for held in self.held:
             if held.seen.partition == partition and held.seen.source in _LINES:
                 if held.order_ms > limit_ms + BEYOND_MS:
@@ -134,7 +131,7 @@ class Order(msgspec.Struct, array_like=True):
                 self.runs[index] = part(run, times)
 
     def _lower(self, concerned: Callable[[Seen], bool]) -> None:
-        """Let what waits for a time that was disproved wait for its own only."""
+        """Let observations that wait for a disproved time wait only for their own."""
         for held in self.held:
             if concerned(held.seen):
                 held.order_ms = min(held.order_ms, held.seen.at_ms)
@@ -183,7 +180,7 @@ class Order(msgspec.Struct, array_like=True):
             self.clocked.exists()
 
     def _come_back(self, to_ms: int) -> None:
-        """Let time be ``to_ms`` again: what an earlier clock told has not come yet."""
+        """Set the watermark back to ``to_ms``: the time of an earlier clock was wrong."""
         self.regressed_ms += self.control_ms - to_ms
         self.control_ms = to_ms
         self.spoken_control_ms = min(self.spoken_control_ms, to_ms)
@@ -193,7 +190,7 @@ class Order(msgspec.Struct, array_like=True):
         self.zones.come_back(to_ms)
 
     def _hold_back(self, end_offset: int) -> None:
-        """Give waiting records behind a clock's end the order time they had if the clock had come first."""
+        """Give waiting records after a clock's end the order time that they have if the clock comes first."""
         late = False
         for held in self.held:
             if held.seen.source is not Source.OFFSETS or held.seen.offset < end_offset:
@@ -207,7 +204,7 @@ class Order(msgspec.Struct, array_like=True):
             self._bound_records(end_offset)
 
     def _bound_records(self, end_offset: int) -> None:
-        """Date waiting records that stand before a clock's end, and cannot have their time, by that clock."""
+        """Give waiting records before a clock's end that are dated after the clock the clock's time."""
         last_ms = self.control_ms
         records = [held for held in self.held if held.seen.source is Source.OFFSETS]
         for held in sorted(records, key=lambda one: one.seen.offset):
@@ -228,7 +225,7 @@ class Order(msgspec.Struct, array_like=True):
             lane.spoke(self._put_run(lane, self._righted(lane, seen), floor_ms))
 
     def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
-        """Let a run wait for its time, and return its first."""
+        """Buffer a run until its time, and return its first time (epoch ms)."""
         seen = not_ahead(seen)
         times: tuple[int, ...] = seen.what.times  # type: ignore[union-attr]  # only runs are taken here
         lane.newest_ms = max(lane.newest_ms, times[-1])
@@ -253,7 +250,7 @@ class Order(msgspec.Struct, array_like=True):
         self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
 
     def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
-        """Let a line wait for its time, and return its order time."""
+        """Buffer a line until its time, and return its order time (epoch ms)."""
         seen = not_ahead(seen)
         order_ms = max(seen.at_ms, floor_ms)
         if seen.source is Source.COORDINATOR_LOG:
@@ -266,11 +263,11 @@ class Order(msgspec.Struct, array_like=True):
     # --- brokers with a wrong zone or clock ---
 
     def _righted(self, lane: EventsLane, seen: Seen) -> Seen:
-        """Return what a broker said at the driver's time, as far as its clock is known."""
+        """Return a broker's observation at the driver's time, as far as the broker's clock is known."""
         return righted(seen, lane.skew_ms.get(seen.broker, 0), lane.near_ms(seen)) if lane.is_odd else seen
 
     def _waits(self, lane: EventsLane, seen: Seen, floor_ms: int) -> bool:
-        """Say whether something waits until its broker's zone is known, or behind a line that does."""
+        """Return whether an observation waits until its broker's zone is known, or after a line that does."""
         if seen.source not in _LINES:
             return False
         near_ms, skew_ms = lane.near_ms(seen), wrong_ms(lane.skew_ms.get(seen.broker, 0))
@@ -285,10 +282,10 @@ class Order(msgspec.Struct, array_like=True):
         return self.zones.take(line)
 
     def _settle(self, reached_ms: int) -> None:
-        """Give the lines their times whose broker's zone is known now, or given up."""
+        """Date the lines whose broker's zone is now known, or given up."""
         records = (one for one in self.held if isinstance(one.seen.what, on.GroupRecorded))
         orders = {one.seen.offset: one.order_ms for one in records} if self.zones.written else {}
-        # Without records nothing can tell: what was configured is believed.
+        # Without records nothing can prove a zone: the configured one counts.
         for puzzle, zone_ms in settled(self.zones, orders, reached_ms, asks=self.clocked.end_offset >= 0):
             lane, seen = self._lane(puzzle.seen.partition), righted_line(puzzle, zone_ms)
             if type(seen.what) in on.COALESCED:
@@ -297,7 +294,7 @@ class Order(msgspec.Struct, array_like=True):
                 self._put_line(lane, seen, puzzle.floor_ms)
 
     def advance(self) -> int:
-        """Move *now* as far as every lane allows, and return it."""
+        """Advance the watermark as far as every lane allows, and return it (epoch ms)."""
         reached_ms = self._reached()
         if self.regressed_ms:
             self.now_ms = min(self.now_ms, max(reached_ms, self.control_ms - AHEAD_MAX_MS))
@@ -315,7 +312,7 @@ class Order(msgspec.Struct, array_like=True):
         return self.zones.held_ms(reached_ms)
 
     def _read(self) -> int:
-        """Return the time that all lanes have reached."""
+        """Return the time (epoch ms) that all lanes have reached."""
         if self.control_ms < 0:
             return -1
         reached = self.control_ms
@@ -323,13 +320,13 @@ class Order(msgspec.Struct, array_like=True):
             reached = min(reached, self.clocked.now_ms)
         for partition in range(self.events_partitions):
             lane = self.events.get(partition)
-            if lane is None:  # nor need the others be looked at, of which there may be said to be a billion
+            if lane is None:  # the others need not be read: a row may name a billion of them
                 return -1
             reached = min(reached, lane.reached_ms)
         return reached
 
     def release(self) -> tuple[list[Held], list[Run]]:
-        """Take out what lies before *now*: observations in order, and runs cut there."""
+        """Release the buffer before the watermark: observations in order, and runs cut there."""
         now_ms = self.now_ms
         ready = [one for one in self.held if one.order_ms < now_ms]
         if ready:
@@ -347,14 +344,14 @@ class Order(msgspec.Struct, array_like=True):
         return ready, runs
 
     def due_ms(self) -> int:
-        """Return the time of the driver's clock at which something that waits may be released."""
+        """Return the driver's time (epoch ms) at which a buffered observation may be released."""
         times = [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
         given_up_ms = self.zones.due_ms()
         return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
 
 
 def _place(seen: Seen) -> tuple[int, int, int, int]:
-    """Return where an observation stands: control first, since it dates the others."""
+    """Return the rank of an observation: control first, since it dates the others."""
     if type(seen.what) in _FROM_DRIVER:
         lane = 0
     elif seen.source is Source.OFFSETS:

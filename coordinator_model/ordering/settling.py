@@ -1,8 +1,8 @@
-"""When a line's zone is decided: records, lines and what others found, one after the other.
+"""Decides the time zone of lines, from records, lines and other shards' findings in the order of their times.
 
-Everything has a time that depends on where it stands in its partition alone, and takes effect in the order
-of these times, as far as all partitions have been read.  So it does not matter whether a record was read
-before a line that it explains, or how much was read at once.
+Each of them has a time that depends on its place in its partition alone, and takes effect in the order of
+these times, as far as all partitions have been read.  So it does not matter whether a record was read before
+a line that it explains, or how much was read at once.
 """
 
 import heapq
@@ -15,22 +15,22 @@ _TOLD, _RECORD, _LINE, _LESSON, _DEADLINE = range(5)
 
 
 _Event = tuple[int, int, tuple[int, int, int], int, object]
-"""Time, kind, place, number, and what it is about."""
+"""Time, kind, place, number, subject."""
 
 
 def settled(
     zones: Zones, orders: Mapping[int, int], reached_ms: int, *, asks: bool
 ) -> list[tuple[Puzzle, int]]:
-    """Do what happened before ``reached_ms``, and take out the lines of which all is known.
+    """Apply everything before ``reached_ms``, and return the lines whose zone is decided.
 
     Args:
-        zones: what is known and waits.
+        zones: known zones and waiting lines.
         orders: offset -> order time of the records that wait to be applied.
-        reached_ms: nothing more comes of what was before.
-        asks: whether lines wait for a proof; there is none without records.
+        reached_ms: the time before which everything has been read.
+        asks: whether lines wait for a proof; without records there is none.
 
     Returns:
-        the lines, in the order in which they were settled, each with how far its zone is ahead.
+        the lines, in the order in which they were decided, each with how far (ms) its zone is ahead.
     """
     if not (zones.puzzles or zones.written or zones.lessons or zones.telling):
         return []
@@ -38,7 +38,7 @@ def settled(
 
 
 class _Settling:
-    """One pass over what happened since the last, in the order of its times."""
+    """One pass over everything since the last pass, in the order of its times."""
 
     def __init__(self, zones: Zones, reached_ms: int, *, asks: bool) -> None:
         self.zones, self.reached_ms, self.asks = zones, reached_ms, asks
@@ -48,7 +48,7 @@ class _Settling:
         self.done: list[tuple[Puzzle, int]] = []
 
     def run(self, orders: Mapping[int, int]) -> list[tuple[Puzzle, int]]:
-        """Do one thing after the other."""
+        """Apply one event after the other."""
         self._collect(orders)
         heapq.heapify(self.events)
         while self.events:
@@ -66,7 +66,7 @@ class _Settling:
         return self.done
 
     def _collect(self, orders: Mapping[int, int]) -> None:
-        """Take what is due out of what waits."""
+        """Collect the events that are due."""
         zones, reached_ms = self.zones, self.reached_ms
         for number, (at_ms, told) in enumerate(zones.telling):
             self._add(at_ms, _TOLD, (0, number, 0), told)
@@ -98,7 +98,7 @@ class _Settling:
         return True
 
     def _meet(self, line: Puzzle, kind: int) -> None:
-        """Look at a line, whose time, or the end of whose time, has come."""
+        """Look at a line when its time, or the end of its patience, has come."""
         if kind == _DEADLINE:
             self._give_up(line)
             return
@@ -117,7 +117,7 @@ class _Settling:
         self.waiting += 1
 
     def _give_up(self, line: Puzzle) -> None:
-        """Take a line for late that nothing has answered in time, if it still waits as the first."""
+        """Take a line for late if nothing proved its zone in time and it is still the first in its queue."""
         lane = line.seen.partition, line.seen.broker
         queue = self.queues.get(lane)
         if queue and queue[0] is line:
@@ -130,7 +130,7 @@ class _Settling:
                 self._release(partition, broker)
 
     def _release(self, partition: int, broker: int) -> None:
-        """Let go on what waits for nothing any more."""
+        """Release the lines of a queue that wait for nothing any more."""
         queue = self.queues[partition, broker]
         count = 0
         while count < len(queue) and not (self.asks and self.zones.question(queue[count])):
@@ -144,14 +144,14 @@ class _Settling:
             self._await(queue[0])
 
     def _await(self, line: Puzzle) -> None:
-        """Wait for a proof of the first of a queue, for so long."""
+        """Let the first line of a queue wait for a proof, up to its patience."""
         given_up_ms = line.time_ms + PATIENCE_MS
         if given_up_ms < self.reached_ms:
             self.pushed -= 1
             heapq.heappush(self.events, (given_up_ms, _DEADLINE, _place(line.seen), self.pushed, line))
 
     def _keep(self) -> None:
-        """Keep what still waits."""
+        """Keep the events that are not due."""
         settled = {id(puzzle) for puzzle, _ in self.done}
         self.zones.puzzles = [one for one in self.zones.puzzles if id(one) not in settled]
         queued: dict[int, dict[int, int]] = {}

@@ -1,4 +1,4 @@
-"""Many groups and time: the order in which things happened, deadlines, live sources, what is saved."""
+"""Runs many groups in time: order of events, deadlines, live sources, saved bytes."""
 
 from coordinator_model.shard.cluster import REQUEST_LOGGER, ClusterState, LostRecords, Quarantine, Upset
 from coordinator_model.shard.judging import Divergence, Evidence, Judge, Judgement, Outputs

@@ -1,6 +1,6 @@
-"""All groups of a shard while a step works on them: decoded when first touched, encoded at its end.
+"""The groups of a shard during a step: decoded when first used, encoded at the end of the step.
 
-A failure of our own code in one of them costs none of the others anything.
+If our own code fails in one group, the other groups lose nothing.
 """
 
 from collections.abc import Callable
@@ -45,19 +45,19 @@ class AwakeGroups:
         self.reached_ms = -1
         """How far the groups have been run."""
         self._room: int | None = None
-        """For how many more groups there is room; None: not counted in this step."""
+        """How many more groups the shard may keep; None: not counted in this step."""
 
     def configure(self, settings: ShardSettings) -> None:
-        """Put new settings into force."""
+        """Use new settings from here on."""
         self.timeline.forget_after_ms = settings.forget_after_ms
 
     def take(self, runs: list[Run]) -> None:
-        """Take in coalesced observations that are due."""
+        """Add coalesced observations that are due."""
         for run in runs:
             self.runs.setdefault(_group_of(run.seen), []).append(run)
 
     def next_ms(self, now_ms: int) -> int:
-        """Return when the next deadline, or something coalesced, comes; ``now_ms`` if nothing does."""
+        """Return when the next deadline or coalesced observation comes; ``now_ms`` if there is none."""
         next_ms = min((slot.due_ms for slot in self.slots.values()), default=now_ms)
         for runs in self.runs.values():
             for run in runs:
@@ -65,7 +65,7 @@ class AwakeGroups:
         return next_ms
 
     def due_before(self, until_ms: int) -> set[str]:
-        """Return the groups for which something coalesced, or a deadline, comes before ``until_ms``."""
+        """Return the groups with a coalesced observation or a deadline before ``until_ms``."""
         names = {name for name, runs in self.runs.items() if any(run.first_ms() < until_ms for run in runs)}
         names.update([slot.name for slot in self.slots.values() if slot.due_ms < until_ms])
         return names
@@ -74,7 +74,7 @@ class AwakeGroups:
         """Bring one group forward to just before ``until_ms``."""
         try:
             self._run_group(name, singles, until_ms)
-        except Exception as error:  # what was seen of it till then is lost; the other groups go on
+        except Exception as error:  # its observations up to here are lost; the other groups go on
             self.failures.contain(name, None, until_ms, error)
             slot = self.slots.get(name)
             if slot is not None:
@@ -97,7 +97,7 @@ class AwakeGroups:
             self.runs[name] = rest
 
     def _has_room(self, name: str, at_ms: int) -> bool:
-        """Say whether a group that is not known yet can be taken in."""
+        """Return whether a group that is not known yet can be added."""
         if self._room is None:
             used = sum(map(strangers.weight, self.slots))
             self._room = strangers.groups_max(self.header.shard_count) - used
@@ -107,7 +107,7 @@ class AwakeGroups:
         return False
 
     def _current_runs(self, name: str, until_ms: int) -> list[Run]:
-        """Take a group's runs, without what a broker that has lost the shard says in this segment."""
+        """Return a group's runs, without those of a broker that has lost the shard in this segment."""
         runs = self.runs.pop(name, [])
         lost = self.header.lost
         if not lost:
@@ -121,7 +121,7 @@ class AwakeGroups:
         return kept
 
     def wake(self, name: str) -> Live:
-        """Return a group, known or not yet."""
+        """Return a group, which may be new."""
         live = self.lives.get(name)
         if live is None:
             slot = self.slots.get(name)
@@ -133,7 +133,7 @@ class AwakeGroups:
         return live
 
     def _awake(self, slot: Slot) -> Live:
-        """Return a known group; one whose bytes cannot be read begins anew, and what is open of it ends."""
+        """Return a known group; one whose bytes cannot be read begins again, and its open alerts end."""
         try:
             return Live.wake(slot)
         except Exception as error:
@@ -147,7 +147,7 @@ class AwakeGroups:
             return live
 
     def settle(self, live: Live) -> None:
-        """Keep a group that is there; let go of one that is not."""
+        """Keep a group that exists; drop one that does not."""
         name = live.slot.name
         if live.absent:
             self.slots.pop(name, None)
@@ -156,7 +156,7 @@ class AwakeGroups:
             self.slots[name] = live.slot
 
     def drop(self, live: Live, at_ms: int) -> None:
-        """Forget a group; the rules resolve what is open about it."""
+        """Drop a group; the rules resolve its open alerts."""
         self.timeline.drop(live, at_ms)
         self.settle(live)
 
@@ -165,7 +165,7 @@ class AwakeGroups:
         self.timeline.reschedule(live, at_ms)
 
     def each(self, at_ms: int, act: Callable[[Live], None]) -> None:
-        """Do something to every group; one on which it fails holds up none of the others."""
+        """Call ``act`` for every group; a failure in one stops none of the others."""
         for name in sorted(self.slots):
             try:
                 live = self.wake(name)
@@ -175,13 +175,13 @@ class AwakeGroups:
                 self.failures.contain(name, None, at_ms, error)
 
     def judge_anew(self, live: Live, at_ms: int) -> None:
-        """Let the rules look at a group whose own state has not changed."""
+        """Run the rules for a group whose own state has not changed."""
         if self.header.live_since_ms >= 0:
             self.verdicts.ask_judge(live, Step(met=True), at_ms)
         self.timeline.reschedule(live, at_ms)
 
     def reports(self, now_ms: int) -> list[GroupReport]:
-        """Return the reports at the end of a step: of what changed or is due, or all if a clock asked."""
+        """Return the reports at the end of a step: of changed or due groups, or all if a clock asked."""
         found = [self._report(name, now_ms) for name in sorted(self._to_report(now_ms))]
         gone = sorted(self.timeline.removed.difference(self.slots))
         removed = [report_of(groups.new_group(name), at_ms=now_ms, removed=True) for name in gone]
@@ -190,7 +190,7 @@ class AwakeGroups:
     def _report(self, name: str, now_ms: int) -> GroupReport | None:
         try:
             live = self.wake(name)
-            if live.absent:  # it was lost just now
+            if live.absent:  # it was lost in this step
                 return None
             live.slot.report_ms = NEVER
             context = self.verdicts.context(live, now_ms, backlog=False)
@@ -209,18 +209,18 @@ class AwakeGroups:
         return names
 
     def rest(self, now_ms: int) -> None:
-        """Encode the groups that were touched."""
+        """Encode the groups that were decoded in this step."""
         for live in self.lives.values():
             self._rest(live, now_ms)
         self.lives.clear()
 
     def _rest(self, live: Live, now_ms: int) -> None:
-        """Encode a group; one that cannot be written goes on as it was before this step."""
+        """Encode a group; one that cannot be encoded goes on as it was before this step."""
         try:
             live.rest()
         except Exception as error:
             self.failures.contain(live.slot.name, None, now_ms, error)
-            if not bytes(live.slot.raw):  # nor was it there before
+            if not bytes(live.slot.raw):  # the group did not exist before this step
                 self.slots.pop(live.slot.name, None)
 
 

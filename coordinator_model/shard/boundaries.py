@@ -1,6 +1,6 @@
-"""What concerns all groups of a shard at once, applied between two segments: ``BOUNDARIES``.
+"""Applies observations that concern all groups of a shard, between two segments: ``BOUNDARIES``.
 
-Beside it the two things that time alone brings: the end of the backlog, and the loss of the INFO log.
+Time alone brings two more boundaries: the end of the backlog, and the loss of the INFO log.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,38 +22,38 @@ from coordinator_model.shard.verdicts import Verdicts
 
 
 class Groups(Protocol):
-    """All groups of the shard, as far as a boundary touches them."""
+    """All groups of the shard, as far as a boundary uses them."""
 
     slots: dict[str, Slot]
     lives: dict[str, Live]
 
     def configure(self, settings: ShardSettings) -> None:
-        """Put new settings into force."""
+        """Use new settings from here on."""
 
     def each(self, at_ms: int, act: Callable[[Live], None]) -> None:
-        """Do something to every group."""
+        """Call ``act`` for every group."""
 
     def wake(self, name: str) -> Live:
-        """Return a group, known or not yet."""
+        """Return a group, which may be new."""
 
     def run(self, name: str, singles: list[Held], until_ms: int) -> None:
         """Bring one group forward to just before ``until_ms``."""
 
     def settle(self, live: Live) -> None:
-        """Keep a group that is there; let go of one that is not."""
+        """Keep a group that exists; drop one that does not."""
 
     def drop(self, live: Live, at_ms: int) -> None:
-        """Forget a group; the rules resolve what is open about it."""
+        """Drop a group; the rules resolve its open alerts."""
 
     def judge_anew(self, live: Live, at_ms: int) -> None:
-        """Let the rules look at a group whose own state has not changed."""
+        """Run the rules for a group whose own state has not changed."""
 
     def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""
 
 
 class Boundaries:
-    """Applies what concerns all groups of one shard."""
+    """Applies observations and boundaries that concern all groups of one shard."""
 
     def __init__(
         self, *, header: Header, groups: Groups, verdicts: Verdicts, failures: Failures, judge: Judge | None
@@ -64,10 +64,10 @@ class Boundaries:
         self.failures = failures
         self.judge = judge
         self.live_ms = NEVER
-        """When the backlog ends, if it has not ended before."""
+        """When the backlog ends, if it has not ended yet."""
 
     def end(self, segment: Segment, now_ms: int) -> None:
-        """Do what takes effect at the end of a segment, which every group has reached."""
+        """Apply the boundary at the end of a segment, which every group has reached."""
         self._note_contradiction()
         if segment.boundary is None:
             self.cross(min(segment.until_ms, now_ms - 1))
@@ -75,7 +75,7 @@ class Boundaries:
             self._apply_safely(segment.boundary)
 
     def cross(self, at_ms: int) -> bool:
-        """Do what takes effect for the whole shard by ``at_ms``; True if there was anything."""
+        """Apply what takes effect for the whole shard by ``at_ms``; True if there was anything."""
         header = self.header
         lost = header.info_lost_ms <= at_ms
         if lost:
@@ -95,18 +95,18 @@ class Boundaries:
             self.failures.set_aside(cut.seen, error)
 
     def settings(self, cut: Held, what: on.Settings) -> None:
-        """Put settings into force, drop groups that they no longer watch, and judge all others by them."""
+        """Use new settings, drop groups that they exclude, and run the rules for all others."""
         at_ms = cut.order_ms
         if self._take_settings(what):
             self._drop_unwatched(at_ms)
             self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
 
     def adopted(self, cut: Held, what: on.Adopted) -> None:
-        """Hand the rules an alert that an earlier job left open."""
+        """Give the rules an alert that an earlier job left open."""
         self._adopt(what, cut.order_ms)
 
     def retention_told(self, cut: Held, what: on.RetentionTold) -> None:
-        """Take in how long offsets are kept; one that is not as assumed concerns all groups at once."""
+        """Apply the brokers' retention of offsets; a value other than the assumed one concerns all groups."""
         at_ms = cut.order_ms
         before = retention_of(self.header.retention_ms, self.header.coordinator)
         self.header.retention_ms |= what.retention_ms
@@ -114,20 +114,20 @@ class Boundaries:
             self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
 
     def shard_refilled(self, cut: Held, what: on.ShardRefilled) -> None:
-        """Note that the shard knows its groups again after its saved bytes were lost."""
+        """Note that the shard has its groups again after its saved bytes were lost."""
         self.header.rebuilt_since_ms = -1
         quarantine.refilled(self.header.quarantined)
         self.failures.quarantined.add(quarantine.WHOLE_SHARD)
 
     def shard_moved(self, cut: Held, what: on.Observation) -> None:
-        """Take in that a broker loads, has loaded, or gave up the shard."""
+        """Apply that a broker loads, has loaded or unloaded the shard."""
         wrong = loads.take_line(self.header, cut.seen, cut.order_ms)
         if wrong is not None:
             self.failures.diverge_at(wrong, cut)
         self.header.info_live = True
 
     def shard_led(self, cut: Held, what: on.ShardLed) -> None:
-        """Take in whom the metadata name as leader; a line that they contradict is taken back."""
+        """Apply the leader in the metadata; a line that the metadata contradict is undone."""
         header = self.header
         before = header.moved
         kept = loads.take_leader(header, what, cut.order_ms)
@@ -138,14 +138,14 @@ class Boundaries:
             self._restore(kept, cut.order_ms)
 
     def writes_stalled(self, cut: Held, what: on.ShardStalled | on.ReplicaMissed) -> None:
-        """Take in since when writes to the shard's partition have waited for a replica."""
+        """Note since when writes to the shard's partition have waited for a replica."""
         header = self.header
         broker = cut.seen.broker if isinstance(what, on.ShardStalled) else header.coordinator
         if live_sources.note_stall(header, what.since_ms, broker, cut.order_ms):
             self._begin_sessions_anew(cut.order_ms)
 
     def line(self, cut: Held, what: on.AnyObservation) -> None:
-        """Apply a line to the groups that it means; the first one shows that the log is alive."""
+        """Apply a line to the groups that it concerns; the first line shows that the log is live."""
         if type(what) in CUTS and is_outdated(self.header, self.failures, cut):
             return
         if live_sources.is_first_word(self.header, cut.seen):
@@ -156,14 +156,14 @@ class Boundaries:
             self.groups.run(name, [cut], cut.order_ms)
 
     def _go_live(self, at_ms: int) -> None:
-        """Leave the backlog: from here on the rules judge, and first every group as it was found."""
+        """Leave the backlog: from here on the rules judge, and first every group as it is."""
         announced = [one.seen.what for one in self.header.order.announced]
         self.header.order.announced.clear()
         for settings in (what for what in announced if isinstance(what, on.Settings)):
             if self._take_settings(settings):
                 self._drop_unwatched(at_ms)
         adopted = [what for what in announced if isinstance(what, on.Adopted)]
-        # All before any group is judged, or what an earlier job left open would be told anew.
+        # Before any group is judged, or alerts that an earlier job left open would be sent again.
         for what in adopted:
             if what.group in self.groups.slots:
                 self._adopt(what, at_ms)
@@ -174,8 +174,8 @@ class Boundaries:
         self.groups.each(at_ms, lambda live: self._meet(live, at_ms))
 
     def _meet(self, live: Live, at_ms: int) -> None:
-        """Let the rules see a group as it was found."""
-        # Who starts asks for all groups, some shards at a time; the backlog is no news beside that.
+        """Let the rules see a group as it is at the end of the backlog."""
+        # A driver that starts asks for all groups, some shards at a time; the backlog adds no news to that.
         live.visible, live.slot.report_ms = False, NEVER
         self.groups.judge_anew(live, at_ms)
 
@@ -190,7 +190,7 @@ class Boundaries:
             self.groups.drop(live, at_ms)
 
     def _take_settings(self, what: on.Settings) -> bool:
-        """Put settings into force; False if they are already."""
+        """Use new settings; False if they are in use already."""
         if what.settings == self.header.settings:
             return False
         self.header.settings = what.settings
@@ -209,7 +209,7 @@ class Boundaries:
                 self.groups.drop(live, at_ms)
 
     def _restore(self, kept: list[Held], at_ms: int) -> None:
-        """Apply what was dropped for a move of the shard that never was."""
+        """Apply observations that were set aside because of a failover that did not happen."""
         for one in kept:
             late = loads.restored(one, at_ms)
             if type(late.seen.what) in CUTS:
@@ -247,4 +247,4 @@ BOUNDARIES: Mapping[type[on.Observation], Callable[[Boundaries, Held, Any], None
     on.LeaderReplaced: Boundaries.line,
     on.InstanceFenced: Boundaries.line,
 }
-"""One line for each observation that cuts time; any other line cuts it if it shows that the log is alive."""
+"""One line for each observation that cuts time; any other line cuts it if it shows that the log is live."""

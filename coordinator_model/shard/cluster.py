@@ -1,6 +1,6 @@
-"""What concerns the whole cluster: counts, what could not be read, who was heard, moves of coordinators.
+"""The state of the whole cluster: counts, undecodable rows, which brokers were heard, failovers.
 
-Kept in the shard ``CLUSTER_SHARD``.  Totals only grow; everything else is bounded.
+Stored in the shard ``CLUSTER_SHARD``.  Totals only grow; everything else is bounded.
 """
 
 import base64
@@ -23,9 +23,9 @@ HEARD_MAX = 2 * BROKERS_MAX
 """Each broker has two logs."""
 SETTINGS_MAX = 64
 KINDS_MAX = 1_000
-"""Kinds of rows, and reasons why some cannot be read: a fixed vocabulary of ours."""
+"""Limit of kinds of rows, and of reasons why rows cannot be read: a fixed vocabulary of ours."""
 REQUEST_LOGGER = "kafka.request.logger"
-"""Its level, which can be changed at run time, stands among a broker's settings under this name."""
+"""Its level can be changed at run time; DescribeConfigs lists it under this name."""
 _ON = ("DEBUG", "TRACE", "ALL")
 """Levels at which Kafka logs requests."""
 
@@ -41,7 +41,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Contradiction(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The topic told what a broker's log should have told before."""
+    """The topic showed something that a broker's log should have reported before."""
 
     at_ms: int
     broker: int
@@ -50,17 +50,17 @@ class Contradiction(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A broker began to load, loaded, or gave up one offsets partition, or was found to lead more of them."""
+    """A broker began to load, loaded, or unloaded one offsets partition, or gained more of them."""
 
     at_ms: int
     broker: int
     kind: str
-    """loading, loaded or unloaded, as its log says; led, as the metadata say."""
+    """loading, loaded or unloaded: from the broker's log; led: from the metadata."""
     epoch: int = -1
 
 
 class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A group rebalanced because its coordinator moved."""
+    """A rebalance of a group that a failover of its coordinator caused."""
 
     group: str
     rebalanced_ms: int
@@ -69,13 +69,13 @@ class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     came_from: int
     went_to: int
     told_ms: int = -1
-    """When its shard told of it: not all do so in the same batch."""
+    """When its shard reported it: shards do so in different batches."""
     stood: bool = False
-    """Its coordinator did not move: its writes stalled."""
+    """Whether there was no failover: the coordinator's writes stalled."""
 
 
 class Quarantine(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A group that our own code failed on, as its shard told it."""
+    """A group that our own code failed on, as its shard reported it."""
 
     since_ms: int
     last_ms: int
@@ -83,14 +83,14 @@ class Quarantine(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     error: str
     lost: bool
     told_ms: int
-    """When it was told last: shards do so whenever they are asked for everything."""
+    """When its shard last reported it, which a shard repeats whenever it is asked for a full report."""
 
 
 class LostRecords(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """Records of an input that were gone before they were read."""
+    """Records of an input that were deleted before they were read."""
 
     at_ms: int
-    """When that was found."""
+    """When the loss was found."""
     topic: str
     feed: str
     partitions: tuple[int, ...]
@@ -99,7 +99,7 @@ class LostRecords(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
-    """The picture of one cluster as a whole; dictionaries are keyed by tuples, as said at each."""
+    """The state of one cluster as a whole; each dictionary names the parts of its key."""
 
     events: dict[tuple[str, str], int] = {}
     """(source, kind) -> how many."""
@@ -107,7 +107,7 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """(source, reason) -> how many."""
     samples: list[Sample] = []
     heard: dict[tuple[int, int], int] = {}
-    """(broker, source) -> newest second, in epoch ms, in which that log gave a line."""
+    """(broker, source) -> newest second, in epoch ms, in which that log had a line."""
     contradictions: list[Contradiction] = []
     divergences: dict[str, int] = {}
     newest_ms: dict[str, int] = {}
@@ -116,29 +116,29 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     leaders: dict[int, tuple[int, int]] = {}
     """Offsets partition -> (leader, leader epoch)."""
     brokers: dict[int, dict[str, str]] = {}
-    """Broker -> those of its settings on which groups depend, in Kafka's spelling."""
+    """Broker -> its settings that matter to groups, in Kafka's spelling."""
     partitions: dict[str, int] = {}
-    """Topic that groups read -> its partitions."""
+    """Topic that groups read -> number of its partitions."""
     upsets: list[Upset] = []
     committed_ms: dict[int, int] = {}
-    """Offsets partition -> newest time at which a client committed to it: its leader was asked to, then."""
+    """Offsets partition -> newest time at which a client committed to it, so that its leader was needed."""
     logging_since_ms: dict[int, int] = {}
-    """Broker -> when it told that its request log is on, if it had told that it was off."""
+    """Broker -> since when its request log is on, if it had been off."""
     quarantined: dict[tuple[int, str], Quarantine] = {}
-    """(Shard, group) -> what our own code failed on there; group "" is the shard itself."""
+    """(Shard, group) -> what our own code failed on there; group "" stands for the shard itself."""
     losses: list[LostRecords] = []
     """The newest last."""
 
     def is_request_log_off(self, broker: int) -> bool:
-        """Say whether the broker told that its request log is switched off."""
+        """Return whether the broker reported that its request log is switched off."""
         return self.brokers.get(broker, {}).get(REQUEST_LOGGER, _ON[0]) not in _ON
 
     def count(self, kind: str, number: int) -> None:
-        """Count divergences of the cluster's own."""
+        """Count divergences of the cluster itself."""
         self.divergences[kind] = self.divergences.get(kind, 0) + number
 
     def note_quarantined(self, what: on.GroupQuarantined, told_ms: int) -> None:
-        """Take in what a shard tells of a group that something failed on, or that works again."""
+        """Apply a shard's report of a group that our own code failed on, or that works again."""
         key = (what.partition, what.group)
         if what.over:
             self.quarantined.pop(key, None)
@@ -153,12 +153,12 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
             )
 
     def apply(self, seen: on.Seen) -> bool:
-        """Take in one observation; True if a rule may care at once."""
+        """Apply one observation; True if a rule may react at once."""
         handler = HANDLERS.get(type(seen.what))
         return handler(self, seen) if handler else False
 
     def report(self, *, now_ms: int) -> bytes:
-        """Return the picture as JSON for /metrics and the page."""
+        """Return the cluster's state as JSON for /metrics and the page."""
         return msgspec.json.encode(
             {
                 "at_ms": now_ms,
@@ -255,7 +255,7 @@ def _upset(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(what, on.GroupUpset)  # noqa: S101 - the table's type
     told = {name: getattr(what, name) for name in on.GroupUpset.__struct_fields__}
     one = Upset(**told, told_ms=seen.at_ms)
-    # A batch that is repeated after a crash tells it again.
+    # A batch that is repeated after a crash reports it again.
     if not any(msgspec.structs.replace(known, told_ms=one.told_ms) == one for known in state.upsets):
         state.upsets = [*state.upsets, one][-UPSETS_MAX:]
     return True
@@ -264,7 +264,8 @@ def _upset(state: ClusterState, seen: on.Seen) -> bool:
 def _leaders(state: ClusterState, seen: on.Seen) -> bool:
     assert isinstance(seen.what, on.LeadersDescribed)  # noqa: S101 - the table's type
     told = seen.what.leaders
-    # Without the INFO log nobody else tells of a move; one line for all partitions that one broker gained.
+    # Without the INFO log only the metadata show a failover; one entry for all partitions that one broker
+    # gained.
     gained = {now[0] for partition, now in told.items() if state.leaders.get(partition, now)[0] != now[0]}
     led = [Move(at_ms=seen.at_ms, broker=broker, kind="led") for broker in sorted(gained)]
     state.moves = [*state.moves, *led][-MOVES_MAX:]

@@ -13,15 +13,15 @@ from coordinator_model.shard.judging import Divergence, Judge, Judgement, Output
 from coordinator_model.shard.snapshot import Header
 
 TICK_MS = 1_000
-"""The rules about the cluster are asked at least so often: most of them are about silence."""
+"""The rules about the cluster run at least so often: most of them are about silence."""
 
 NEWS_MAX_MS = 7 * 86_400_000
-"""A shard that lost its bytes says so until it is refilled, which takes no week."""
+"""A shard that lost its bytes reports that until it is refilled, which takes less than a week."""
 GAP_MAX_MS = 3_600_000
-"""Of a longer time without any news only the last hour is judged second by second."""
+"""After a longer time without observations only the last hour is judged second by second."""
 
 SECONDS_MAX = 900
-"""Of what is read at once only the newest seconds are taken one by one: nobody looks further back."""
+"""Of a batch only the newest seconds are applied one by one: no rule looks further back."""
 
 
 class ClusterShard:
@@ -35,13 +35,13 @@ class ClusterShard:
         header.cluster = self.state
 
     def step(self, seen: list[on.Seen], judge: Judge | None) -> Outputs:
-        """Take in a batch and return what the rules made of it."""
+        """Apply a batch and return what the rules made of it."""
         outputs = Outputs()
         order = self.header.order
         for floor_ms, heard in order.take(seen, lambda _, error: self._failed(error, order.now_ms, outputs)):
             for at_ms, one in _second_by_second(heard):
                 order.held.append(Held(max(floor_ms, order.now_ms, at_ms), one))
-        # Nothing is judged here before the first clock, so what was announced can wait for its time.
+        # Nothing is judged here before the first clock, so what a job wrote before it can wait for its time.
         order.held += order.announced
         order.announced.clear()
         if judge is not None:
@@ -62,7 +62,7 @@ class ClusterShard:
         return outputs
 
     def _come_back(self, now_ms: int, outputs: Outputs) -> None:
-        """Go on from *now* where a clock has shown that it is less than was believed."""
+        """Go back to the watermark that a clock has corrected to an earlier time."""
         header = self.header
         back_ms, header.order.regressed_ms = header.order.regressed_ms, 0
         if not back_ms:
@@ -80,7 +80,7 @@ class ClusterShard:
             return None
 
     def _tell_quarantined(self, outputs: Outputs, now_ms: int) -> None:
-        """Take in what failed here itself: nobody needs to carry it to this shard."""
+        """Apply the quarantined groups of this shard itself, which nobody needs to send to it."""
         header = self.header
         if header.rebuilt_since_ms == 0 < now_ms:
             header.rebuilt_since_ms = now_ms
@@ -129,7 +129,7 @@ class ClusterShard:
     def _judge_before(self, limit_ms: int, judge: Judge | None, outputs: Outputs) -> None:
         limit_ms = min(limit_ms, NEVER)  # beyond it, as in a damaged shard, what is never due would be due
         if self.header.cluster_due_ms < limit_ms - GAP_MAX_MS:
-            # Nobody ran, or a replay holds lines of two years: seconds without any news tell nothing.
+            # No job ran, or a replay holds lines of two years: seconds without any observation prove nothing.
             self._ask(self.header.cluster_due_ms, judge, outputs)
             self.header.cluster_due_ms = limit_ms - GAP_MAX_MS
         while self.header.cluster_due_ms < limit_ms:
@@ -151,8 +151,8 @@ class ClusterShard:
             self._failed(error, at_ms, outputs, rule)
         header.cluster_memory = judgement.memory
         outputs.alerts.extend(judgement.alerts)
-        # Nothing to wait for means: ask again on news only.  Ticks through the quiet years between an
-        # undated first line and the next would otherwise be asked one by one.
+        # No deadline means: ask again only on an observation.  Otherwise each tick of the quiet years between
+        # an undated first line and the next line would be judged.
         if judgement.due_ms is None:
             header.cluster_due_ms = NEVER
         else:
@@ -174,7 +174,7 @@ class ClusterShard:
             self._failed(error, at_ms, outputs)
 
     def _failed(self, error: Exception, at_ms: int, outputs: Outputs, what: str = "") -> None:
-        """Count a failure of our own code, or raise it, if we are in a test; the query goes on."""
+        """Count a failure of our own code, or raise it in tests; the query goes on."""
         if self.strict:
             raise error
         words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
@@ -188,9 +188,10 @@ class ClusterShard:
 
 
 def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
-    """Yield in which seconds a log spoke one by one, each with when it is over.
+    """Yield the seconds in which a log had a line, each with the time at which it is over.
 
-    Of a minute that is read at once only the newest would count, and a log that never paused seem to have.
+    If a minute is read at once, only its newest second would count otherwise, and the log would seem to have
+    had no pause.
     """
     assert isinstance(heard.what, on.BrokerHeard)  # noqa: S101 - nothing else is taken out of the order
     seconds = heard.what.seconds
@@ -201,11 +202,11 @@ def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
 
 
 def _dated(held: Held) -> on.Seen:
-    """Return what is heard now as of now.
+    """Return an observation dated at the time at which this shard hears it.
 
-    Shards repeat what they say of quarantined groups, and rules wait until no shard says more of a
-    coordinator's move: that is when the cluster hears of it, and not when it happened.  What is told of long
-    ago keeps its time: no shard of this job says that now.
+    Shards repeat their reports of quarantined groups, and rules wait until no shard reports more of a
+    failover: the time at which this shard hears of it counts, not the time at which it happened.  An
+    observation from long ago keeps its time: no shard of this job sent it now.
     """
     is_news = held.order_ms - held.seen.at_ms < NEWS_MAX_MS
     if is_news and isinstance(held.seen.what, on.GroupUpset | on.GroupQuarantined):

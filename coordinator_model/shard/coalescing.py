@@ -1,4 +1,4 @@
-"""When folded runs may stay folded: what they tell then is the same in any order and any cut."""
+"""Decides when coalesced runs may stay coalesced: if their effect is the same in any order and any cut."""
 
 from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
@@ -6,16 +6,16 @@ from coordinator_model.ordering import Run, cut
 from coordinator_model.state import Group
 
 WAKE_GAP = 0.4
-"""A heartbeat after a pause of this part of the session timeout is shown to the rules."""
+"""A heartbeat after a pause of this share of the session timeout is shown to the rules."""
 
 
 def is_quiet(group: Group, run: Run) -> bool:
-    """Say whether a run only moves one member's timers in a Stable group."""
+    """Return whether a run only restarts one member's timers in a Stable group."""
     return are_quiet(group, [run])
 
 
 def are_quiet(group: Group, runs: list[Run]) -> bool:
-    """Say whether runs, in the order of ``in_time``, only move their members' timers in a Stable group."""
+    """Return whether runs, in the order of ``in_time``, only restart timers in a Stable group."""
     if group.state is not GroupState.STABLE:
         return False
     last: dict[str, int] = {}
@@ -23,11 +23,11 @@ def are_quiet(group: Group, runs: list[Run]) -> bool:
 
 
 def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
-    """Say whether a run says nothing new; ``last`` are the members' newest heartbeats in the runs before."""
+    """Return whether a run has no other effect; ``last``: the members' newest heartbeats in earlier runs."""
     what = run.seen.what
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     member = group.members.get(what.member_id)
-    # Another broker than before is news of where the group lives.
+    # Another broker than before shows that the group has another coordinator.
     if member is None or run.seen.broker != group.coordinator:
         return False
     if what.error_code or what.generation != group.generation:
@@ -41,7 +41,7 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
 
 
 def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
-    """Say whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
+    """Return whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
     if last_ms < 0:
         return False
     if times[-1] - last_ms < gap_ms:
@@ -78,14 +78,14 @@ def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
 
 
 def run_key(run: Run) -> tuple[str, str, int, int, int]:
-    """Return the order of runs at one millisecond; their places depend on how they were folded."""
+    """Return the order of runs at one millisecond; their offsets depend on how they were coalesced."""
     what = run.seen.what
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     return type(what).__name__, what.member_id, what.generation, what.error_code, run.seen.broker
 
 
 def refusal_key(run: Run) -> tuple[object, ...]:
-    """Return the order of refused commits that are equal but for their senders and offsets."""
+    """Return the order of refused commits that differ only in their senders and offsets."""
     what = run.seen.what
     if type(what) is not on.CommitsAnswered or not what.error_code:
         return ()

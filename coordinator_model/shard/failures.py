@@ -1,4 +1,4 @@
-"""What happens where our own code fails, or our picture and the sources disagree: it is counted and named."""
+"""Counts and names failures of our own code, and divergences between the mirror and the sources."""
 
 from collections.abc import Mapping
 
@@ -14,24 +14,24 @@ PACKED_MAX = 2_048
 
 
 class Failures:
-    """Counts divergences and failures of one step, and names the groups that something failed on."""
+    """Counts divergences and failures of one step, and names the groups that our code failed on."""
 
     def __init__(self, *, header: Header, outputs: Outputs, strict: bool) -> None:
         self.header = header
         self.outputs = outputs
         self.strict = strict
-        """Raise on a failure of our own code instead of counting it; for tests."""
+        """Whether to raise a failure of our own code instead of counting it; for tests."""
         self.quarantined: set[str] = set()
-        """Groups that something failed on in this step."""
+        """Groups that our code failed on in this step."""
         self._diverged: dict[tuple[str, str, int], Divergence] = {}
 
     def set_aside(self, seen: Seen, error: Exception) -> None:
-        """Count an observation that was not applied to any group, or not even put in order."""
+        """Count an observation that was applied to no group, or not even ordered."""
         group = seen.what.group if isinstance(seen.what, on.GroupObservation) else quarantine.WHOLE_SHARD
         self.contain(group, seen, max(self.header.done_ms, 0), error)
 
     def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
-        """Count a failure of our own code, or raise it, if we are in a test."""
+        """Count a failure of our own code, or raise it in tests."""
         if self.strict:
             raise error
         self.poison(group, seen, order_ms, error)
@@ -46,15 +46,17 @@ class Failures:
         what: str = "",
         lost: bool = False,
     ) -> None:
-        """Count a failure of our own code, set its observation aside, and name its group; the query goes on.
+        """Count a failure of our own code, set its observation aside, quarantine its group.
+
+        The query goes on.
 
         Args:
-            group: which it concerns, "" for the shard itself.
+            group: the group concerned, "" for the shard itself.
             seen: the observation; None for a deadline, a rule, a report.
-            order_ms: when.
+            order_ms: its order time.
             error: what was raised.
             what: what failed, where that is no observation.
-            lost: the group's state could not be read.
+            lost: whether the group's state could not be read.
         """
         words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
         text = (f"{what}: {words}" if what else words)[:500]
@@ -66,7 +68,7 @@ class Failures:
             self.quarantined.add(group)
 
     def diverge(self, kind: str, group: str, broker: int, at_ms: int, detail: str = "") -> None:
-        """Count one divergence; many of one kind are one entry, since they may be thousands."""
+        """Count one divergence; many of one kind are one entry, since there may be thousands."""
         key = (kind, group, broker)
         known = self._diverged.get(key)
         if known is not None:
@@ -78,12 +80,12 @@ class Failures:
         self.outputs.divergences.append(one)
 
     def diverge_at(self, kind: str, held: Held) -> None:
-        """Count a divergence that concerns the whole shard; the backlog is silent."""
+        """Count a divergence that concerns the whole shard; in the backlog nothing is counted."""
         if self.header.live_since_ms >= 0:
             self.diverge(kind, "", held.seen.broker, held.order_ms)
 
     def quarantine_news(self, slots: Mapping[str, object], now_ms: int) -> list[on.GroupQuarantined]:
-        """Return, for the cluster's shard, the groups that something failed on, and those that work again."""
+        """Return, for the cluster's shard, the groups that are quarantined and those that work again."""
         header = self.header
         if not (header.quarantined or self.quarantined):
             return []
@@ -94,8 +96,8 @@ class Failures:
 
 
 def _packed(seen: Seen | None) -> bytes:
-    """Return what was set aside, as far as it can be kept."""
+    """Return the observation that was set aside, as far as it can be encoded."""
     try:
         return b"" if seen is None else on.pack([seen])[:PACKED_MAX]
-    except Exception:  # what made our code fail may well be what cannot be packed
+    except Exception:  # an observation that makes our code fail may also be one that cannot be encoded
         return repr(seen).encode("utf-8", "backslashreplace")[:PACKED_MAX]

@@ -1,7 +1,7 @@
-"""What a shard asks of the rules, and what it hands to whoever runs it.
+"""The interface between a shard and the rules, and a shard's outputs.
 
-The model knows no rule.  It calls a ``Judge`` at the times at which a rule may have something to say
-and keeps the judge's memory, unread, beside each group.
+The model knows no rule.  It calls a ``Judge`` at the times at which a rule may have a finding, and stores the
+judge's memory, unread, beside each group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,32 +16,34 @@ from coordinator_model.state import Group, Moved, Step, Transition
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be known at the time of judgement, so that silence is not taken for proof."""
+    """The live sources at the time of judgement, so that a rule does not take a silent source for proof."""
 
     info_live: bool
-    """The coordinator's INFO log speaks and has not been contradicted since."""
+    """Whether the coordinator's INFO log is live and no record has contradicted it since."""
     requests_live: bool
-    """The coordinator's request log gave a line within the last half minute."""
+    """Whether the coordinator's request log had a line within the last half minute."""
     offsets_enabled: bool
     requests_heard_ms: int
-    """Newest whole second (epoch ms), over by now, in which the coordinator broker's request log gave
-    any line; -1 never."""
+    """Newest whole second (epoch ms), already over, in which the coordinator broker's request log had
+
+    any line; -1 never.
+    """
     live_since_ms: int
-    """Event time at which this shard left its backlog; -1 while it is in it."""
+    """Event time at which this shard left its backlog; -1 while it is in the backlog."""
     requests_seconds: Sequence[tuple[int, int]] = ()
     """When that log spoke in the last 110 s, in order: from when on a second counts, and the second (ms)."""
 
     retention_ms: Mapping[int, int] = {}
-    """Broker -> how long it keeps offsets that nobody uses, as far as the brokers were asked."""
+    """Broker -> how long (ms) it keeps unused offsets, for the brokers that were asked."""
     moved: Moved | None = None
-    """The last move of the group's coordinator, or the last time it waited for a replica."""
+    """The last failover of the group's coordinator, or the last time it waited for a replica."""
     brokers_heard: int = 0
-    """How many brokers' request logs were ever heard; in a cluster of one no replica is waited for."""
+    """How many brokers' request logs were ever heard; a cluster of one broker waits for no replica."""
 
     def requests_since_ms(self, gap_ms: int) -> int:
-        """Return since when that log has spoken without a silence of more than ``gap_ms``; -1 never.
+        """Return since when (epoch ms) that log has had no silence of more than ``gap_ms``; -1 never.
 
-        It looks back 110 s at most.
+        The log of the last 110 s is kept.
         """
         since_ms = self.requests_heard_ms
         for _, at_ms in reversed(self.requests_seconds):
@@ -57,16 +59,16 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     memory: bytes | None
     alerts: list[Any]
     due_ms: int | None
-    """When to be called again if there is no news."""
+    """When to be called again if there is no observation."""
     failures: Sequence[tuple[str, Exception]] = ()
-    """Rules that failed, which costs nothing but their own verdict."""
+    """Rules that raised; only their own verdict is missing."""
 
 
 class Judge(Protocol):
-    """The rules, as a shard sees them; everything they remember of a group is in ``memory``.
+    """The rules, as a shard calls them; ``memory`` holds everything they remember of a group.
 
-    One judge serves many shards, so ``configure`` is called at the start of each step and must be
-    cheap for settings that it has already.
+    One judge serves many shards, so ``configure`` is called at the start of each step and must be cheap if
+    the settings have not changed.
     """
 
     def configure(self, settings: bytes) -> None:
@@ -91,11 +93,11 @@ class Judge(Protocol):
     def judge_cluster(
         self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
     ) -> Judgement:
-        """Return what the rules about the whole cluster say at ``now_ms``."""
+        """Return the findings of the rules about the whole cluster at ``now_ms``."""
 
 
 class Divergence(msgspec.Struct, kw_only=True):
-    """Our picture and the sources disagreed, or our own code failed (``internal_error``)."""
+    """The mirror and the sources disagree, or our own code failed (``internal_error``)."""
 
     kind: str
     group: str
@@ -107,26 +109,26 @@ class Divergence(msgspec.Struct, kw_only=True):
 
 
 class Outputs(msgspec.Struct, kw_only=True):
-    """What one step of a shard produced, in the order in which it must be written."""
+    """The outputs of one step of a shard, in the order in which they must be written."""
 
     transitions: list[Transition] = []
     alerts: list[Any] = []
     reports: list[GroupReport] = []
     contradictions: list[tuple[int, str, str, int]] = []
-    """(broker, what it lost, group, when that was found out, in the time of the stream)."""
+    """(broker, what its log lost, group, when that was found in stream time)."""
     divergences: list[Divergence] = []
     cluster_report: bytes | None = None
     reported: bool = False
-    """Every group was reported, because a clock asked."""
+    """Whether every group was reported, because a clock asked."""
     upset: list[GroupUpset] = []
-    """Groups that rebalanced because their coordinator moved."""
+    """Groups whose rebalance a failover of their coordinator caused."""
     compared: int = 0
-    """Answers of the brokers that could be held against the mirror."""
+    """How many answers of the brokers could be compared with the mirror."""
     agreeing: int = 0
-    """Those of them that said the same."""
+    """How many of them agreed with it."""
     quarantined: list[GroupQuarantined] = []
     """Groups that our own code failed on, and those that work again."""
     zones: list[tuple[int, int]] = []
-    """(broker, how far its lines are ahead by their zone), when it is found and with each report."""
+    """(broker, how far (ms) its lines are ahead by their zone), when it is found and with each report."""
     rebuilding: int = -1
-    """Since when the shard fills itself anew after its saved bytes could not be read; -1: it does not."""
+    """Since when the shard refills itself because its saved bytes could not be read; -1: it does not."""

@@ -1,11 +1,11 @@
-"""A group while a step works on it."""
+"""A decoded group during a step."""
 
 from coordinator_model.shard.snapshot import Slot, decode_group, encode_group
 from coordinator_model.state import Group
 
 
 class Live:
-    """A group while a step works on it."""
+    """A decoded group during a step."""
 
     __slots__ = ("absent", "group", "slot", "visible")
 
@@ -13,9 +13,9 @@ class Live:
         self.slot = slot
         self.group = group
         self.absent = absent
-        """Not known yet, or forgotten, deleted or denied; the next sign of life begins a new group."""
+        """Whether it is unknown, or was forgotten, deleted or denied; a sign of life begins a new group."""
         self.visible = False
-        """Something to report happened to it in this step."""
+        """Whether this step changed something that is reported."""
 
     @classmethod
     def wake(cls, slot: Slot) -> "Live":

@@ -1,4 +1,4 @@
-"""Who spoke when, and which broker holds the shard: what a shard knows of its sources, not of its groups."""
+"""Which sources of a shard are live, and which broker leads it; nothing here is about single groups."""
 
 from bisect import bisect_right
 from typing import Final
@@ -11,32 +11,38 @@ from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import Moved
 
 REQUESTS_LIVE_MS: Final = 30_000
-"""A request log that was silent longer proves nothing by the silence of one member."""
+"""After a longer silence of the request log, the silence of one member proves nothing."""
 SPEAKS_MS: Final = 4_000
 """A request log that was silent longer may have been switched off: the shortest session that brokers allow
-by default (6 s) ends later than this after its last line, if its member spoke three times in it."""
+
+by default (6 s) ends later than this after its last line, if its member sent three heartbeats in it.
+"""
 NEWEST: Final = 2**62
 HEARD_KEPT_MS: Final = 120_000
 HEARD_SHOWN_MS: Final = 110_000
-"""Shorter than what is kept, or what is shown would depend on when the rest was forgotten."""
+"""Shorter than the history that is kept, or the result would depend on when the rest was dropped."""
 PROOF_MS_MAX: Final = 100_000
-"""Who has listened for so long has done so as long as evidence goes back, whatever the session timeout."""
+"""Cap on the request-log history required before silence counts (only 110 s are kept)."""
 STALLED_APART_MS: Final = 30_000
-"""Refused writes no further apart go back to one replica's death: the controller waits 9 s until it gives a
-broker up, and leaders that are busy drop it from their replicas later."""
+"""Refused writes no further apart have one cause, the death of one replica: the controller needs 9 s to give
+
+a broker up, and busy leaders drop it from their replicas later.
+"""
 STALL_TOLD_MS: Final = 1_000
-"""Each refused write says the same; so often all of the shard's sessions begin anew."""
+"""Each refused write shows the same; at most this often they restart the shard's session timers."""
 LOST_FOR_MS: Final = 3_600_000
-"""A broker that speaks as coordinator so long after it lost the shard has it again, unseen by us: its line is
-lost, and nobody asks for the metadata.  One that was frozen for minutes, as virtual machines are, finds all
-sessions over when it wakes, and says so before it learns that others coordinate."""
+"""A broker that answers as coordinator so long after it lost the shard leads it again: its line was lost,
+
+and the metadata are not asked.  A broker that was frozen for minutes, as virtual machines are, finds all
+sessions over when it wakes, and logs that before it learns that others coordinate.
+"""
 
 
 def hear(header: Header, floor_ms: int, seen: Seen) -> None:
-    """Note in which seconds a broker's request log spoke.
+    """Note in which seconds a broker's request log had lines.
 
-    A second counts only once it is over: within it, whether its line has arrived yet would depend on
-    how fast it was read.
+    A second counts only once it is over: within it, whether its line has arrived yet would depend on how fast
+    it was read.
     """
     what = seen.what
     if not isinstance(what, on.BrokerHeard) or what.heard is not Source.REQUEST_LOG:
@@ -63,9 +69,9 @@ def forget_heard(header: Header, before_ms: int) -> None:
 
 
 def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
-    """Return the newest second over by ``at_ms`` in which that broker's request log spoke, or -1.
+    """Return the newest second over by ``at_ms`` in which that broker's request log had a line, or -1.
 
-    Broker -1 stands for any of them: nobody has told yet who holds the shard.
+    Broker -1 stands for any broker: the shard's leader is not known yet.
     """
     if not header.heard:
         return -1
@@ -75,19 +81,19 @@ def requests_heard_ms(header: Header, broker: int, at_ms: int) -> int:
 
 
 def brokers_heard(header: Header, at_ms: int) -> int:
-    """Return of how many brokers the request log had spoken by ``at_ms``."""
+    """Return how many brokers' request logs had a line by ``at_ms``."""
     return sum(_newest_ms(known, at_ms) >= 0 for known in header.heard.values())
 
 
 def seconds_heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
-    """Return the seconds of that broker's request log that count by ``at_ms``, almost two minutes of them."""
+    """Return the seconds of that broker's request log that count by ``at_ms``, for almost two minutes."""
     known = _heard(header, broker, at_ms)
     first, last = ((at_ms - back_ms, NEWEST) for back_ms in (HEARD_SHOWN_MS, 0))
     return known[bisect_right(known, first) : bisect_right(known, last)]
 
 
 def _heard(header: Header, broker: int, at_ms: int) -> list[tuple[int, int]]:
-    """Return the seconds kept of that broker's request log; for -1 those of the one heard last by then."""
+    """Return the seconds kept of that broker's request log; for -1 those of the broker heard last by then."""
     if broker < 0 and header.heard:
         broker = max(sorted(header.heard), key=lambda one: _newest_ms(header.heard[one], at_ms), default=-1)
     return header.heard.get(broker, [])
@@ -103,16 +109,16 @@ def _newest_ms(known: list[tuple[int, int]], at_ms: int) -> int:
 
 
 def requests_live(header: Header, broker: int, at_ms: int) -> bool:
-    """Say whether that broker's request log spoke within the last half minute."""
+    """Return whether that broker's request log had a line within the last half minute."""
     heard_ms = requests_heard_ms(header, broker, at_ms)
     return heard_ms >= 0 and at_ms - heard_ms <= REQUESTS_LIVE_MS
 
 
 def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
-    """Say whether that request log speaks now, and for half a minute since it last was silent for longer.
+    """Return whether that request log is live, and has been for half a minute since its last long silence.
 
-    When it comes back, switched on again or with its broker, every member seems to have been silent; and
-    so does every member from when it is switched off.
+    When the log comes back, switched on again or with its broker, every member seems to have been silent.
+    The same is true from the moment at which it is switched off.
     """
     known = _heard(header, broker, at_ms)
     if at_ms - _newest_ms(known, at_ms) > SPEAKS_MS:
@@ -124,19 +130,19 @@ def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
 
 
 def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
-    """Take in that a broker loads, has loaded, or gives up the shard; the coordinator's epoch decides."""
+    """Apply that a broker loads, has loaded, or unloads the shard; the coordinator's epoch decides."""
     what = seen.what
     if isinstance(what, on.ShardUnloaded):
         header.lost[seen.broker] = at_ms
         if header.coordinator in (-1, seen.broker):
-            # Of one that another has taken the shard from, that move is known already.
+            # If another broker has taken the shard already, that failover is known.
             header.coordinator = -1
             header.moved = Moved(at_ms=min(at_ms, seen.at_ms), came_from=seen.broker)
         return
     epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
     if epoch < header.epoch:
         return
-    # A line that is read late tells all the same when it happened, and better than the metadata.
+    # Even a line that is read late has the time of the failover, which the metadata lack.
     _note_move(header, seen.broker, epoch, min(at_ms, seen.at_ms))
     if header.coordinator != seen.broker or epoch > header.epoch:
         header.loaded_ms = seen.at_ms
@@ -148,9 +154,9 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
 
 
 def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
-    """Take in whom the metadata name as leader of the offsets partition; an older epoch is old news.
+    """Apply the leader of the offsets partition in the metadata; an older epoch changes nothing.
 
-    Without epochs (an old broker) only a shard that nobody is known to hold learns something.
+    Without epochs (an old broker) only a shard without a known leader gets one.
     """
     is_told_apart = what.epoch >= 0 or header.coordinator < 0
     if what.leader < 0 or what.epoch < header.epoch or not is_told_apart:
@@ -165,9 +171,9 @@ def note_leader(header: Header, what: on.ShardLed, at_ms: int) -> None:
 
 
 def note_stall(header: Header, since_ms: int, broker: int, at_ms: int) -> bool:
-    """Take in that the shard's coordinator waits for a replica; True: it is news, at most once a second.
+    """Note that the shard's coordinator waits for a replica; True: it is news, at most once a second.
 
-    Just after a move that is still the same trouble.
+    Just after a failover it belongs to the same trouble.
     """
     if header.coordinator not in (-1, broker):
         return False
@@ -182,7 +188,7 @@ def note_stall(header: Header, since_ms: int, broker: int, at_ms: int) -> bool:
 
 
 def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
-    """Say whether a broker speaks of a shard that it has lost."""
+    """Return whether a broker reports on a shard that it has lost."""
     lost_ms = header.lost.get(seen.broker)
     if lost_ms is None or seen.source not in (Source.COORDINATOR_LOG, Source.REQUEST_LOG):
         return False
@@ -190,12 +196,12 @@ def is_outdated(header: Header, seen: Seen, at_ms: int) -> bool:
 
 
 def is_news_of_coordinator(header: Header, seen: Seen) -> bool:
-    """Say whether a line shows that another broker than we thought holds the shard."""
+    """Return whether a line shows that another broker than the known one leads the shard."""
     return seen.source is Source.COORDINATOR_LOG and seen.broker not in (-1, header.coordinator)
 
 
 def note_coordinator(header: Header, seen: Seen) -> None:
-    """Take the broker that speaks as coordinator for the one that holds the shard."""
+    """Set the broker that logs as coordinator as the shard's leader."""
     _note_move(header, seen.broker, header.epoch, seen.at_ms)
     if header.coordinator != seen.broker:
         header.loaded_ms = -1
@@ -204,7 +210,7 @@ def note_coordinator(header: Header, seen: Seen) -> None:
 
 
 def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
-    """Remember that the shard goes to another broker, or begins anew on its own with a later epoch."""
+    """Store that the shard goes to another broker, or begins again on its own with a later epoch."""
     last = header.moved
     given_up = last is not None and last.went_to < 0
     is_other = header.coordinator not in (-1, broker)
@@ -217,7 +223,7 @@ def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
 
 
 def is_first_word(header: Header, seen: Seen) -> bool:
-    """Say whether a line changes what is known of the shard's sources, beside what it says."""
+    """Return whether a line changes which sources of the shard are live, beside its own content."""
     if seen.source is not Source.COORDINATOR_LOG:
         return False
     return not header.info_live or is_news_of_coordinator(header, seen)

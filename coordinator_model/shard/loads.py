@@ -1,12 +1,12 @@
-"""Lines about a whole shard, held against what the metadata say: who leads it, with which epoch.
+"""Compares lines about a whole shard with the metadata: which broker leads it, with which epoch.
 
 A line "Finished unloading", or "Loading" with an epoch of any size, takes a shard from its coordinator, whose
-lines count for nothing from then on; and whoever can put text into a log can write one.  So such a line that
-the metadata do not confirm is believed in doubt only: what it makes us drop is kept for a while, and when the
-metadata go on saying otherwise, all is as it was before, and what was kept is applied.
+lines count for nothing from then on; and anybody who can put text into a log can write one.  So such a line
+is applied in doubt while the metadata do not confirm it: the observations that it makes us drop are kept for
+a while.  If the metadata still disagree then, the former leader is restored and they are applied.
 
-The metadata are asked every few seconds, so that they lag behind a real move.  Where nobody asks them (a
-replay, or no right to), a line counts at once and for good.
+The metadata are asked every few seconds, so they lag behind a real failover.  Where nobody asks them (a
+replay, or no permission), a line counts at once and for good.
 """
 
 import msgspec
@@ -21,7 +21,7 @@ from coordinator_model.shard.snapshot import Header, Known, Unproved
 CONTRADICTED = "load_contradicted"
 """The divergence under which lines are counted that the metadata contradict."""
 LAG_MS = 2_000
-"""An answer that comes sooner after a move may be of the time before."""
+"""An answer that comes sooner after a failover may describe the time before it."""
 KEPT_MS = 30_000
 KEPT_MAX = 1_000
 
@@ -29,7 +29,7 @@ _Load = on.ShardLoading | on.ShardLoaded
 
 
 def take_line(header: Header, seen: Seen, at_ms: int) -> str | None:
-    """Take in that a broker says it loads, or gives up, the shard; returns what has to be counted of it."""
+    """Apply a line that a broker loads or unloads the shard; return the divergence to count, if any."""
     what, led = seen.what, header.led
     if isinstance(what, on.ShardUnloaded):
         is_own = seen.broker == header.coordinator
@@ -50,10 +50,10 @@ def take_line(header: Header, seen: Seen, at_ms: int) -> str | None:
 
 
 def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Held] | None:
-    """Take in whom the metadata name as leader.
+    """Apply the leader in the metadata.
 
     Returns:
-        None, unless they contradict what a line said: then what was dropped because of that.
+        None, unless the metadata contradict a line: then the observations dropped because of that line.
     """
     if what.leader >= 0 and (header.led is None or what.epoch >= header.led.epoch):
         header.led = Known(leader=what.leader, epoch=what.epoch)
@@ -75,7 +75,7 @@ def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Held] | N
 
 
 def keep(header: Header, held: Held) -> bool:
-    """Keep what a broker said that seems to have lost the shard; False if it is dropped for good."""
+    """Keep an observation of a broker that seems to have lost the shard; False if it is dropped for good."""
     doubt = header.unproved
     if doubt is None or held.order_ms > doubt.since_ms + KEPT_MS or len(doubt.kept) >= KEPT_MAX:
         return False
@@ -86,7 +86,7 @@ def keep(header: Header, held: Held) -> bool:
 
 
 def _doubt(header: Header, at_ms: int) -> None:
-    """Remember how all was before a line that nothing confirms; of several the first counts."""
+    """Store the state before a line that nothing confirms; of several lines the first counts."""
     if header.unproved is None or at_ms > header.unproved.since_ms + KEPT_MS:
         header.unproved = Unproved(
             since_ms=at_ms,
@@ -99,12 +99,12 @@ def _doubt(header: Header, at_ms: int) -> None:
 
 
 def _says_otherwise(header: Header, doubt: Unproved, what: on.ShardLed) -> bool:
-    """Say whether the metadata name another leader, or an older epoch, than lines that nothing confirms."""
+    """Return whether the metadata name another leader, or an older epoch, than unconfirmed lines."""
     if 0 <= what.epoch != header.epoch:
         return what.epoch < header.epoch
     return what.leader == doubt.coordinator if header.coordinator < 0 else what.leader != header.coordinator
 
 
 def restored(held: Held, at_ms: int) -> Held:
-    """Return what was kept as it takes effect now: late, at its own time."""
+    """Return a kept observation as it takes effect: late, at its own time."""
     return msgspec.structs.replace(held, order_ms=max(held.order_ms, at_ms))

@@ -1,9 +1,8 @@
-"""Groups that our own code failed on: kept apart in what is said of them, until they work again.
+"""Quarantined groups: those that our own code failed on, until they work again.
 
-A failure costs what it happened to and nothing else: one observation, one rule, one report, or, where its
-saved bytes cannot be read, one group, which then begins anew.  Whatever it was, the group's name stands
-here until nothing has failed for a while, and the shard of the whole cluster is told, which raises the
-alert (``GroupsQuarantined``).
+A failure costs only what it happened to: one observation, one rule, one report, or, if saved bytes cannot be
+read, one group, which then begins again.  In each case the group's name stays here until nothing has failed
+for a while.  The shard of the whole cluster is informed, which raises the alert (``GroupsQuarantined``).
 """
 
 from collections.abc import Container
@@ -14,33 +13,33 @@ import msgspec
 from coordinator_model.observations import GroupQuarantined
 
 QUIET_MS: Final = 10 * 60_000
-"""So long after the last failure a group is taken for sound again."""
+"""So long after the last failure a group counts as sound again."""
 LOST_MAX_MS: Final = 3_600_000
-"""A group that began anew, and of which nobody has told anything for so long, may well be gone."""
+"""A group that began again, and of which no source has shown anything for so long, may be gone."""
 GROUPS_MAX: Final = 1_000
-"""Names that one shard keeps; of more only the failures are counted."""
+"""Limit of names that one shard keeps; beyond it failures are only counted."""
 ERROR_MAX: Final = 200
 WHOLE_SHARD: Final = ""
-"""In place of a group's name: what failed concerns the shard itself."""
+"""In place of a group's name: the failure concerns the shard itself."""
 
 
 class Quarantined(msgspec.Struct, array_like=True, kw_only=True):
-    """One group that something failed on; saved with the shard."""
+    """One quarantined group; saved with the shard."""
 
     since_ms: int
     last_ms: int
     count: int = 0
     error: str = ""
-    """What kind of failure it was, and its words."""
+    """The kind of failure, and its message."""
     lost: bool = False
-    """Its saved state could not be read, so that it began anew."""
+    """Whether its saved state could not be read, so that it began again."""
 
 
 Entries = dict[str, Quarantined]
 
 
 def note(entries: Entries, group: str, at_ms: int, error: str, *, lost: bool = False) -> bool:
-    """Take in that something failed on a group; True: its name is kept (and news)."""
+    """Note a failure on a group; True: the group's name is kept (and news)."""
     known = entries.get(group)
     if known is None:
         if len(entries) >= GROUPS_MAX:
@@ -54,7 +53,7 @@ def note(entries: Entries, group: str, at_ms: int, error: str, *, lost: bool = F
 
 
 def due_ms(entries: Entries, now_ms: int, never_ms: int) -> int:
-    """Return when, after ``now_ms``, the first of them may be over without news."""
+    """Return when, after ``now_ms``, the first quarantine may end without an observation."""
     return min((_over_ms(one, now_ms) for one in entries.values()), default=never_ms)
 
 
@@ -64,7 +63,7 @@ def _over_ms(one: Quarantined, now_ms: int) -> int:
 
 
 def release(entries: Entries, now_ms: int, known: Container[str]) -> list[str]:
-    """Take out and return the groups that are sound again, or that nobody tells anything of any more.
+    """Remove and return the groups that are sound again, or that no source shows any more.
 
     Args:
         entries: of one shard.
@@ -84,7 +83,7 @@ def _is_over(one: Quarantined, now_ms: int, *, is_back: bool) -> bool:
 
 
 def told(entries: Entries, shard: int, group: str) -> GroupQuarantined:
-    """Return what the shard of the whole cluster hears of a group; one that is not kept is over."""
+    """Return what the shard of the whole cluster gets to know of a group; one that is not kept has ended."""
     one = entries.get(group)
     if one is None:
         return GroupQuarantined(group=group, partition=shard, since_ms=-1, over=True)
@@ -100,12 +99,12 @@ def told(entries: Entries, shard: int, group: str) -> GroupQuarantined:
 
 
 def date(entries: Entries, now_ms: int) -> None:
-    """Date the loss of a shard's bytes by its own time, once there is one."""
+    """Date the loss of a shard's bytes by the shard's own time, once it has one."""
     entry = entries.get(WHOLE_SHARD)
     if entry is not None:
         entry.since_ms = entry.last_ms = now_ms
 
 
 def refilled(entries: Entries) -> None:
-    """Take in that a shard that began anew is whole again."""
+    """Note that a shard that began again has its groups back."""
     entries.pop(WHOLE_SHARD, None)

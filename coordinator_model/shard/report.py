@@ -1,4 +1,4 @@
-"""What the mirror reports about one group to /metrics, /api and the page: JSON, names as in the API."""
+"""The report of one group to /metrics, /api and the page: JSON, names as in the API."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from coordinator_model.state import Group, Member
 
 
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One member for people; -1 and "" mean that no source told."""
+    """One member for people; -1 and "" mean that no source shows it."""
 
     member_id: str
     client_id: str
@@ -48,22 +48,24 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     last_seen_ms: int
     at_ms: int
     removed: bool = False
-    """The group is gone (deleted, denied, forgotten): drop its series."""
+    """Whether the group is gone (deleted, denied, forgotten): drop its series."""
     progress: GroupProgress | None = None
-    """Epochs of a consumer, share or streams group, and who holds up its reconciliation."""
+    """Epochs of a consumer, share or streams group, and the members that hold up its reconciliation."""
     known_at_ms: int = -1
-    """Newest time at which a source proved the state; later it is only what was last known."""
+    """Newest time at which a source proved the state; after it, the state is only the last known one."""
     unknown: tuple[str, ...] = ()
-    """What no source that is read tells (``knowledge.py``): running_rebalances, causes, heartbeats,
-    refused_requests."""
+    """What no live source shows (``knowledge.py``): running_rebalances, causes, heartbeats,
+
+    refused_requests.
+    """
     claimed: dict[str, dict[int, int]] = {}
-    """Topic -> partition -> producer: commits whose transaction is open; they count if it commits."""
+    """Topic -> partition -> producer: pending transactional offsets, which count if it commits."""
 
 
 def report_of(
     group: Group, *, at_ms: int, removed: bool = False, context: Context | None = None
 ) -> GroupReport:
-    """Return the report of ``group`` as it stands; ``context`` says which sources are read."""
+    """Return the report of ``group`` as it is; ``context`` says which sources are live."""
     last = group.rebalance
     return GroupReport(
         group=group.group,

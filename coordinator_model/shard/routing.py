@@ -1,4 +1,4 @@
-"""Which groups a line means that names none, or names several at once."""
+"""Finds the groups of a line that names no group, or several at once."""
 
 from collections.abc import Container, Iterable, Mapping
 from itertools import accumulate, islice
@@ -10,13 +10,13 @@ from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.snapshot import Header, Slot
 
 PRODUCER_GROUPS_MAX = 1_000
-"""Groups for which one producer's open transaction has committed; a real one has one."""
+"""Limit of groups for which one producer's open transaction has committed; real producers have one."""
 CLAIMANTS_MAX = 10_000
-"""Producers with an open transaction in one shard; of more, the oldest are forgotten, and so their end."""
+"""Limit of producers with an open transaction in one shard; of more, the oldest are dropped."""
 
 
 def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapping[str, Live]) -> list[str]:
-    """Return the groups that an observation is about, as the shard knows them now."""
+    """Return the groups that an observation concerns, by the groups that the shard has."""
     if isinstance(what, on.GroupObservation):
         return [what.group]
     if isinstance(what, on.GroupsDeleted):
@@ -29,9 +29,9 @@ def groups_meant(what: on.AnyObservation, slots: Mapping[str, Slot], lives: Mapp
 
 
 def groups_named(what: on.AnyObservation, header: Header) -> list[str]:
-    """Return the group that an observation names, or those that its producer has named.
+    """Return the group that an observation names, or the groups for which its producer has committed.
 
-    The marker that ends a transaction names a producer only, so who commits for which group is kept.
+    The marker that ends a transaction names only a producer, so the groups of each producer are stored.
     """
     if isinstance(what, on.TransactionEnded):
         return header.claimants.pop(what.producer_id, [])
@@ -49,10 +49,10 @@ def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed)
 
 
 def split_names(names: str, known: Mapping[str, object]) -> list[str]:
-    """Return the known groups in a list joined by ", ", which may also stand within a group's name.
+    """Return the known groups in a list joined by ", ", a separator that group names may contain too.
 
-    Of several that begin at one place the longest is meant.  Runs of pieces are compared by sums of their
-    hashes, so that the time grows as the list does, whatever it and the groups are made of.
+    Of several names that begin at one place the longest counts.  Runs of pieces are compared by sums of their
+    hashes, so that the time is linear in the length of the list, whatever the list and the names contain.
     """
     parts = names.split(", ") if names else []
     wanted = _sums_by_size(known, len(parts)) if len(parts) > 1 else {}
@@ -76,12 +76,12 @@ def split_names(names: str, known: Mapping[str, object]) -> list[str]:
 
 
 _LOOKS_MAX = 250_000
-"""Runs of pieces that are compared for one line; where groups have more sizes, the longest are left out."""
+"""Limit of runs compared for one line; if groups have more sizes, the longest are left out."""
 _PRIME, _BASE = 2**61 - 1, 1_000_003
 
 
 def _sums_by_size(known: Iterable[str], size_max: int) -> dict[int, set[int]]:
-    """Return the sums of those names that hold ", ", by the number of their pieces."""
+    """Return the sums of the names that contain ", ", by the number of their pieces."""
     found: dict[int, set[int]] = {}
     for name in known:
         size = name.count(", ") + 1
@@ -91,17 +91,17 @@ def _sums_by_size(known: Iterable[str], size_max: int) -> dict[int, set[int]]:
 
 
 def _sums(parts: Iterable[str]) -> list[int]:
-    """Return the sum of no part, of the first, of the first two …: polynomials of their hashes."""
+    """Return the sums of no part, of the first, of the first two …: polynomials of their hashes."""
     return list(accumulate(map(hash, parts), lambda total, one: (total * _BASE + one) % _PRIME, initial=0))
 
 
 def group_of_member(
     member_ids: Iterable[str], slots: Mapping[str, Slot], lives: Mapping[str, Live]
 ) -> list[str]:
-    """Return the group that has the first of these members that any group has.
+    """Return the group of the first of these members that any group has.
 
-    Sleeping groups are searched as bytes first: such lines come in floods when two processes fight
-    for one instance id, and decoding every group for each would stop the shard.
+    Sleeping groups are searched as bytes first: such lines come in floods when two processes fight for one
+    instance id, and decoding every group for each would stop the shard.
     """
     for member_id in member_ids:
         needle = member_id.encode("utf-8", "surrogatepass")
@@ -115,7 +115,7 @@ def group_of_member(
 
 
 def _members_of(slot: Slot, live: Live | None) -> Container[str]:
-    """Return a group's members; bytes that cannot be read hide only their own."""
+    """Return a group's members; unreadable bytes hide only that group's members."""
     try:
         return (live or Live.wake(slot)).group.members
     except (msgspec.MsgspecError, UnicodeDecodeError):

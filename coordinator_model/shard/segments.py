@@ -1,12 +1,12 @@
-"""Cuts the time of a shard into segments, within which its groups do not touch one another.
+"""Cuts the time of a shard into segments, within which its groups do not affect one another.
 
-No group runs past a cut before every other has reached it.  What cuts:
+No group runs past a cut before every other group has reached it.  Cuts are:
 
 - the end of the backlog, at which the rules begin to judge;
-- what concerns several groups (``cuts_time`` in ``observations/traits.py``): settings, moves of the
-  coordinator, lines that name no group;
-- the INFO log found alive (its first line) or losing lines.  A contradiction is found within one
-  group, so it takes effect for all at the next multiple of ``SLICE_MS``.
+- observations that concern several groups (``cuts_time`` in ``observations/traits.py``): settings, failovers,
+lines that name no group;
+- the INFO log that goes live (its first line) or loses lines.  A contradiction is found within one
+group, so it takes effect for all groups at the next multiple of ``SLICE_MS``.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,23 +22,23 @@ from coordinator_model.shard.snapshot import Header
 
 SLICE_MS = 5_000
 SEGMENTS_MAX = 200_000
-"""Eleven days of slices in one step.  Where time itself is wrong there is no end of them: the rest is one."""
+"""Eleven days of slices in one step.  A wrong time could give endless slices: the rest is one segment."""
 CUTS = on.types_that(lambda one: one.cuts_time)
 
 
 class Segment(NamedTuple):
-    """A stretch of time in which each group can be run by itself."""
+    """A span of time in which each group can be run by itself."""
 
     until_ms: int
-    """Its end, which does not belong to it."""
+    """Its end, which is not part of it."""
     singles: dict[str, list[Held]]
-    """What happens to each group in it, in order, beside what is coalesced and its deadlines."""
+    """The observations of each group in it, in order, without coalesced ones and deadlines."""
     boundary: Held | None
-    """What cuts it off, at ``until_ms``; None: time alone."""
+    """The observation that ends it, at ``until_ms``; None: it ends by time alone."""
 
 
 class Segments:
-    """Cuts what is due in one step into segments."""
+    """Cuts the due observations of one step into segments."""
 
     def __init__(self, *, header: Header, failures: Failures, held: list[Held], live_ms: int) -> None:
         self.header = header
@@ -52,16 +52,16 @@ class Segments:
     def until(
         self, now_ms: int, next_ms: Callable[[int], int], cross: Callable[[int], bool]
     ) -> Iterator[Segment]:
-        """Yield segments up to ``now_ms``; each, and its boundary, must be applied before the next is taken.
+        """Yield segments up to ``now_ms``; apply each, and its boundary, before the next is taken.
 
         Args:
             now_ms: where the last one ends.
             next_ms: returns when the next deadline, or coalesced observation, of any group comes.
-            cross: does what takes effect for all groups by a time; True if there was anything.
+            cross: applies what takes effect for all groups by a time; True if there was anything.
         """
         for number in count(1):
             first_ms = self._first_ms(now_ms, next_ms)
-            # Of what happens at *now* itself more may come.
+            # More observations of the time of the watermark itself may come.
             if cross(min(first_ms, now_ms - 1)):
                 first_ms = self._first_ms(now_ms, next_ms)
             until_ms = self._cut_ms(first_ms, now_ms) if number < SEGMENTS_MAX else now_ms
@@ -72,14 +72,14 @@ class Segments:
                 return
 
     def _first_ms(self, now_ms: int, next_ms: Callable[[int], int]) -> int:
-        """Return when the next thing happens, ``now_ms`` at most."""
+        """Return when the next observation or deadline comes, ``now_ms`` at most."""
         first_ms = next_ms(now_ms)
         if self._index < len(self._held):
             first_ms = min(first_ms, self._held[self._index].order_ms)
         return max(self._reached_ms, min(now_ms, first_ms))
 
     def _cut_ms(self, first_ms: int, now_ms: int) -> int:
-        """Return until when the next segment, in which ``first_ms`` comes first, may run at most."""
+        """Return until when the next segment, which begins with ``first_ms``, may run at most."""
         header = self.header
         until_ms = min(now_ms, header.info_lost_ms)
         if header.live_since_ms < 0:
@@ -89,7 +89,7 @@ class Segments:
         return until_ms
 
     def _collect(self, until_ms: int) -> tuple[dict[str, list[Held]], Held | None]:
-        """Return the next observations by group, and the one that cuts them off."""
+        """Return the next observations by group, and the one that ends the segment."""
         singles: dict[str, list[Held]] = {}
         held, header = self._held, self.header
         while self._index < len(held) and held[self._index].order_ms < until_ms:
@@ -110,7 +110,7 @@ class Segments:
 
 
 def is_outdated(header: Header, failures: Failures, held: Held) -> bool:
-    """Say whether a broker that has lost the shard says something; that is counted, and kept if in doubt."""
+    """Return whether a broker that has lost the shard sent it; that is counted, and kept if in doubt."""
     if not live_sources.is_outdated(header, held.seen, held.order_ms):
         return False
     loads.keep(header, held)
@@ -119,7 +119,7 @@ def is_outdated(header: Header, failures: Failures, held: Held) -> bool:
 
 
 def first_live_ms(header: Header, held: list[Held], runs: list[Run]) -> int:
-    """Return when the backlog ends: at the first clock, or at what was seen live before it."""
+    """Return when the backlog ends: at the first clock, or at an earlier live observation."""
     if header.live_since_ms >= 0:
         return NEVER
     times = [one.order_ms for one in held if not one.seen.backlog]

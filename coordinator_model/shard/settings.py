@@ -1,4 +1,4 @@
-"""The part of the settings that a shard itself obeys; the rules read theirs from the same bytes."""
+"""The part of the settings that a shard uses itself; the rules read theirs from the same bytes."""
 
 import re
 from functools import lru_cache
@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 OWN_PREFIX = "groupwatch-"
-"""Consumer groups of groupwatch itself: never mirrored, or every start would be news."""
+"""Consumer groups of groupwatch itself, which are never mirrored: every start would be news."""
 FORGET_AFTER_MS = 7 * 24 * 3600 * 1000
-"""Longer than Kafka's own retention: a group is known until the end of its offsets is told."""
+"""Longer than Kafka's own retention: a group is kept until the deletion of its offsets is read."""
 
 
 class SettingsError(ValueError):
@@ -17,14 +17,14 @@ class SettingsError(ValueError):
 
 
 class GroupFilter(msgspec.Struct, frozen=True):
-    """Patterns that a group's whole name must match; deny wins."""
+    """Patterns that must match a group's whole name; deny wins."""
 
     allow: tuple[str, ...] = (".*",)
     deny: tuple[str, ...] = ()
 
 
 class ShardSettings(msgspec.Struct, frozen=True):
-    """What the control record ``settings`` says to the shard; keys for the rules are skipped."""
+    """The shard's part of the control record ``settings``; keys of the rules are skipped."""
 
     groups: GroupFilter = GroupFilter()
     forget_after_ms: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = FORGET_AFTER_MS
@@ -32,7 +32,7 @@ class ShardSettings(msgspec.Struct, frozen=True):
     events_enabled: bool = True
 
     def watches(self, group: str) -> bool:
-        """Say whether a group is to be mirrored."""
+        """Return whether a group is to be mirrored."""
         return _watches(self.groups, group)
 
 
@@ -41,10 +41,10 @@ _DECODER = msgspec.json.Decoder(ShardSettings)
 
 @lru_cache(maxsize=64)
 def read_settings(settings: bytes | None) -> ShardSettings:
-    """Return the shard's part of the settings; nothing, or nonsense, gives the defaults.
+    """Return the shard's part of the settings; the defaults if there are none or they cannot be read.
 
-    The driver checks the configuration before it writes it, so nonsense here is a bug, which must not
-    stop the query.
+    The driver checks the configuration before it writes it, so unreadable settings are a bug here, which must
+    not stop the query.
     """
     try:
         return _read(settings or b"{}")
@@ -56,7 +56,7 @@ def check_shard_settings(settings: bytes) -> None:
     """Check that a shard can use these settings.
 
     Raises:
-        SettingsError: they cannot be read, or a pattern in them is none.
+        SettingsError: they cannot be read, or one of their patterns is invalid.
     """
     _read(settings)
 

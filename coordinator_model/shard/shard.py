@@ -1,9 +1,9 @@
-"""One shard of the coordinator: its groups, its sources, and the order in which things happened to them.
+"""One shard of the coordinator: its groups, its sources, and the order in which events happen to them.
 
-``step`` is the loop of the whole model.  It buffers observations in any order, takes out what lies
-before the watermark (``ordering``), cuts that into segments (``segments.py``), runs each group through
-each segment (``timeline.py``) and applies between two segments what concerns all groups
-(``boundaries.py``).  The result depends on what was seen, not on the batches it came in.
+``step`` is the loop of the whole model.  It buffers observations in any order, releases those before the
+watermark (``ordering``), cuts them into segments (``segments.py``), runs each group through each segment
+(``timeline.py``) and applies between two segments what concerns all groups (``boundaries.py``).  The result
+depends on the observations, not on the batches they came in.
 """
 
 from coordinator_model.observations import CLUSTER_SHARD, NEVER, Seen, drop_oldest
@@ -32,13 +32,13 @@ __all__ = ["Shard"]
 
 
 class Shard:
-    """One saved shard, awake."""
+    """One shard, loaded from its saved bytes."""
 
     def __init__(self, header: Header, slots: list[Slot], *, cluster: str, strict: bool = False) -> None:
         self.cluster = cluster
         self.header = header
         self.strict = strict
-        """Raise on a failure of our own code instead of counting it; for tests."""
+        """Whether to raise a failure of our own code instead of counting it; for tests."""
         self.slots = {slot.name: slot for slot in slots}
 
     @classmethod
@@ -49,7 +49,7 @@ class Shard:
 
         Raises:
             DamagedError: the blob cannot be read; ``anew`` goes on without it.
-            SnapshotError: a newer version wrote it, or the number of shards is no longer the same.
+            SnapshotError: a newer version wrote it, or the number of shards has changed.
         """
         if blob is None:
             return cls(
@@ -70,16 +70,16 @@ class Shard:
 
     @classmethod
     def anew(cls, *, cluster: str, shard: int, shard_count: int, why: str) -> "Shard":
-        """Return an empty shard in the place of one whose bytes cannot be read; it says so until it is full.
+        """Return an empty shard in place of one whose bytes cannot be read; it reports that until refilled.
 
-        Settings, groups and open alerts are gone with those bytes: who runs the shards tells them again.
+        Settings, groups and open alerts are lost with those bytes: the driver sends them again.
         """
         header = Header(shard=shard, shard_count=shard_count, order=Order(), rebuilt_since_ms=0)
         quarantine.note(header.quarantined, quarantine.WHOLE_SHARD, 0, why, lost=True)
         return cls(header, [], cluster=cluster)
 
     def save(self) -> bytes:
-        """Return the shard as bytes for ``load``; what cannot be written is left out, and counted before."""
+        """Return the shard as bytes for ``load``; parts that cannot be encoded are counted and left out."""
         slots = list(self.slots.values())
         try:
             return encode(self.header, slots)
@@ -90,7 +90,7 @@ class Shard:
 
     @property
     def due_ms(self) -> int | None:
-        """Return the time on the driver's clock before which a step without news changes nothing."""
+        """Return the driver's time (epoch ms) before which a step without observations changes nothing."""
         header = self.header
         dues = [header.cluster_due_ms, header.info_lost_ms, header.order.due_ms()]
         dues.extend(min(slot.due_ms, slot.report_ms) for slot in self.slots.values())
@@ -99,7 +99,7 @@ class Shard:
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
     def step(self, seen: list[Seen], judge: Judge | None) -> Outputs:
-        """Take in observations, bring everything forward to the watermark, and return what came of it."""
+        """Buffer observations, bring everything forward to the watermark, and return the outputs."""
         if self.header.shard == CLUSTER_SHARD:
             return ClusterShard(cluster=self.cluster, header=self.header, strict=self.strict).step(
                 seen, judge
@@ -114,7 +114,7 @@ class Shard:
         return outputs
 
     def _take(self, seen: list[Seen]) -> int:
-        """Put observations into the buffer, and return the watermark, before which nothing more can come."""
+        """Buffer observations, and return the watermark, before which no observation can come any more."""
         header = self.header
         for floor_ms, heard in header.order.take(seen, self._failures.set_aside):
             live_sources.hear(header, floor_ms, heard)
@@ -132,16 +132,17 @@ class Shard:
         held, runs = header.order.release()
         try:
             self._run_segments(held, runs, now_ms)
-        except Exception as error:  # not one group's: what was to be done till now is lost
+        except Exception as error:  # it concerns no single group: the work of this step up to here is lost
             self._failures.contain(quarantine.WHOLE_SHARD, None, now_ms, error)
             self._groups.runs.clear()
         header.done_ms = now_ms
         live_sources.forget_heard(header, now_ms - live_sources.HEARD_KEPT_MS)
 
     def _run_segments(self, held: list[Held], runs: list[Run], now_ms: int) -> None:
-        """Apply what is due, and fire deadlines, up to just before ``now_ms``.
+        """Apply the due observations, and fire deadlines, up to just before ``now_ms``.
 
-        Within a segment each group is run by itself; between two, what concerns all groups is applied.
+        Within a segment each group is run by itself; observations that concern all groups are applied between
+        two.
         """
         groups, boundaries = self._groups, self._boundaries
         groups.take(runs)
@@ -156,9 +157,10 @@ class Shard:
             boundaries.end(segment, now_ms)
 
     def _come_back(self, now_ms: int) -> None:
-        """Go on from *now* where a clock has shown that it is less than was believed.
+        """Go back to the watermark that a clock has corrected to an earlier time.
 
-        What happened stays told; deadlines are counted anew, or they would wait for a time that has not come.
+        Emitted transitions stay; deadlines are computed again, or they would wait for a time that has not
+        come.
         """
         header = self.header
         back_ms, header.order.regressed_ms = header.order.regressed_ms, 0
@@ -206,7 +208,7 @@ class Shard:
             judge.configure(self.header.settings or b"{}")
 
     def _bound_strangers(self) -> None:
-        """Forget the oldest of what nobody but lines told of, if there is far too much of it."""
+        """Drop the oldest entries that only lines have named, if there are far too many of them."""
         header, at_ms = self.header, max(self.header.done_ms, 0)
         brokers = strangers.bound_brokers(header)
         if brokers:
@@ -216,14 +218,14 @@ class Shard:
             self._failures.diverge(strangers.TOO_MANY_STRANGERS, "", -1, at_ms, f"{doubts} groups unknown")
 
     def _date_rebuilding(self, now_ms: int) -> None:
-        """Date the loss of the shard's bytes by its own time, once there is one."""
+        """Date the loss of the shard's bytes by the shard's own time, once it has one."""
         if self.header.rebuilt_since_ms == 0 < now_ms:
             self.header.rebuilt_since_ms = now_ms
             quarantine.date(self.header.quarantined, now_ms)
             self._failures.quarantined.add(quarantine.WHOLE_SHARD)
 
     def _finish(self, outputs: Outputs, now_ms: int) -> None:
-        """Hand out what came of the step, and encode the groups that it touched."""
+        """Collect the outputs of the step, and encode the groups that it used."""
         outputs.transitions = [one for _, one in sorted(self._verdicts.transitions, key=_at)]
         outputs.alerts = [one for _, one in sorted(self._verdicts.alerts, key=_at)]
         outputs.reports = self._groups.reports(now_ms)

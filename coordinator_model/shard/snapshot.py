@@ -1,10 +1,10 @@
 """A shard as bytes: ``[version, header, slots, checksum]`` in msgpack, readable after an upgrade.
 
-Each slot keeps its group undecoded (``msgspec.Raw``) beside what is asked without looking into it, so
-that a step pays only for the groups it touches.  Rules for whoever changes a struct that is saved here
-(this file, ``group.py``, ``ordering.py``, ``cluster.py``, ``observations.py``): new fields go to the
-end with a default, no field changes its meaning.  Where that is not enough, raise ``VERSION`` and add a
-reader for the older one to ``_READERS``.  ``make state`` notes new fields in ``tests/golden/state``.
+Each slot keeps its group undecoded (``msgspec.Raw``) beside the fields that are needed without decoding it,
+so that a step pays only for the groups it uses.  Rules for changes of a struct that is saved here (this file,
+``state/``, ``ordering/``, ``cluster.py``, ``observations/``): new fields go to the end with a default, and no
+field changes its meaning.  Where that is not enough, raise ``VERSION`` and add a reader for the older one to
+``_READERS``.  ``make state`` notes new fields in ``tests/golden/state``.
 """
 
 from collections.abc import Callable
@@ -23,29 +23,29 @@ VERSION = 1
 
 
 class SnapshotError(Exception):
-    """A blob that this version cannot read; the message says what the operator can do."""
+    """A blob that this version cannot read; the message names the remedy."""
 
 
 class DamagedError(SnapshotError):
-    """A blob that no version wrote so: bytes of it were changed or lost."""
+    """A blob that no version wrote like this: some of its bytes were changed or lost."""
 
 
 class Slot(msgspec.Struct, array_like=True, kw_only=True):
-    """One group at rest."""
+    """One encoded group."""
 
     name: str
     due_ms: int = NEVER
-    """When the group must be looked at without news."""
+    """When the group must be looked at without an observation."""
     judge_due_ms: int = NEVER
     memory: bytes | None = None
-    """What the rules remember; only they can read it."""
+    """The memory of the rules; only they can read it."""
     report_ms: int = NEVER
-    """When a report that waits (commits only) may be sent."""
+    """When a waiting report (commits only) may be sent."""
     raw: msgspec.Raw = msgspec.Raw(b"")
 
 
 class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
-    """An observation that our own code failed on, set aside for whoever debugs it."""
+    """An observation that our own code failed on, set aside for debugging."""
 
     group: str
     error: str
@@ -53,14 +53,14 @@ class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """Whom the metadata named last as leader of the shard's partition, with the youngest epoch."""
+    """The last leader of the shard's partition in the metadata with the highest epoch."""
 
     leader: int
     epoch: int = -1
 
 
 class Unproved(msgspec.Struct, array_like=True, kw_only=True):
-    """How a shard stood before a line moved it that the metadata have not confirmed yet (``loads.py``)."""
+    """The state of a shard before a failover line that the metadata have not confirmed (``loads.py``)."""
 
     since_ms: int
     coordinator: int = -1
@@ -69,28 +69,28 @@ class Unproved(msgspec.Struct, array_like=True, kw_only=True):
     moved: Moved | None = None
     loaded_ms: int = -1
     kept: list[Held] = []
-    """What brokers said that seem to have lost it."""
+    """Observations of brokers that seem to have lost the shard."""
 
 
 class Header(msgspec.Struct, array_like=True, kw_only=True):
-    """What a shard knows beside its groups."""
+    """The state of a shard without its groups."""
 
     shard: int
     shard_count: int
     order: Order
     settings: bytes | None = None
     live_since_ms: int = -1
-    """Event time at which the backlog ended; -1: still in it."""
+    """Event time at which the backlog ended; -1: it has not ended."""
     done_ms: int = -1
     """Everything strictly before it has been applied."""
     info_live: bool = False
     info_lost_ms: int = NEVER
     """When a contradiction takes effect for all groups of the shard."""
     coordinator: int = -1
-    """Broker that holds the shard, as far as its lines tell."""
+    """Broker that leads the shard, as far as its lines show."""
     epoch: int = -1
     lost: dict[int, int] = {}
-    """Broker -> when it gave the shard up."""
+    """Broker -> when it unloaded the shard."""
     heard: dict[int, list[tuple[int, int]]] = {}
     """Broker -> (from when it counts, second in ms) of its request log; ascending in both."""
     poisoned: list[Poisoned] = []
@@ -99,20 +99,20 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     cluster_memory: bytes | None = None
     cluster_due_ms: int = NEVER
     strangers: dict[str, Doubt] = {}
-    """Groups that a broker described once and the mirror does not have."""
+    """Groups that a broker described once and that the mirror does not have."""
     claimants: dict[int, list[str]] = {}
     """Producer -> groups for which its open transaction has committed offsets."""
     retention_ms: dict[int, int] = {}
-    """Broker -> how long it keeps the offsets of groups that do not use them."""
+    """Broker -> how long (ms) it keeps unused offsets."""
     moved: Moved | None = None
     quarantined: dict[str, Quarantined] = {}
-    """Groups that our own code failed on lately; "" stands for the shard itself."""
+    """Quarantined groups: those that our own code failed on lately; "" stands for the shard itself."""
     rebuilt_since_ms: int = -1
-    """Since when the shard fills itself anew, as its saved bytes could not be read; -1: they could."""
+    """Since when the shard refills itself because its saved bytes could not be read; -1: they could."""
     ended_ms: dict[str, int] = {}
-    """Group that is gone and forgotten -> when it ended; lines older than that do not bring it back."""
+    """Group that ended and was dropped -> when it ended; older lines do not bring it back."""
     loaded_ms: int = -1
-    """When its coordinator began to load the shard, on that broker's clock; -1: no line has told."""
+    """When its coordinator began to load the shard, on that broker's clock; -1: no line shows it."""
     led: Known | None = None
     unproved: Unproved | None = None
 
@@ -138,7 +138,7 @@ _GROUP_DECODER = msgspec.msgpack.Decoder(Group)
 
 
 def encode(header: Header, slots: list[Slot]) -> bytes:
-    """Return a shard as bytes, with a checksum of all that stands before it."""
+    """Return a shard as bytes, with a checksum of everything before it."""
     # An array of four whose first three were written as an array of three: nothing is encoded twice.
     body = memoryview(_ENCODER.encode(_Snapshot(VERSION, header, slots)))[1:]
     return b"".join((_WITH_CHECKSUM, body, _CHECKSUM, crc32(body).to_bytes(4, "big")))
@@ -148,7 +148,7 @@ def decode(blob: bytes) -> tuple[Header, list[Slot]]:
     """Return the shard in ``blob``, its groups undecoded.
 
     Raises:
-        DamagedError: its bytes are not as they were written.
+        DamagedError: its bytes were changed after they were written.
         SnapshotError: a newer groupwatch wrote it.
     """
     _check_sum(blob)
@@ -166,9 +166,9 @@ def decode(blob: bytes) -> tuple[Header, list[Slot]]:
 
 
 def encode_apart(header: Header, slots: list[Slot]) -> bytes:
-    """Return a shard as bytes without what cannot be written: such groups and parts of the header begin anew.
+    """Return a shard as bytes without the parts that cannot be encoded, which begin again.
 
-    Nothing of the kind is known; it would be a number that no source is allowed to tell.
+    No such part is known; it would be a number that no source may send.
     """
     good = [slot for slot in slots if _failure_of(slot) is None]
     for name in {slot.name for slot in slots} - {slot.name for slot in good}:
@@ -192,7 +192,7 @@ def _failure_of(part: object) -> Exception | None:
 
 
 def _check_sum(blob: bytes) -> None:
-    """Hold a blob against its checksum; one from before there was any has none.
+    """Check a blob against its checksum; blobs of old versions have none.
 
     Raises:
         DamagedError: they differ.
@@ -206,7 +206,7 @@ def _check_sum(blob: bytes) -> None:
 
 
 def encode_group(group: Group) -> msgspec.Raw:
-    """Return a group as it rests in its slot."""
+    """Return a group as it is stored in its slot."""
     return msgspec.Raw(_ENCODER.encode(group))
 
 

@@ -1,9 +1,9 @@
-"""How much anybody may make a shard remember.
+"""Bounds what others can make a shard store.
 
-Whoever may write to a topic, or commit an offset, can name brokers, groups, producers and topics that there
-are none of.  Each collection that they can grow has a bound far above what real clusters have; what goes
-beyond is dropped, the oldest first, and counted as a divergence whose kind begins with ``too_many``.
-Brokers that the driver has told of are never dropped for others.
+Anybody who may write to a topic, or commit an offset, can name brokers, groups, producers and topics that do
+not exist.  Each collection that they can grow has a bound far above the size of real clusters.  Beyond it the
+oldest entries are dropped, and counted as a divergence whose kind begins with ``too_many``. Brokers that the
+driver has named are never dropped in favour of others.
 """
 
 from typing import Final
@@ -13,14 +13,14 @@ from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import Group
 
 ENDED_KEPT_MS = 7_200_000
-"""So long after a group is forgotten its old lines are known to be old."""
+"""For so long after a group is dropped, its lines are recognised as old."""
 
 ENDED_MAX = 10_000
-"""Groups of one shard that ended within that time and are remembered; of more, the oldest are forgotten."""
+"""Limit of ended groups of one shard within that time; of more, the oldest are dropped."""
 
 
 def remember_end(header: Header, group: Group, at_ms: int) -> None:
-    """Keep when a group ended that is now forgotten, for lines that come as late as shippers are."""
+    """Store when a dropped group ended, for lines that come as late as shippers send them."""
     if group.ended_ms < 0:
         return
     known = header.ended_ms
@@ -35,13 +35,13 @@ def remember_end(header: Header, group: Group, at_ms: int) -> None:
 
 
 STRANGERS_MAX: Final = 20_000
-"""Groups that a broker described once and the mirror does not have."""
+"""Limit of groups that a broker described once and that the mirror does not have."""
 GROUPS_MIN: Final = 20_000
 GROUPS_MAX: Final = 400_000
-"""Groups of a whole cluster; each shard has room for its part, and for ``GROUPS_MIN`` at least."""
+"""Limit of groups of a whole cluster; each shard may keep its share, and ``GROUPS_MIN`` at least."""
 
 NAME_LENGTH: Final = 256
-"""Of an ordinary name; a longer one takes the room of several groups."""
+"""Length of an ordinary name; a longer one counts as several groups."""
 
 TOO_MANY_BROKERS = "too_many_brokers"
 TOO_MANY_STRANGERS = "too_many_strangers"
@@ -50,7 +50,7 @@ KINDS = (TOO_MANY_BROKERS, TOO_MANY_STRANGERS, TOO_MANY_GROUPS, TOO_MANY_TOPICS)
 
 
 def brokers_told(header: Header) -> set[int]:
-    """Return the brokers that the driver has told of, and the one that holds the shard."""
+    """Return the brokers that the driver has named, and the one that leads the shard."""
     told = {header.coordinator, *header.retention_ms}
     for lane in header.order.events.values():
         told.update(lane.skew_ms)
@@ -58,7 +58,7 @@ def brokers_told(header: Header) -> set[int]:
 
 
 def bound_brokers(header: Header) -> int:
-    """Bound what is kept of brokers that lines name; returns how many were forgotten."""
+    """Limit the brokers stored from lines; return how many were dropped."""
     lanes = list(header.order.events.values())
     sizes = (len(header.heard), len(header.lost), len(header.retention_ms))
     if max((*sizes, *(len(lane.spoken_ms) for lane in lanes))) <= BROKERS_MAX:
@@ -73,10 +73,10 @@ def bound_brokers(header: Header) -> int:
 
 
 def weight(group: str) -> int:
-    """Return how many ordinary groups one with this name stands for: Kafka allows names of 32,767 bytes."""
+    """Return how many ordinary groups a name counts as: Kafka allows names of 32,767 bytes."""
     return 1 + len(group) // NAME_LENGTH
 
 
 def groups_max(shard_count: int) -> int:
-    """Return how many groups one of so many shards keeps."""
+    """Return how many groups each of so many shards keeps."""
     return max(GROUPS_MIN, GROUPS_MAX // max(1, shard_count))

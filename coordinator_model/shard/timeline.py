@@ -1,9 +1,8 @@
-"""One group's own order of events: what was seen of it and the deadlines in between, at their exact times.
+"""Runs one group forward: its observations and the deadlines in between, at their exact times.
 
-Groups of a shard do not touch one another between two of the shard's own events (``shard.py``), so
-each can be run by itself, which spares decoding it more than once and lets folded heartbeats stay
-folded.  Rules of precedence at one millisecond: deadlines come after everything seen at their time,
-folded runs after single observations.
+Groups of a shard do not affect one another between two boundaries (``boundaries.py``), so each can be run by
+itself.  So each is decoded only once, and coalesced heartbeats can stay coalesced.  Precedence at one
+millisecond: deadlines come after all observations of their time, coalesced runs after single observations.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,11 +37,11 @@ from coordinator_model.shard.writes import gather, tells_end
 from coordinator_model.state import Doubt, Group, Step
 
 DEAD_KEPT_MS = 60_000
-"""A dead group is kept so long: after a move of the coordinator it comes back with its past."""
+"""A dead group is kept for so long: after a failover it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
 FIRED_MAX = 200_000
-"""Deadlines of one group between two things seen of it: days of one each few seconds."""
+"""Limit of deadlines of one group between two of its observations: days of one every few seconds."""
 
 _SHOWS_LIFE = on.types_that(lambda one: one.shows_life)
 _NO_STEP = Step()
@@ -62,7 +61,7 @@ class Timeline:
         """Groups that were dropped in this step."""
 
     def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
-        """Bring a group forward to just before ``until_ms``; returns what of ``runs`` lies behind it."""
+        """Bring a group forward to just before ``until_ms``; return the part of ``runs`` after that."""
         for held in gather(singles):
             if runs:
                 runs = self._pass_safely(live, runs, held.order_ms)
@@ -88,7 +87,7 @@ class Timeline:
     # --- what the brokers answered -----------------------------------------------------------------
 
     def ends_told(self, live: Live, held: Held, what: on.EndsTold) -> None:
-        """Take in end offsets; a group that is not there learns nothing from them."""
+        """Apply end offsets; a group that does not exist ignores them."""
         if live.absent or live.group.state is GroupState.DEAD:
             return
         offsets.note_ends(live.group, what, held.seen.at_ms)
@@ -96,7 +95,7 @@ class Timeline:
         self.reschedule(live, held.order_ms)
 
     def group_described(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
-        """Hold a group against a broker's answer, which always stands behind the backlog."""
+        """Compare a group with a broker's answer, which always comes after the backlog."""
         name, strangers = live.group.group, self.header.strangers
         before = strangers.pop(name, None) if live.absent else live.group.doubt
         try:
@@ -116,7 +115,7 @@ class Timeline:
         known = not live.absent
         finding = find(group, seen, context, known=known, coordinator=self.header.coordinator, before=before)
         if not known and finding.verdict not in NEWS:
-            return finding  # what is not there must not be touched: nobody would save it
+            return finding  # a group that does not exist must not be changed: it would not be saved
         live.absent = False
         sides = both_sides(group, what)
         step = reconcile(group, seen, finding, context, before)
@@ -133,7 +132,7 @@ class Timeline:
     # --- folded runs -------------------------------------------------------------------------------
 
     def _pass_safely(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
-        """Do the same as ``_pass``; of runs that our own code fails on, what comes before is lost."""
+        """Do the same as ``_pass``; if our own code fails on runs, their part before ``limit_ms`` is lost."""
         try:
             return self._pass(live, runs, limit_ms)
         except Exception as error:
@@ -141,7 +140,7 @@ class Timeline:
             return rest_of(runs, limit_ms)
 
     def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
-        """Apply what of ``runs`` comes before ``limit_ms``, folded as long as nothing can come of it."""
+        """Apply the part of ``runs`` before ``limit_ms``, coalesced as long as it has no other effect."""
         count = 1
         while True:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
@@ -150,7 +149,7 @@ class Timeline:
             if heads and are_quiet(live.group, heads):
                 self._apply_folded(live, heads)
             elif heads:
-                # One by one until nothing comes of them again, which is looked for ever more rarely.
+                # One by one until they are quiet again, which is checked ever more rarely.
                 stop_ms = min(limit_ms, first_times(heads, count))
                 count *= 2
                 heads, tails = split(runs, stop_ms)
@@ -161,7 +160,7 @@ class Timeline:
             self._fire_before(live, min(limit_ms, stop_ms))
 
     def _apply_folded(self, live: Live, heads: list[Run]) -> None:
-        """Apply quiet runs as they are; they touch one member each, so their order does not matter."""
+        """Apply quiet runs as they are; each concerns one member, so their order does not matter."""
         group, last_ms = live.group, -1
         context: Context | None = None
         for head in heads:
@@ -192,7 +191,7 @@ class Timeline:
                 self._fire_before(live, order_ms)
             one = part(run, (time,))
             quiet = is_quiet(live.group, one)
-            # The fold's own place and record time depend on how it was read; a time of its own does not.
+            # A run's offset and record time depend on how it was read; each single time in it does not.
             seen = msgspec.structs.replace(one.seen, recorded_at_ms=time, offset=-1, index=0)
             if quiet:
                 self._apply_quietly(live, Run(run.floor_ms, seen))
@@ -271,7 +270,7 @@ class Timeline:
                 return
 
     def _fire(self, live: Live, due_ms: int) -> bool:
-        """Do what is due at ``due_ms``; False: the group is gone."""
+        """Fire the deadline at ``due_ms``; False: the group has ended."""
         if due_ms >= self._forget_ms(live):
             self.drop(live, due_ms)
             return False
@@ -297,7 +296,7 @@ class Timeline:
         return True
 
     def _forgive(self, live: Live, at_ms: int) -> None:
-        """Begin the sessions anew of members in whose silence the whole log was silent as well."""
+        """Restart session timers of members that were silent only while the request log itself was."""
         if self.header.info_live:
             return
         known = self.verdicts.evidence(live, at_ms)
@@ -307,7 +306,7 @@ class Timeline:
                 core.restart_session(member, since_ms, may_set_back=False)
 
     def drop(self, live: Live, at_ms: int, why: str = "") -> None:
-        """Resolve what is open about the group and forget it; ``why`` is a sentence for the unusual case."""
+        """Resolve the group's open alerts and drop it; ``why`` is a sentence for the unusual case."""
         if self.header.live_since_ms >= 0:
             self.verdicts.ask_judge(live, Step(why_dropped=why), at_ms, removed=True)
         live.absent = True
@@ -320,7 +319,7 @@ class Timeline:
         slot.memory = None
 
     def new_group(self, name: str) -> Group:
-        """Return a group that is not known, with what is remembered of one that had its name."""
+        """Return a new group, with what is stored of an ended group of the same name."""
         return groups.new_group(name, ended_ms=self.header.ended_ms.get(name, -1))
 
     def _forget_ms(self, live: Live) -> int:
@@ -331,7 +330,8 @@ class Timeline:
             return max(group.last_seen_ms, group.state_since_ms) + DEAD_KEPT_MS
         kept_ms = self.forget_after_ms
         if group.commits and self.header.retention_ms:
-            # Until the broker has deleted its offsets: who had forgotten it could not tell that.
+            # Until the broker has deleted its offsets: without the group, that deletion could not be
+            # reported.
             told_ms = retention_of(self.header.retention_ms, self.header.coordinator)
             kept_ms = max(kept_ms, told_ms + EXPIRY_MARGIN_MS)
         return group.last_seen_ms + kept_ms
@@ -350,11 +350,11 @@ ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Held, Any], Non
     on.GroupDescribed: Timeline.group_described,
     on.EndsTold: Timeline.ends_told,
 }
-"""What brokers answered about a group; nothing that happened to it, so ``groups`` has no handler for it."""
+"""Answers of brokers about a group; nothing happened to the group, so ``groups`` has no handler for them."""
 
 
 def _is_over(group: Group) -> bool:
-    """Say whether a group is dead; one of another type of which no record was seen may be alive."""
+    """Return whether a group is dead; a newer group of which no record was seen may be alive."""
     if group.state is not GroupState.DEAD or group.members:
         return False
     return group.group_type == "classic" or group.state_since_ms >= 0
@@ -366,9 +366,9 @@ def _says_something(step: Step) -> bool:
 
 
 def _is_sign_of_life(seen: Seen) -> bool:
-    """Say whether this shows that the group exists: an end is no beginning.
+    """Return whether an observation shows that the group exists; the end of a group does not.
 
-    Nor is what the logs tell of a group of a newer protocol, which its records alone make known.
+    Nor do log lines about a newer group, which exists for the mirror by its records alone.
     """
     what = seen.what
     if isinstance(what, on.OffsetsCommitted):

@@ -1,4 +1,4 @@
-"""What comes of a group's step: what is known of the sources then, what is emitted, what the rules say."""
+"""Handles the results of a group's step: emits transitions and asks the rules."""
 
 from functools import lru_cache
 from typing import Any
@@ -35,7 +35,7 @@ def _context(
 
 
 class Verdicts:
-    """Gathers what the groups of a shard did in one step, and asks the rules about it."""
+    """Collects the results of all groups of a shard in one step, and asks the rules about them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Verdicts:
         self.alerts: list[tuple[int, Any]] = []
 
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
-        """Return what is known of the sources at ``order_ms``."""
+        """Return the live sources at ``order_ms``."""
         header, broker = self.header, self.broker(live)
         return _context(
             self.cluster,
@@ -67,16 +67,16 @@ class Verdicts:
             self.offsets_enabled,
             backlog,
             live_sources.requests_live(header, broker, order_ms),
-            # Only timers ask for it, and they run where the INFO log does not tell.
+            # Only session timers use it, and they run where the INFO log is not live.
             requests_steady=header.info_live or live_sources.requests_steady(header, broker, order_ms),
         )
 
     def broker(self, live: Live) -> int:
-        """Return who coordinates a group, as far as it is known."""
+        """Return the coordinator of a group, as far as it is known."""
         return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
 
     def evidence(self, live: Live, at_ms: int) -> Evidence:
-        """Return what the rules may take for proof at ``at_ms``."""
+        """Return the live sources at ``at_ms`` for the rules."""
         header, broker = self.header, self.broker(live)
         heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
         return Evidence(
@@ -92,7 +92,7 @@ class Verdicts:
         )
 
     def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
-        """Put a step's results where they belong and ask the rules; the backlog is silent."""
+        """Store the results of a step and ask the rules; in the backlog nothing is emitted."""
         if backlog or self.header.live_since_ms < 0:
             return
         group = live.group.group
@@ -111,14 +111,14 @@ class Verdicts:
         self.ask_judge(live, step, at_ms)
 
     def count_divergences(self, live: Live, step: Step, at_ms: int, *, backlog: bool) -> None:
-        """Count where the sources contradict one another; the backlog is silent."""
+        """Count divergences between the sources; in the backlog none."""
         if backlog or self.header.live_since_ms < 0:
             return
         for kind in step.divergences:
             self.failures.diverge(kind, live.group.group, self.broker(live), at_ms)
 
     def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
-        """Let the rules judge the group as it stands at ``at_ms``."""
+        """Let the rules judge the group as it is at ``at_ms``."""
         if self.judge is None:
             return
         slot = live.slot
@@ -149,7 +149,7 @@ class Verdicts:
             self.alerts.extend((at_ms, alert) for alert in judgement.alerts)
 
     def adopt(self, live: Live, alert: bytes, at_ms: int) -> bool:
-        """Hand the rules an alert that an earlier job left open; False: nobody takes it."""
+        """Give the rules an alert that an earlier job left open; False: no rule takes it."""
         if self.judge is None:
             return False
         try:

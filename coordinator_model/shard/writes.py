@@ -1,12 +1,11 @@
-"""Puts together what the coordinator wrote as one.
+"""Combines the records that the coordinator wrote in one write.
 
-All records of one write of the coordinator stand side by side in one batch, under one time, and become
-visible at once: a member that joins writes up to six records, and none of the states between them ever
-was.  Two writes of the same group within one millisecond are taken for one, since no time passed between
-them.
+All records of one write of the coordinator are side by side in one batch, have one time, and become visible
+at once: a member that joins writes up to six records, and the states between them never existed.  Two writes
+of the same group within one millisecond count as one, since no time passed between them.
 
-The shard releases observations by their order time, which all records of a batch share (``ordering.py``),
-so a write is never torn by the way the topic is read.
+The shard releases observations by their order time, which all records of a batch share (``ordering/``), so
+reading the topic in parts never splits a write.
 """
 
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ _PARTS = types_that(lambda one: one.joins_write)
 
 
 def gather(singles: list[Held]) -> list[Held]:
-    """Return one group's observations, in order, with the records of each write put together."""
+    """Return one group's observations, in order, with the records of each write combined."""
     if not any(type(held.seen.what) is ModernRecord for held in singles):
         return singles
     return list(_gathered(singles))
@@ -50,15 +49,15 @@ def _goes_on(last: Held, held: Held) -> bool:
 
 
 def _write(held: Held) -> tuple[int, int, bool, int]:
-    """Return what the records of one write have in common; an end told between two tells them apart."""
+    """Return what the records of one write have in common; a reported end between two separates them."""
     seen = held.seen
     return held.order_ms, seen.at_ms, seen.backlog, seen.partition
 
 
 def _folded(run: list[Held]) -> Iterator[Held]:
-    """Yield records of one time as one write, if any of them is of a modern group.
+    """Yield records of one time as one write, if any of them belongs to a newer group.
 
-    A classic record that its own tombstone follows, or records of a modern group, was written before that.
+    A classic record before its own tombstone, or before records of a newer group, was written earlier.
     """
     last_classic = max((n for n, held in enumerate(run) if type(held.seen.what) is GroupRecorded), default=-1)
     rest = run[last_classic + 1 :]
@@ -81,5 +80,5 @@ def _ends_classic(held: Held) -> bool:
 
 
 def tells_end(record: ModernRecord | GroupTombstone | GroupRecorded) -> bool:
-    """Say whether a record only deletes something: of a group that nobody knows it makes none."""
+    """Return whether a record only deletes something: it does not create an unknown group."""
     return isinstance(record, GroupTombstone) or (isinstance(record, ModernRecord) and record.tombstone)

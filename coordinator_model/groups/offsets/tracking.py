@@ -176,7 +176,7 @@ def ended(track: Track, *, end: int, at: int, commit: tuple[int, int] | None) ->
 
 
 def _has_read_all(track: Track, offset: int) -> bool:
-    """Return whether all unread records are transaction markers, written since the group's last step."""
+    """Return whether only transaction markers are unread: the end did not grow after the last commit."""
     is_left = track.behind >= 0 and 0 < track.end - offset <= LEFT_MAX
     return is_left and 0 <= track.grown <= track.moved + ENDS_LATE_MS
 

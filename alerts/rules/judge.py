@@ -40,7 +40,7 @@ _WATCHED = frozenset(rule.name for rule in RULES if rule.watched)
 
 
 class RuleJudge:
-    """The rules as a shard calls them (``coordinator_model.judging.Judge``)."""
+    """The rules as a shard calls them (``coordinator_model.Judge``)."""
 
     def __init__(self, settings: bytes = b"{}") -> None:
         """Start with these settings (canonical JSON; default: every rule with its defaults)."""

@@ -1,7 +1,7 @@
-"""The answer to a call that brings no news, a heartbeat mostly, without running any rule: 2 µs.
+"""Answers a call that brings no news, mostly a heartbeat, without running a rule: 2 µs.
 
-When the rules want to be asked again stands in the header of the memory; when those do that are not
-``timed`` follows from the group, and is computed here.
+The header of the memory holds the due time of the ``timed`` rules; the due time of the others follows from
+the group and is computed here.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ from coordinator_model.shard import Judgement
 from coordinator_model.state import Group
 
 _LARGE: Final = 16
-"""Members above which the deadlines of all are not computed anew at each heartbeat."""
+"""For larger groups the deadlines of all members are not recomputed at each heartbeat."""
 
 
 def quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int) -> Judgement | None:
@@ -48,10 +48,10 @@ def quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: in
 def _silence_due_ms(
     group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int
 ) -> tuple[int | None, bytes | None]:
-    """Return when a member of a Stable group may be silent for too long, and the memory.
+    """Return when a member of a Stable group may have been silent for too long, and the memory.
 
-    For a large group that is a bound, and remembered: heartbeats only move deadlines away, and a
-    member heard for the first time has at least the shortest one.
+    For a large group the result is a lower bound that is remembered: heartbeats only postpone deadlines, and
+    a member heard for the first time has at least the shortest one.
     """
     if not thresholds.of(SESSION_TIMEOUT_IMMINENT.options).enabled:
         return None, memory

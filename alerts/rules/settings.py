@@ -1,8 +1,8 @@
-"""The rules' options as configured, read from the settings that travel in band.
+"""Reads the rules' options from the settings record, which the driver writes to the control topic.
 
 ``streaming/config/config.py`` checks what an operator wrote; this module only reads its canonical JSON.
-Missing keys mean defaults and unknown keys are passed over, so that a newer driver and an older
-executor, or the other way round, understand each other.
+Missing keys mean defaults and unknown keys are ignored, so that a newer driver and an older executor, or the
+other way round, understand each other.
 """
 
 import re
@@ -27,13 +27,13 @@ _OptionsT = TypeVar("_OptionsT", bound=RuleOptions)
 
 
 class Settings:
-    """The rules as configured; answers what holds for a group."""
+    """The configured options; they say what holds for a group."""
 
     def __init__(self, settings: bytes = b"{}") -> None:
         """Read canonical JSON.
 
         Raises:
-            ThresholdsError: it is no JSON object, or a rule in it cannot be read.
+            ThresholdsError: it is no JSON object, or one of its rules cannot be read.
         """
         raw = _read_object(settings)
         rules = _object(raw.get("rules"), "rules")
@@ -48,7 +48,7 @@ class Settings:
         self._check_overrides()
 
     def of_group(self, group: str) -> Thresholds:
-        """Return what holds for ``group``: of each rule the first override whose pattern matches in full."""
+        """Return the options for ``group``: of each rule the first override whose pattern matches in full."""
         if not self._overrides:
             return self.defaults
         found = self._groups.get(group)
@@ -91,7 +91,7 @@ class Settings:
         return Thresholds(given)
 
     def _check_overrides(self) -> None:
-        # An override that cannot be read must be found now, not when its first group comes along.
+        # Find an unreadable override now, not when the first group that needs it appears.
         for key, overrides in self._overrides.items():
             for index in range(len(overrides)):
                 self._build({key: index})

@@ -1,4 +1,4 @@
-"""What fires for a whole cluster holds back, in the notifier, the alerts that are only its effects."""
+"""Inhibition in the notifier: an alert about a whole cluster holds back alerts that are only its effects."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ CLUSTER_EFFECTS: Mapping[str, frozenset[str]] = {
     rule.name: frozenset(cause.name for cause in rule.effect_of if not is_about_a_group(cause))
     for rule in ALL_RULES
 }
-"""Effect -> causes about its whole cluster."""
+"""Effect -> causes that concern its whole cluster."""
 
 WIDE_HOLD_MAX_MS = 3_600_000
-"""A cause about the whole cluster holds nothing back for longer than this."""
+"""Longest time for which a cluster-wide cause holds an alert back."""
 
 _LOOK_AGAIN_MS = 5_000
 
@@ -24,12 +24,12 @@ class WideCauses:
         self._open: dict[str, dict[str, str]] = {}
 
     def forget(self, alert_id: str) -> None:
-        """Let go of an alert that its topic has forgotten."""
+        """Forget an alert that its topic no longer holds."""
         for of_cluster in self._open.values():
             of_cluster.pop(alert_id, None)
 
     def note(self, alert: Alert) -> None:
-        """Take note of any alert's newest revision."""
+        """Take any alert's newest revision."""
         if alert.group:
             return
         of_cluster = self._open.setdefault(alert.cluster, {})
@@ -39,7 +39,7 @@ class WideCauses:
             of_cluster.pop(alert.id, None)
 
     def hold_until_ms(self, alert: Alert, *, queued_at_ms: int, now_ms: int) -> int | None:
-        """Return when to look at ``alert`` again if it is the effect of what fires; None: tell it."""
+        """Return when to look at ``alert`` again if a firing cause explains it; None: send it."""
         causes = CLUSTER_EFFECTS.get(alert.name, frozenset())
         if causes.isdisjoint(self._open.get(alert.cluster, {}).values()):
             return None

@@ -1,4 +1,4 @@
-"""What happened to one group, in words."""
+"""The story of one group, in words."""
 
 from alerts.story.narrative import Explanation, Present, explain
 from alerts.story.text import as_text

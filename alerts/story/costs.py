@@ -1,7 +1,7 @@
-"""What one rebalance of a story cost: numbers, and the sentence about them.
+"""The cost of one rebalance in a story: the numbers, and the sentence about them.
 
-The numbers stand in the transitions: in the one that ends the rebalance, and what was read again in those
-that follow.  What no source tells is None, and the sentence says so.
+The transition that ends a rebalance carries the numbers; later transitions carry the records read again.  A
+number that no source gives is None, and the sentence says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,18 +17,18 @@ from coordinator_model.state import Basis, ToldCost, Transition
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebalance cost, both steps of a cooperative one together; None: no source tells."""
+    """The cost of a rebalance, both steps of a cooperative one together; None: no source gives it."""
 
     steps: int
-    """2 or more: a cooperative rebalance, whose second step hands over what the first took away."""
+    """2 or more: a cooperative rebalance; its second step assigns what the first one revoked."""
     phases_ms: dict[str, int | None]
     """State -> how long the group was in it."""
     eager: bool | None = None
-    """Every member gave up everything before it joined."""
+    """Every member gave up all partitions before it joined."""
     initial: bool = False
-    """The group was empty before: nobody was stopped."""
+    """The group was empty before, so no member was interrupted."""
     partitions: int | None = None
-    """Partitions that the group reads (a streams group: tasks)."""
+    """Partitions that the group reads (tasks, for a streams group)."""
     partition_ms: int | None = None
     """Time without an owner, summed over partitions."""
     moved: int | None = None
@@ -39,11 +39,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     rate_before: float | None = None
     """Offsets committed per second in the minutes before …"""
     rate_during: float | None = None
-    """… and while it ran."""
+    """… and during the rebalance."""
 
 
 def is_unseen(step: Transition, after: Transition | None) -> bool:
-    """Say whether a join phase was filled in: it ended when a record says, and nobody told when it began."""
+    """Say whether a join phase was filled in: a record shows its end, and no source showed its start."""
     return (
         step.to_state is GroupState.PREPARING_REBALANCE
         and step.basis is Basis.INFERRED
@@ -54,11 +54,11 @@ def is_unseen(step: Transition, after: Transition | None) -> bool:
 
 
 def spent(parts: Sequence[Sequence[Transition]], reread: int | None) -> Spent:
-    """Return what a rebalance that has ended cost.
+    """Return the cost of a rebalance that has ended.
 
     Args:
-        parts: its transitions; those of the further steps of a cooperative one apart.
-        reread: records read again afterwards, None: not known.
+        parts: its transitions; further steps of a cooperative one are separate.
+        reread: records read again afterwards; None: unknown.
     """
     bare = Spent(steps=len(parts), phases_ms=_phases(parts), reread=reread)
     told = [one[-1].cost for one in parts]
@@ -80,7 +80,7 @@ def spent(parts: Sequence[Sequence[Transition]], reread: int | None) -> Spent:
 
 
 def carried(one: Transition, replaced: Transition) -> Transition:
-    """Return a transition with what the one that it replaces told of costs, which is told once."""
+    """Return a transition with the costs of the one that it replaces, since costs are reported once."""
     reread = [count for count in (one.reread, replaced.reread) if not isinstance(count, UnsetType)]
     cost = one.cost
     if cost is UNSET and one.to_state is replaced.to_state and not isinstance(replaced.cost, UnsetType):
@@ -90,14 +90,14 @@ def carried(one: Transition, replaced: Transition) -> Transition:
 
 
 def _later(cost: ToldCost, by_ms: int) -> ToldCost:
-    """Return the cost of a rebalance that ended later than was thought at first."""
+    """Return the cost of a rebalance that ended later than first assumed."""
     if not cost.eager or cost.partition_ms is None or cost.partitions is None:
         return msgspec.structs.replace(cost, partition_ms=cost.partition_ms if by_ms == 0 else None)
     return msgspec.structs.replace(cost, partition_ms=cost.partition_ms + cost.partitions * by_ms)
 
 
 def _phases(parts: Sequence[Sequence[Transition]]) -> dict[str, int | None]:
-    """Return how long each phase lasted, all phases of a name together."""
+    """Return how long each state lasted, several stays added up."""
     found: dict[str, int | None] = {}
     for step, after in (two for steps in parts for two in pairwise(steps)):
         if step.to_state in SETTLED:
@@ -116,7 +116,7 @@ def _in_all(numbers: Iterable[int | None]) -> int | None:
 
 
 def in_words(cost: Spent, group_type: str) -> str:
-    """Return what a rebalance cost as a sentence, and after it what is not known."""
+    """Return the cost of a rebalance as a sentence, followed by what is unknown."""
     noun = noun_of(group_type)
     told = [_unowned(cost, noun), _moves(cost, noun), _reread(cost), _throughput(cost)]
     known = "; ".join(part for part in told if part)
@@ -179,7 +179,7 @@ def _missing(cost: Spent, noun: str) -> list[str]:
 
 
 def summed_up(costs: Sequence[Spent]) -> str:
-    """Return what the rebalances of a story cost together, with a blank before it; "" if nothing is known."""
+    """Return the cost of a story's rebalances together, with a leading blank; "" if nothing is known."""
     stopped = [one for one in costs if not one.initial]
     lost = [one.partition_ms for one in stopped if one.partition_ms is not None]
     again = [one.reread for one in costs if one.reread is not None]

@@ -1,4 +1,4 @@
-"""What happened to a group, put together: a rebalance is one, however many transitions it made."""
+"""Groups transitions into episodes: a rebalance is one episode, however many transitions it made."""
 
 from collections.abc import Iterable
 
@@ -12,31 +12,31 @@ from coordinator_model.state import Transition
 
 _POLL_TIMEOUT = "PollIntervalExceeded"
 _CHAIN_MAX = 50
-"""Corrections of one transition, and steps of one rebalance, that are followed: a few are real."""
+"""How many corrections of a transition, and steps of a rebalance, are followed; real ones are few."""
 
 
 class Episode(msgspec.Struct):
-    """From leaving a settled state until the next."""
+    """The transitions from leaving a settled state until the next settled state."""
 
     steps: list[Transition]
     then: list[list[Transition]] = []
-    """The second step of a cooperative rebalance, and further ones, which are one with the first."""
+    """The second and further steps of a cooperative rebalance; they belong to the first."""
     reread: int | None = None
     """Records read again afterwards."""
 
     @property
     def first(self) -> Transition:
-        """What began it."""
+        """The transition that began it."""
         return self.steps[0]
 
     @property
     def last(self) -> Transition:
-        """What ended it, or the last that is known of it."""
+        """The transition that ended it, or the last one known."""
         return (self.then or [self.steps])[-1][-1]
 
     @property
     def is_over(self) -> bool:
-        """Whether the group has come to rest."""
+        """Whether the group has settled again."""
         return self.last.to_state in SETTLED
 
     @property
@@ -46,19 +46,19 @@ class Episode(msgspec.Struct):
 
     @property
     def lasted_ms(self) -> int:
-        """How long the group was not Stable, once it is over."""
+        """How long the group was not Stable, once it has settled."""
         return sum(part[-1].at_ms - part[0].at_ms for part in (self.steps, *self.then))
 
     @property
     def cost(self) -> Spent | None:
-        """What it cost, if it ended in an assignment."""
+        """Its cost, if it ended in an assignment."""
         if not self.is_rebalance or self.last.to_state is not GroupState.STABLE:
             return None
         return spent([self.steps, *self.then], self.reread)
 
 
 def moves_of(transitions: Iterable[Transition], group: str) -> list[Transition]:
-    """Return the group's transitions by time, each once, without those that were replaced."""
+    """Return the group's transitions by time, each once, without replaced ones."""
     found = {one.id: one for one in transitions if one.group == group}
     wrong = {one.replaces for one in found.values() if one.replaces}
     right = [_whole(one, found) for one in found.values() if one.id not in wrong]
@@ -66,7 +66,7 @@ def moves_of(transitions: Iterable[Transition], group: str) -> list[Transition]:
 
 
 def _whole(move: Transition, found: dict[str, Transition]) -> Transition:
-    """Return a transition with what those told of costs that it replaces, one after the other."""
+    """Return a transition with the costs of all that it replaced, directly or not."""
     seen, earlier = {move.id}, move.replaces
     while earlier and earlier in found and earlier not in seen and len(seen) < _CHAIN_MAX:
         seen.add(earlier)
@@ -75,9 +75,9 @@ def _whole(move: Transition, found: dict[str, Transition]) -> Transition:
 
 
 def refined(moves: list[Transition], alerts: list[Alert]) -> list[Transition]:
-    """Return the moves with what was found out later: hosts, and who left as it had not polled in time.
+    """Return the transitions with facts learned later: hosts, and departures by a poll timeout.
 
-    A member id is that of one life, so it tells which leave an alert is about.
+    A member id belongs to one life of a member, so it shows which departure an alert is about.
     """
     slow = {c.member_id: c.basis for one in alerts if one.name == _POLL_TIMEOUT for c in one.culprits}
     hosts = {move.cause.member_id: move.cause.client_host for move in moves if move.cause.client_host}
@@ -94,7 +94,7 @@ def refined(moves: list[Transition], alerts: list[Alert]) -> list[Transition]:
 
 
 def episodes_of(moves: list[Transition]) -> list[Episode]:
-    """Return what happened, in order: each from a settled state to the next."""
+    """Return the episodes in order, each from a settled state to the next."""
     found: list[Episode] = []
     for move in moves:
         if found and not found[-1].is_over:
@@ -105,9 +105,9 @@ def episodes_of(moves: list[Transition]) -> list[Episode]:
 
 
 def with_late_news(episodes: list[Episode], now: tuple[int, int] | None) -> list[Episode]:
-    """Give each rebalance what later transitions tell of it: records read again, and costs that came late.
+    """Add to each rebalance the facts from later transitions: records read again, and late costs.
 
-    ``now`` is when the last one ended, and what was read again since; None: not known.
+    ``now`` is the end of the last one and the records read again since then; None: unknown.
     """
     ended: Episode | None = None
     for episode in episodes:
@@ -122,14 +122,14 @@ def with_late_news(episodes: list[Episode], now: tuple[int, int] | None) -> list
 
 
 def _take_late_cost(step: Transition, ended: Episode | None) -> None:
-    """Give a cost that a transition tells of the rebalance before it to that rebalance."""
+    """Add a cost that a transition reports about the previous rebalance to that rebalance."""
     is_late = step.to_state is not GroupState.STABLE and not isinstance(step.cost, UnsetType)
     if is_late and ended is not None and isinstance(ended.last.cost, UnsetType):
         ended.steps[-1] = msgspec.structs.replace(ended.last, cost=step.cost)
 
 
 def joined(episodes: list[Episode]) -> list[Episode]:
-    """Return episodes with the second step of a cooperative rebalance put to its first."""
+    """Return the episodes with the second step of each cooperative rebalance joined to its first."""
     found: list[Episode] = []
     for one in episodes:
         cost = one.last.cost

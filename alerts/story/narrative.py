@@ -1,7 +1,7 @@
-"""What happened to one group, told in words: transitions, alerts and the present state in, sentences out.
+"""Tells what happened to one group: takes transitions, alerts and the present state, returns sentences.
 
-Pure; three edges use it: ``groupwatch explain``, the HTTP API and ``groupwatch replay --explain``.
-A rebalance is one entry, however many states it passed; an alert is one when it fires and one when it ends.
+Pure; ``groupwatch explain``, the HTTP API and ``groupwatch replay --explain`` use it.  A rebalance is one
+entry, however many states it passed; an alert is one entry when it fires and one when it ends.
 """
 
 from collections import Counter
@@ -22,18 +22,18 @@ _MEMBERS_NAMED = 5
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened."""
+    """One entry of the story."""
 
     at_ms: int
     until_ms: int
-    """When it was over; the same as ``at_ms`` for what has no length, -1: it goes on."""
+    """When it ended; equal to ``at_ms`` if it has no length, -1 if it continues."""
     kind: str
     """rebalance, state, alert, or alert_over."""
     text: str
     details: list[str] = []
     alert_id: str = ""
     cost: Spent | None = None
-    """Of a rebalance that has ended in a new assignment."""
+    """The cost of a rebalance that ended in a new assignment."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,29 +42,29 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     group: str
     since_ms: int
-    """-1: from the first thing known."""
+    """-1: from the first fact known."""
     until_ms: int
     now: str
-    """Its present state."""
+    """The group's present state."""
     summary: str
-    """What the time between amounts to."""
+    """A summary of the period."""
     advice: list[str]
-    """What to do, of what fires now."""
+    """Advice of the alerts that fire now."""
     entries: list[Entry]
     left_out: int = 0
-    """Older entries that are not among them."""
+    """How many older entries are left out."""
     notes: list[str] = []
-    """What this story may lack, and why."""
+    """What the story may lack, and why."""
 
 
 class Present(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the group now, beside its transitions."""
+    """The group's present facts that no transition carries."""
 
     report: GroupReport | None = None
     lag: Sequence[tuple[str, int, float]] = ()
-    """(topic, records, seconds) behind."""
+    """(topic, records, seconds) of lag."""
     reread: tuple[int, int] | None = None
-    """When the last rebalance ended (epoch ms), and how many records were read again since; None: unknown."""
+    """Epoch ms of the last rebalance's end, and the records read again since; None: unknown."""
 
 
 def explain(
@@ -158,7 +158,7 @@ def _episode_entry(episode: Episode, now_ms: int) -> Entry:
 
 
 def _went(steps: list[Transition], now_ms: int) -> list[str]:
-    """Return how one step of a rebalance went, and what began it anew on the way."""
+    """Return how one step of a rebalance went, and what restarted it on the way."""
     anew = [
         f"Begun anew after {span(step.at_ms - steps[0].at_ms)}: {began(step)}."
         for step in steps[1:]
@@ -171,7 +171,7 @@ def _alert_entries(first: Alert, newest: Alert, since_ms: int) -> list[Entry]:
     is_over = newest.status is AlertStatus.RESOLVED
     entries = []
     if newest.detected_at_ms >= since_ms or not is_over:
-        # The last word is all that a compacted topic keeps: then the cause must tell what it was about.
+        # A compacted topic keeps only the last revision: then its cause must say what the alert was about.
         summary = first.summary if first.status is AlertStatus.FIRING else newest.cause
         entries.append(
             Entry(
@@ -198,7 +198,7 @@ def _alert_entries(first: Alert, newest: Alert, since_ms: int) -> list[Entry]:
 
 def _alert_details(alert: Alert, summary: str) -> list[str]:
     rows = [
-        # Events tell one sentence as both.
+        # Event alerts use one sentence for both.
         ("Cause", "" if alert.cause.split(" UTC: ", 1)[-1] in summary else alert.cause),
         ("By", some([who_is(one) for one in alert.culprits], at_most=_MEMBERS_NAMED)),
         ("Cost", alert.cost),
@@ -283,7 +283,7 @@ def _is_start(step: Transition) -> bool:
 
 
 def _mostly(starts: list[Transition]) -> str:
-    """Return who began most of them, where anybody stands out; a log does not tell the host of a newcomer."""
+    """Return who started most of them, if one stands out; a log does not give the host of a new member."""
     causes = [step.cause for step in starts if step.cause.client_id or step.cause.member_id]
     named = Counter(cause.client_id or cause.member_id for cause in causes)
     (name, count), *_ = [*named.most_common(1), ("", 0)]

@@ -1,4 +1,4 @@
-"""How the story of a group spells one transition, and one rebalance with its phases."""
+"""The wording of one transition, and of one rebalance with its phases."""
 
 from alerts.alert import clock_time, span, who
 from alerts.story.costs import is_unseen
@@ -6,7 +6,7 @@ from coordinator_model.kafka import NOT_PROVIDED, SETTLED, CauseKind, GroupState
 from coordinator_model.state import Basis, Cause, Transition
 
 _LONG_MS = 5_000
-"""A rebalance that ended within this time needs no second clock time."""
+"""A rebalance shorter than this needs no second clock time."""
 _SHORT_MS = 1_000
 _REASON = "; client reason: "
 _NO_REASON = ("", NOT_PROVIDED)
@@ -41,7 +41,7 @@ _NOUNS = {
 
 
 def noun(kind: CauseKind) -> str:
-    """Return a cause as it is counted: ``3 x session timeout``."""
+    """Return a cause as a countable noun: ``3 x session timeout``."""
     return _NOUNS.get(kind, str(kind).replace("_", " "))
 
 
@@ -52,7 +52,7 @@ def _who(cause: Cause) -> str:
 
 
 def began(step: Transition) -> str:
-    """Return why a rebalance began, without a full stop."""
+    """Return why a rebalance started, without a full stop."""
     text = _BEGAN[step.cause.kind].format(who=_who(step.cause))
     return (
         f"{text[0].upper() if text.startswith('a member') else text[0]}{text[1:]}{_said(step)}{_sure(step)}"
@@ -60,7 +60,7 @@ def began(step: Transition) -> str:
 
 
 def _said(step: Transition) -> str:
-    """Return the client's own reason, where it gave one that says more."""
+    """Return the client's own reason, if it adds anything."""
     _, found, reason = step.cause.detail.partition(_REASON)
     reason = reason.rstrip(". )")
     if not found or reason in _NO_REASON or step.cause.kind is CauseKind.POLL_TIMEOUT:
@@ -73,7 +73,7 @@ def _sure(step: Transition) -> str:
 
 
 def ended(step: Transition) -> str:
-    """Return a change of state that is no rebalance, without a full stop."""
+    """Return a change of state outside a rebalance, without a full stop."""
     if step.to_state is GroupState.DEAD:
         return began(step)
     if step.from_state is GroupState.DEAD and step.cause.kind is CauseKind.GROUP_CREATED:
@@ -84,7 +84,7 @@ def ended(step: Transition) -> str:
 
 
 def how_it_went(steps: list[Transition], now_ms: int) -> str:
-    """Return the phases of a rebalance with their lengths, and how it ended or where it hangs."""
+    """Return the phases of a rebalance with their durations, and how it ended or where it hangs."""
     told = []
     for step, after in zip(steps, [*steps[1:], None], strict=True):
         if step.to_state not in SETTLED:
@@ -98,7 +98,7 @@ def how_it_went(steps: list[Transition], now_ms: int) -> str:
     if last.to_state is GroupState.EMPTY and total_ms < _SHORT_MS:
         return f"Nobody is left: Empty at generation {last.generation}."
     at = f" ({clock_time(last.at_ms)})" if total_ms >= _LONG_MS else ""
-    # Where nobody told when it began it took longer than is known.
+    # If no source showed the start, the rebalance took longer than is known.
     least = "at least " if any(map(is_unseen, steps, steps[1:])) else ""
     return f"{text}: {_outcome(last)} after {least}{span(total_ms)}{at}."
 

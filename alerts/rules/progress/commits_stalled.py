@@ -1,6 +1,6 @@
 """CommitsStalled: records wait, and the group commits the same offset again and again.
 
-Or it waits for a transaction that hangs: then it may commit nothing at all, and it is not to blame.
+Or a hanging transaction blocks it: then the group may commit nothing at all, and is not to blame.
 """
 
 from alerts.alert import clock, some, span, times
@@ -34,11 +34,11 @@ NAME = STALLED
 _OVER = "it reads on, or nothing waits"
 
 RECHECK_MS = 10_000
-"""Between two commits that say the same nothing else may come that asks the rules."""
+"""Two equal commits may have nothing between them that triggers a judgement."""
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
@@ -70,7 +70,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _is_read(situation: Situation, part: Part) -> bool:
-    """Say whether anybody is there to wait: a member, or who commits without being one."""
+    """Say whether anybody reads the partition: a member, or a client that commits without membership."""
     return bool(situation.group.members) or part.track.repeats >= REPEATS_MIN
 
 
@@ -94,13 +94,13 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
         cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting.",
         advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
         "processed, set it aside and commit the next offset.",
-        # That commits cease altogether is news, of this alert: CommitsStopped leaves such partitions out.
+        # An end of all commits is news for this alert: CommitsStopped leaves such partitions out.
         aspect=str(len(str(len(parts)))) + ("/silent" if silent else ""),
     )
 
 
 def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
-    """Return a line of evidence about partitions on which nothing is committed any more."""
+    """Return a line of evidence about partitions without any further commit."""
     if not silent:
         return ()
     last = max(part.last for part in silent)
@@ -111,7 +111,7 @@ def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
 
 
 def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
-    """Return what is to be said of transactions that have been open for too long."""
+    """Return the finding about transactions that have been open for too long."""
     group = situation.group.group
     since = {part.name: part.track.transaction.since for part in parts if part.track.transaction}
     first, lag = min(since.values()), sum(part.lag for part in parts)

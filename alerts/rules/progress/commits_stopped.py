@@ -1,4 +1,4 @@
-"""CommitsStopped: records wait, and the group has committed nothing for longer than is usual in it."""
+"""CommitsStopped: records wait, and the group has committed nothing for longer than it usually does."""
 
 from alerts.alert import clock, some, span, times, who_is
 from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
@@ -27,7 +27,7 @@ _OVER = "commits go on, or nothing waits"
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if opened is not None and opened.adopted and not _has_committed(situation.group):
         return NOTHING  # an earlier job saw it, and nothing has happened since
@@ -86,7 +86,7 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
         cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting "
         f"for {span(silent)} and longer.",
         advice=_advice(situation),
-        # Partitions and owners are culprits of one incident: a new revision only as it grows tenfold.
+        # Partitions and owners are culprits of one incident: a revision only when their number grows tenfold.
         aspect=str(len(str(len(parts)))),
     )
 
@@ -104,7 +104,7 @@ def _cause(situation: Situation) -> str:
 
 
 def _went(group: Group) -> str:
-    """Return how the last member went, and who it was if that is known."""
+    """Return how the last member left, and which member it was if that is known."""
     last = group.departures[-1] if group.departures else None
     how = "left in good order" if is_parked(group) else "is gone"
     if last is None:

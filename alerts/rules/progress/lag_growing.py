@@ -1,8 +1,8 @@
-"""LagGrowing: the group reads less than is written, without a break, for a whole window.
+"""LagGrowing: for a whole window without a break, the group reads less than is written.
 
-Lag is taken where the group commits, so a group that commits rarely does not seem to fall behind
-between two commits.  While the offsets move and the load is steady, the share that is not read is how
-much faster the lag grows in time than time goes by.
+Lag is measured at each commit, so a group that commits rarely does not seem to fall behind between two
+commits.  While offsets advance at a steady load, the unread share of the records is the rate at which the lag,
+in seconds, grows.
 """
 
 from alerts.alert import clock, some, span, times
@@ -30,15 +30,15 @@ _OVER = "the lag does not grow any more"
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now; it is asked whenever end offsets are told."""
+    """Return the verdict on the group; every report of end offsets triggers it."""
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    # Patience is for who may rebalance unseen; what has not moved for long does not grow either way.
+    # Patience is for groups whose rebalances may be unseen; a partition without commits does not grow anyway.
     scene = scene_of(situation, tracks)._replace(patience=0)
     if opened is not None:
         scene = scene._replace(steady=0)  # a rebalance in between does not end it
-    # What waits for a transaction to end may not be read, so nobody falls behind on it.
+    # Records behind an open transaction cannot be read, so no group falls behind on them.
     known = [part for part in parts_of(situation.group, tracks) if not part.waits]
     whole.note(situation, tracks, known)
     parts, series = _growing(situation, known, scene)
@@ -50,8 +50,8 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[list[Part], list[Growth]]:
-    """Return the partitions on which the group falls behind, and how, topic by topic or one by one."""
-    # Of what does not move at all, CommitsStopped and CommitsStalled tell.
+    """Return the partitions on which the group falls behind, with their growth by topic or partition."""
+    # CommitsStopped and CommitsStalled report partitions that do not advance at all.
     growing = [
         part
         for part in known
@@ -72,7 +72,7 @@ def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[lis
 
 
 def _had_caught_up(part: Part) -> bool:
-    """Say whether the newest commit reached the end known then; what was written after it was no lag."""
+    """Say whether the newest commit reached the end known then: later records were no lag yet."""
     return part.track.behind < 0 or part.track.behind >= part.last
 
 

@@ -1,4 +1,4 @@
-"""OffsetRewind: a commit far below the one before, of the same topic: records are read again."""
+"""OffsetRewind: a commit lies far below the one before, in the same topic: records are read again."""
 
 from alerts.alert import Severity, clock, some, span, times
 from alerts.rules.engine import (
@@ -41,11 +41,11 @@ _BY_STRANGER = (
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """An event; it has no threshold."""
+    """No threshold: the rule reports events."""
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     tracks, memory = situation.group.tracks, situation.memory.events.get(NAME)
     opened = situation.opened(NAME)
     news, due_ms = ([], None) if tracks is None else _news(situation, tracks)
@@ -69,7 +69,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind]], int | None]:
-    """Return the rewinds that have not been told, and when the next one becomes one."""
+    """Return the new rewinds, and when the next commit that may be one is certain."""
     now, told = tracks.since_base(situation.now_ms), situation.memory.rewound
     news, dues = [], []
     for part in parts_of(situation.group, tracks):
@@ -85,9 +85,9 @@ def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind
 
 
 def _ends_heard_at(part: Part) -> int:
-    """Return when its end would have been told if anybody asks: a partition new to us has none yet.
+    """Return when the partition's end is known if anybody asks: a partition new to us has none yet.
 
-    Offsets beyond the end, which only tools commit, repeat nothing.
+    Only tools commit offsets beyond the end, and that repeats no record.
     """
     track = part.track
     if track.end >= 0 or track.commits >= WINDOW:
@@ -96,7 +96,7 @@ def _ends_heard_at(part: Part) -> int:
 
 
 def _still(situation: Situation) -> dict[str, int]:
-    """Return what must not be told again: rewinds that were told and have not been made good."""
+    """Return the rewinds that are in an alert already and have not been made good."""
     tracks = situation.group.tracks
     if tracks is None:
         return {}
@@ -129,7 +129,7 @@ def _note(situation: Situation, tracks: Tracks, news: list[tuple[Part, Rewind]])
 
 
 def _is_by_hand(group: Group) -> bool:
-    """Say whether nobody was in the group: only tools commit then, for somebody who knows."""
+    """Say whether the group had no members: then only tools commit, for somebody who knows."""
     return group.state is GroupState.EMPTY and has_lived(group)
 
 

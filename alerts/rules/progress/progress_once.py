@@ -1,8 +1,8 @@
-"""Which of CommitsStopped and CommitsStalled tells of a partition that both could tell.
+"""Decides whether CommitsStopped or CommitsStalled reports a partition that both could report.
 
-A consumer that fails at one record commits the same offset again and again (it stalls), and then often
-nothing at all (it has stopped).  That is one trouble, so it is one alert: the one that told of the
-partition first goes on, and the other leaves the partition out for as long as that one is open.
+A consumer that fails at one record commits the same offset again and again (stalled), and later often nothing
+(stopped).  That is one trouble and gets one alert: the one that reported the partition first continues, and
+the other leaves the partition out as long as the first is open.
 """
 
 from alerts.rules.engine import Situation
@@ -13,13 +13,13 @@ STOPPED = "CommitsStopped"
 STALLED = "CommitsStalled"
 _AT = {STOPPED: stops_at, STALLED: stalls_at}
 TOLD = {STOPPED: "CommitsStalled tells of it", STALLED: "CommitsStopped tells of it"}
-"""Why an alert ends whose partitions the other one tells."""
+"""Why an alert ends when the other one reports its partitions."""
 
 
 def not_told_by_other(
     name: str, situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]
 ) -> list[Part]:
-    """Return those of ``parts``, at rest by rule ``name``, of which the other rule has not told before."""
+    """Return those of ``parts``, at rest by rule ``name``, that the other rule did not report first."""
     other = STALLED if name == STOPPED else STOPPED
     opened, mine = situation.opened(other), situation.opened(name)
     if opened is None:
@@ -31,20 +31,20 @@ def not_told_by_other(
         theirs, ours = _entry(other, part, scene, their_ms), _entry(name, part, scene, my_ms)
         if theirs is None or theirs > scene.now:
             return False
-        # In the same moment the one that is open already has it; of two that are open, CommitsStopped.
+        # At equal times the open alert has it; if both are open, CommitsStopped has it.
         return ours is None or theirs < ours or (theirs == ours and (mine is None or other == STOPPED))
 
     return [part for part in parts if not is_theirs(part)]
 
 
 def silent_too(scene: Scene, parts: list[Part]) -> list[Part]:
-    """Return those of ``parts``, which stall, on which nothing is committed any more either."""
+    """Return those of the stalled ``parts`` that no longer get any commit either."""
     return [
         part for part in parts if (at := stops_at(part, scene, is_open=True)) is not None and at <= scene.now
     ]
 
 
 def _entry(name: str, part: Part, scene: Scene, open_ms: int) -> int | None:
-    """Return since when an alert that has been open since ``open_ms`` tells of the partition."""
+    """Return since when an alert, open since ``open_ms``, reports the partition."""
     at = _AT[name](part, scene, is_open=True)
     return None if at is None else max(at, open_ms)

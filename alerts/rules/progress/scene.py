@@ -1,4 +1,4 @@
-"""What the rules about progress see of a group: its partitions, what is usual in it, and what excuses it."""
+"""The input of the rules about progress: a group's partitions, its usual pace, and what excuses it."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -21,18 +21,18 @@ from coordinator_model.state import Basis, Group, Member, Tracks
 
 REBALANCING: Final = (STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE, REBALANCE_STORM)
 WIDE_CAUSES: Final = (SOURCE_SILENT, CLUSTER_UNREACHABLE, MONITOR_STALLED)
-"""While end offsets or commits do not come in, groups seem to stand still."""
+"""While end offsets or commits do not arrive, groups only seem to stand still."""
 
 EXCUSES: Final = (*REBALANCING, SESSION_TIMEOUT_IMMINENT, SESSION_TIMEOUT, POLL_INTERVAL_EXCEEDED)
-"""Who does not commit because of one of these is told of that, and only that."""
+"""If one of these explains missing commits, only that alert is sent."""
 
 PARKED_MS: Final = 26 * 3_600_000
 """A group whose members all left in good order was stopped on purpose, or is a job that runs now and then.
-After a day and a bit somebody should hear of the records that wait."""
+After a little more than a day somebody should hear of the waiting records."""
 
 
 def scene_of(situation: Situation, tracks: Tracks) -> Scene:
-    """Return what holds for all partitions of the group."""
+    """Return the facts that hold for all partitions of the group."""
     steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
     return Scene(
         now=tracks.since_base(situation.now_ms),
@@ -54,17 +54,17 @@ def _patience(situation: Situation) -> int:
     if sees_rebalances or not group.members:
         return 0
     told_ms = rebalance_timeout_ms(group)
-    # Where neither log tells of rebalances, one may be under way; it takes this long where nobody told.
+    # Without logs of rebalances, one may be running unseen; without a known timeout it may take this long.
     return told_ms if told_ms >= 0 else MAX_POLL_INTERVAL_MS
 
 
 def has_lived(group: Group) -> bool:
-    """Say whether the group ever had members, as far as anything told."""
+    """Say whether the group ever had members, as far as is known."""
     return bool(group.members or group.departures or group.protocol_type) or group.generation > 0
 
 
 def is_parked(group: Group) -> bool:
-    """Say whether nobody is in the group because everybody left in good order."""
+    """Say whether the group is empty because all members left in good order."""
     if group.state is not GroupState.EMPTY or not has_lived(group):
         return False
     last = group.departures[-1] if group.departures else None
@@ -72,14 +72,14 @@ def is_parked(group: Group) -> bool:
 
 
 def is_excused(situation: Situation) -> bool:
-    """Say whether something else is told, or goes on, that explains why nothing is committed."""
+    """Say whether another alert, or a rebalance, explains why nothing is committed."""
     if situation.group.state not in (GroupState.STABLE, GroupState.EMPTY):
         return True
     return any(situation.opened(cause.name) is not None for cause in EXCUSES)
 
 
 def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
-    """Yield the partitions that the group commits to and has not given up."""
+    """Yield the partitions that the group commits to and still reads."""
     subscribed = _subscribed(group)
     for topic, known in tracks.partitions.items():
         if subscribed is not None and topic not in subscribed:
@@ -92,9 +92,9 @@ def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
 
 
 def _subscribed(group: Group) -> set[str] | None:
-    """Return the topics that members subscribe to or have; None where that is not known of all.
+    """Return the topics that members subscribe to or own; None if that is not known of all members.
 
-    A newcomer has nothing yet: what it wants, the record of its first generation tells.
+    A new member has nothing yet: the record of its first generation shows what it subscribes to.
     """
     topics: set[str] = set()
     for member in group.members.values():
@@ -108,7 +108,7 @@ def _subscribed(group: Group) -> set[str] | None:
 
 
 def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
-    """Return who has these partitions by the last assignment: inferred, since a commit names no member."""
+    """Return the owners of these partitions by the last assignment (inferred: a commit names no member)."""
     wanted = {(part.topic, part.partition) for part in parts}
 
     def has_one(member: Member) -> bool:
@@ -119,7 +119,7 @@ def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
 
 
 def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
-    """Return a line of evidence for each of the worst partitions."""
+    """Return one line of evidence for each of the worst partitions."""
     worst = sorted(parts, key=lambda part: (-part.lag, part.name))[:EVIDENCE_MAX]
     return tuple(
         f"{part.name}: offset {part.offset} committed {clock(tracks.base_ms + part.last)}, "
@@ -129,12 +129,12 @@ def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
 
 
 def names(parts: list[Part]) -> list[str]:
-    """Return the partitions' names, the worst first."""
+    """Return the partitions' names, worst first."""
     return [part.name for part in sorted(parts, key=lambda part: (-part.lag, part.name))]
 
 
 def split(parts: Iterator[Part], at: Callable[[Part], int | None], now: int) -> tuple[list[Part], int | None]:
-    """Return the partitions whose time has come, and when the next one's does."""
+    """Return the partitions that are due, and when the next one is."""
     due, found = None, []
     for part in parts:
         when = at(part)

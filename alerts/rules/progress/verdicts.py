@@ -1,20 +1,20 @@
-"""Is a partition consumed as it should be?  Verdicts on one partition.
+"""Judges one partition: is it consumed as it should be?
 
-Behind CommitsStopped, CommitsStalled, LagGrowing and OffsetRewind.  They are Burrow's (stopped, stalled,
-rewind, warning), taken from a window of ten commits as there, without what its users report as false:
+The basis of CommitsStopped, CommitsStalled, LagGrowing and OffsetRewind.  The verdicts are Burrow's (stopped,
+stalled, rewind, warning) over a window of ten commits, without the false ones that its users report:
 
-- A partition is measured against what its group does itself: a silence counts from when records began to
-  wait, and must be longer than the window is wide, than one and a half times the longest wait of the last
-  day, and than ``after``.  So hourly jobs, slow committers and idle partitions are silent.
-- Fewer than ``COMMITS_MIN`` commits say nothing.
-- A handful of records that are left while nothing new is written are end markers of transactions, not work.
-- Lag that stays the same is no lag that grows; the group must read less than is written.
-- An offset that goes back and is made good at once is a commit that came late, as in rebalances.
-- A topic that was made anew, which its id or its end offset tells, begins a new history.
-- Who has read all that is stable waits for an open transaction, and for nobody's work; if that hangs, it is
-  told as what it is.
+- A partition is measured by its own group's habit: silence counts from when records began to wait, and must
+  exceed the width of the window, one and a half times the longest wait of the last day, and ``after``.  So
+  hourly jobs, slow committers and idle partitions cause no verdict.
+- Fewer than ``COMMITS_MIN`` commits cause none either.
+- A few records left over while nothing new is written are transaction markers, not work.
+- Lag that stays the same does not grow; the group must read less than is written.
+- An offset that goes back and is made good at once is a late commit, as in rebalances.
+- A recreated topic (its id or end offset shows that) starts a new history.
+- A group that has read all stable records waits for an open transaction, not for itself; a transaction that
+  hangs is reported as such.
 
-Pure, and the same code for a stream of single commits (``coordinator_model/state/tracks.py``) and for a whole
+Pure; the same code judges a stream of single commits (``coordinator_model/state/tracks.py``) and a whole
 window (``verdict``).
 """
 
@@ -28,47 +28,47 @@ from coordinator_model.groups.offsets import ENDS_LATE_MS, LEFT_MAX, committed, 
 from coordinator_model.state import Habit, Track, Tracks
 
 COMMITS_MIN: Final = 3
-"""Two gaps: one alone is no habit."""
+"""Fewest commits for a verdict; they give two gaps, since one gap is no habit."""
 YOUNG_MS: Final = 600_000
 FRESH_MS: Final = 15_000
-"""A silence is judged when the brokers have just answered: while they are away, nobody can commit."""
+"""Silence is judged only if the brokers have just answered: while they are away, nobody can commit."""
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
 REGAINED_MS: Final = 10_000
 WAITS: Final = "it has read all that is committed, and waits for an open transaction to end"
-"""Why nothing is wrong with a group any more that seemed to be stuck."""
+"""Why a group that seemed stuck is well again."""
 HANGS_MS: Final = 900_000
-"""``transaction.max.timeout.ms`` as brokers have it by default."""
+"""The brokers' default for ``transaction.max.timeout.ms``."""
 ENDING_MS: Final = 15_000
-"""Brokers look for transactions that have lasted too long every 10 s."""
+"""Brokers check every 10 s for transactions that have lasted too long."""
 LATE_PERCENT: Final = 125
-"""Of the usual gap between commits, when the next one should have come."""
+"""The next commit is due after this share of the usual gap."""
 
 
 class CommitsStoppedOptions(RuleOptions, frozen=True, kw_only=True):
-    """How long a group may commit nothing while records wait, whatever its habit is."""
+    """How long a group may commit nothing while records wait, whatever its habit."""
 
     after_ms: Annotated[DurationMs, "time without a commit while records wait, whatever is usual"] = 90_000
 
 
 class CommitsStalledOptions(RuleOptions, frozen=True, kw_only=True):
-    """How long a group may commit the same offset while records wait, whatever its habit is."""
+    """How long a group may commit the same offset while records wait, whatever its habit."""
 
     after_ms: Annotated[DurationMs, "time at one offset while records wait, whatever is usual"] = MINUTE_MS
 
 
 class LagGrowingOptions(RuleOptions, frozen=True, kw_only=True):
-    """How long the lag must have grown without a break."""
+    """How long the lag must grow without a break."""
 
     window_ms: Annotated[DurationMs, "time in which the lag grows without a break"] = 4 * MINUTE_MS
 
 
 class Status(StrEnum):
-    """What is to be said of one partition of one group."""
+    """The verdict on one partition of one group."""
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """No end offset was told, or records wait and there are too few commits to know what is usual."""
+    """No end offset is known, or records wait and there are too few commits to know the group's habit."""
     STOPPED = "stopped"
     STALLED = "stalled"
     REWOUND = "rewound"
@@ -76,15 +76,15 @@ class Status(StrEnum):
 
 
 class Part(NamedTuple):
-    """One partition at one moment; all times are since the base of its tracks."""
+    """One partition at one moment; all times are relative to the base of its tracks."""
 
     topic: str
     partition: int
     track: Track
     offset: int
-    """Committed last."""
+    """The last committed offset."""
     last: int
-    """When."""
+    """The time of that commit."""
 
     @property
     def name(self) -> str:
@@ -93,36 +93,36 @@ class Part(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Return how many records wait, as far as was told; never negative, 0 if nobody told."""
+        """Return how many records wait; never negative, 0 if the end offset is unknown."""
         return max(0, self.track.end - self.offset)
 
     @property
     def waits(self) -> bool:
-        """Say whether the group has read all that is stable, so that it waits for a transaction to end."""
+        """Say whether the group has read all stable records, so that it waits for a transaction to end."""
         return offsets.waits(self.track, self.offset)
 
 
 class Scene(NamedTuple):
-    """What holds for all partitions of a group at one moment."""
+    """The facts that hold for all partitions of a group at one moment."""
 
     now: int
     thresholds: Thresholds
     waits: int = 0
-    """Longest wait between commits that is usual in the group, in milliseconds."""
+    """Longest usual wait between commits in the group, in milliseconds."""
     stands: int = 0
-    """Longest time without progress that is usual."""
+    """Longest usual time without progress."""
     steady: int = 0
-    """Since when the group is as it is: silence before it had other causes."""
+    """Since when the group is in its present state: earlier silence had other causes."""
     patience: int = 0
-    """Silence that must be borne whatever the habit is."""
+    """Silence that is tolerated whatever the habit."""
     is_live: bool = False
-    """End offsets are asked for; where they stand in a capture, they hold until the next one."""
+    """The job asks for end offsets; in a capture, each end offset holds until the next one."""
     transaction: int = HANGS_MS
-    """How long a transaction may be open: brokers end those that last longer."""
+    """How long a transaction may be open; brokers end longer ones."""
 
 
 def habit(one: Habit) -> int:
-    """Return how long something may take in a group that is used to this."""
+    """Return how long something may take in a group with this habit."""
     return one.longest * HABIT_PERCENT // 100
 
 
@@ -135,26 +135,26 @@ def _is_waiting(part: Part) -> bool:
 
 
 def _is_leftover(part: Part, since: int) -> bool:
-    """Say whether all that waits was there when the group was last known to read."""
+    """Say whether all waiting records were there already when the group was last known to read."""
     return part.lag <= LEFT_MAX and part.track.grown <= since + ENDS_LATE_MS
 
 
 def silence_bound(part: Part, scene: Scene) -> int:
-    """Return how long the group may commit nothing of this partition while records wait."""
+    """Return how long the group may leave this partition without a commit while records wait."""
     after_ms = scene.thresholds.of(CommitsStoppedOptions).after_ms
     return max(after_ms, part.track.span, scene.waits, scene.patience)
 
 
 def is_young(part: Part, scene: Scene) -> bool:
-    """Say whether records wait and the commits that will tell what is usual may be on their way."""
+    """Say whether records wait, and the commits that will show the habit may still come."""
     is_waiting = part.track.behind >= 0 and part.lag > 0
     return part.track.commits < COMMITS_MIN and is_waiting and scene.now - part.last < YOUNG_MS
 
 
 def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
-    """Return from when on the partition counts as stopped, None if nothing speaks for it.
+    """Return from when on the partition counts as stopped; None if it does not.
 
-    ``is_open``: it has been told already, so only a commit, or that nothing waits, ends it.
+    ``is_open``: an alert is open, so only a commit, or an end of the waiting records, ends it.
     """
     if not _is_waiting(part) or (not is_open and _is_leftover(part, part.last)):
         return None
@@ -167,9 +167,9 @@ def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
 
 
 def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
-    """Return from when on the partition counts as stalled, None if nothing speaks for it.
+    """Return from when on the partition counts as stalled; None if it does not.
 
-    That is: each commit of a window said the same, and for longer than is usual.
+    Stalled: all commits of a window have the same offset, for longer than the group's habit.
     """
     track = part.track
     since = max(track.moved, track.behind, track.woken)
@@ -180,14 +180,14 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
         if track.repeats < max(REPEATS_MIN, track.commits - 1) or _is_leftover(part, track.moved):
             return None
     at = since + max(scene.thresholds.of(CommitsStalledOptions).after_ms, scene.stands)
-    # Time without a commit is silence, not standing still.
+    # Time without commits is silence, not stalling.
     return at if is_open or part.last >= at else None
 
 
 def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
-    """Return from when on the transaction that a partition waits for counts as hanging, None without one.
+    """Return from when on the transaction that a partition waits for counts as hanging; None without one.
 
-    ``is_open``: it has been told already, so only an end that was seen ends it.
+    ``is_open``: an alert is open, so only an observed end ends it.
     """
     one = part.track.transaction
     if one is None or not part.waits:
@@ -198,7 +198,7 @@ def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
 
 
 def is_growing(part: Part, scene: Scene) -> bool:
-    """Say whether the lag, taken at each commit, has grown for a whole window without a break."""
+    """Say whether the lag, measured at each commit, has grown for a whole window without a break."""
     growth = part.track.growth
     if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits) or growth.rises < COMMITS_MIN:
         return False
@@ -210,28 +210,28 @@ def is_growing(part: Part, scene: Scene) -> bool:
 
 
 def is_at_rest(part: Part, scene: Scene) -> bool:
-    """Say whether the partition is stopped or stalled, be that told or excused."""
+    """Say whether the partition is stopped or stalled, reported or excused."""
     times = (stops_at(part, scene, is_open=True), stalls_at(part, scene, is_open=True))
     return any(at is not None and at <= scene.now for at in times)
 
 
 def rewinds_at(part: Part) -> int | None:
-    """Return from when on a commit below the one before counts as a rewind, None if there is none."""
+    """Return from when on a commit below the one before counts as a rewind; None if there is none."""
     track, rewind = part.track, part.track.rewind
     if rewind is None:
         return None
-    # Ends that change are told soon: no news means that the partition reaches as far as it did.
+    # Changed ends are reported soon: without news, the partition still has the end that it had.
     proof = 0 if rewind.confirmed else ENDS_LATE_MS
     if rewind.regained or is_far(track, rewind):
         return rewind.at + proof
-    # The next commit may make it good, and if that is late itself, the one after it.
+    # The next commit may make it good; if that one is late itself, the one after it may.
     gap = track.span // max(1, track.commits - 1)
     patience = 0 if rewind.commits >= 2 else gap * LATE_PERCENT // 100
     return rewind.at + max(REGAINED_MS, patience, proof)
 
 
 def status_of(part: Part, scene: Scene) -> Status:
-    """Return what is to be said of one partition: the worst that holds, in Burrow's order."""
+    """Return the worst verdict that holds for one partition, in Burrow's order."""
     rewound = rewinds_at(part)
     is_regained = part.track.rewind is not None and part.track.rewind.regained
     is_rewound = rewound is not None and rewound <= scene.now and not is_regained
@@ -263,7 +263,7 @@ def verdict(
     steady_ms: int = 0,
     topic_ids: Iterable[int] = (),
 ) -> Status:
-    """Return what is to be said at ``now_ms`` of one partition with this history.
+    """Return the verdict at ``now_ms`` on one partition with this history.
 
     Args:
         commits: (offset, epoch ms) of the group's commits, oldest first.

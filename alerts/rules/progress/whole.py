@@ -1,8 +1,8 @@
-"""Members that read several partitions: by turns, and all of them together.
+"""Members that read several partitions: in turns, and all of them together.
 
-A consumer that is too slow takes its partitions one after the other, as they lie in its buffer: while it
-works on one, the others stand still, and the lag of the one it works on may even fall.  So a partition that
-waits for its turn neither stalls nor stops, and whether the group keeps up is seen on the whole topic.
+A slow consumer processes its partitions one after the other, as they lie in its buffer.  While it works on
+one, the others stand still, and the lag of that one may even fall.  So a partition that waits for its turn is
+neither stalled nor stopped, and the topic as a whole shows whether the group keeps up.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from coordinator_model.groups.offsets import ended
 from coordinator_model.state import WINDOW, Group, Growth, Tracks
 
 PARTS_MIN: Final = 2
-"""Of a single partition its own track tells."""
+"""From this many partitions on a topic is taken as a whole; a single one has its own track."""
 TURN_MAX_MS: Final = 15 * 60_000
-"""Fifty partitions of 1 MB each, at 60 kB/s; whoever waits longer for its turn has none."""
+"""Fifty partitions of 1 MB each at 60 kB/s; a partition that waits longer gets no turn at all."""
 
 
 def out_of_turn(
     group: Group, known: list[Part], at_rest: list[Part], scene: Scene, within_ms: int
 ) -> list[Part]:
-    """Return those partitions at rest whose owner is not simply busy with others.
+    """Return the partitions at rest whose owner is not merely busy with others.
 
-    It is busy if it got on with another one just now, within ``within_ms``, and has been behind there for as
-    long as these rest, or is not known ever to have read it to its end, which is told up to a minute after
-    the first commit; nobody waits longer than ``TURN_MAX_MS``.
+    An owner is busy if it advanced on another partition within ``within_ms``, and has been behind there for
+    as long as these rest, or is not known ever to have read that one to its end (which is reported up to a
+    minute after the first commit).  No partition waits longer than ``TURN_MAX_MS``.
     """
     if not at_rest:
         return []
@@ -61,7 +61,7 @@ def _owners(group: Group) -> Mapping[tuple[str, int], str]:
 
 
 def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
-    """Take the lag of each topic as a whole, where the group is behind on one of several partitions."""
+    """Update the lag of each topic as a whole, if the group is behind on one of its several partitions."""
     memory = situation.memory.wholes
     if not memory and not any(_is_late(part) for part in known):
         return
@@ -86,22 +86,22 @@ def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
 
 
 def _goes_on(whole: Whole, parts: list[Part]) -> bool:
-    """Say whether all partitions that the sums are made of are there still."""
+    """Say whether all partitions in the sums still exist."""
     return len(whole.known) == whole.partitions and {part.partition for part in parts}.issuperset(whole.known)
 
 
 def _has_met(whole: Whole, parts: list[Part]) -> bool:
-    """Say whether partitions were read for the first time, and remember which there are."""
+    """Say whether new partitions are being read, and remember all of them."""
     before = len(whole.known)
     whole.partitions, whole.known = len(parts), sorted(part.partition for part in parts)
     return 0 < before < len(parts)
 
 
 def _take_in(whole: Whole, *, lag: int, end: int, told: int) -> None:
-    """Take the sums with a new partition in them for as they were before: no growth, and no end of it.
+    """Treat the sums with a new partition as if it had always been in them: no growth, and no end of it.
 
-    What waits there is the backlog of a new group.  How much of it was read before its end was told nobody
-    knows, so what happened to the other partitions meanwhile does not count either.
+    Its waiting records are the backlog of a new group.  Nobody knows how many were read before its end was
+    reported, so what happened on the other partitions meanwhile does not count either.
     """
     more, further, growth = lag - whole.lag, end - whole.track.end, whole.track.growth
     whole.track.end, whole.track.told = end, told
@@ -114,13 +114,13 @@ def _take_in(whole: Whole, *, lag: int, end: int, told: int) -> None:
 def _is_late(part: Part) -> bool:
     """Say whether a partition has been behind for longer than a healthy group is between two commits.
 
-    Most groups never are, and remember nothing.
+    Most groups never are, and need no memory.
     """
     return part.track.told - part.track.behind >= ENDS_TOLD_LATE_MS and part.track.behind >= 0
 
 
 def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:
-    """Return the topics of which several partitions are known, or will be, and one is not caught up."""
+    """Return the topics with several known (or expected) partitions, of which one is not caught up."""
     found: dict[str, list[Part]] = {}
     for part in known:
         if part.track.end >= 0:
@@ -134,7 +134,7 @@ def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:
 
 
 def _has_more(group: Group, topic: str, first: Part) -> bool:
-    """Say whether a new group has begun with the first of several partitions, and the others' turn comes."""
+    """Say whether a new group has begun with the first of several partitions, and will come to the others."""
     assigned = ((member.assigned or {}).get(topic, ()) for member in group.members.values())
     return first.track.fresh and any(len(numbers) >= PARTS_MIN for numbers in assigned)
 
@@ -153,7 +153,7 @@ def growing(situation: Situation, known: list[Part], scene: Scene) -> list[tuple
 
 
 def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[Part]:
-    """Return those that grow by themselves: of others, whose owner is behind on more, the whole tells."""
+    """Drop partitions whose owner lags on several; LagGrowing reports those per topic."""
     owner = _owners(group) if growing else {}
 
     def is_alone(part: Part) -> bool:
@@ -170,9 +170,9 @@ def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[
 
 
 def _lasts(part: Part, growth: Growth) -> bool:
-    """Say whether a partition was not caught up in the later half of the growth.
+    """Say whether a partition was not caught up during the later half of the growth.
 
-    What has never been read to its end waited all the time, though it may be known for a moment only.
+    A partition that was never read to its end had records waiting all the time, even if it became known late.
     """
     since = 0 if part.track.fresh else part.track.behind
     return part.lag > 0 and 0 <= since <= (growth.at + growth.until) // 2

@@ -1,4 +1,4 @@
-"""Rules about rebalances: storms, phases that are stuck, churn, failovers."""
+"""Rules about rebalances: storms, stuck states, churn, failovers."""
 
 from alerts.rules.rebalances.assignment_churn import ASSIGNMENT_CHURN
 from alerts.rules.rebalances.coordinator_moved import COORDINATOR_MOVED

@@ -1,8 +1,8 @@
-"""AssignmentChurn: rebalances move many more partitions than they need to.
+"""AssignmentChurn: rebalances move many more partitions than necessary.
 
-Counted are rebalances that nothing explains (``storm_history``): a rolling restart moves everything
-twice, and is over.  What each moved is held against what Kafka's sticky assignor would have moved.
-While RebalanceStorm fires it is held back (``inhibition``): the storm tells the same cost.
+It counts rebalances that nothing explains (``storm_history``): a rolling restart moves everything twice, and
+is over.  Each count of moved partitions is compared with what Kafka's sticky assignor would have moved.
+While RebalanceStorm fires this alert is held back (``inhibition``): the storm gives the same cost.
 """
 
 from collections.abc import Sequence
@@ -31,15 +31,15 @@ from coordinator_model.state import RebalanceCost
 NAME = "AssignmentChurn"
 
 _FACTOR = 1.5
-"""So many times what had to move is much more."""
+"""This many times the necessary number of moves is much more than necessary."""
 _SAME_START_MS = 1_000
-"""A rebalance and what began it are told no further apart."""
+"""A rebalance and its start are reported no further apart than this."""
 _COMPUTED_MAX = 50_000
-"""Members times partitions up to which the assignors are run."""
+"""Largest product of members and partitions for which the assignors are run."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """So many rebalances within the window that moved so many partitions for nothing."""
+    """How many rebalances in the window, with how many needless moves."""
 
     severity: Severity = Severity.INFO
     rebalances: Annotated[Count, "rebalances within the window that moved too much"] = 3
@@ -48,7 +48,7 @@ class Options(RuleOptions, frozen=True, kw_only=True):
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     rule, memory = situation.thresholds.of(Options), situation.memory
     finished = situation.step.cost.finished if situation.step.cost else None
     if finished is not None and memory.costs is not None:
@@ -72,7 +72,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _explain(situation: Situation, entry: CostEntry, finished: RebalanceCost) -> None:
-    """Note whether a rebalance counts: nothing explains it, and there was something to keep."""
+    """Record whether a rebalance counts: nothing explains it, and there was an assignment to keep."""
     storm, window_ms = situation.memory.storm, situation.thresholds.of(REBALANCE_STORM.options).window_ms
     if storm is None or finished.initial or not finished.before or entry.moved < 0 or entry.least < 0:
         return
@@ -82,7 +82,7 @@ def _explain(situation: Situation, entry: CostEntry, finished: RebalanceCost) ->
 
 
 def _explain_since(situation: Situation) -> None:
-    """Take out what has been explained since: many deployments start the new one before the old one goes."""
+    """Remove rebalances explained since: many deployments start the new instance before the old one stops."""
     storm, window_ms = situation.memory.storm, situation.thresholds.of(REBALANCE_STORM.options).window_ms
     lately_ms = situation.now_ms - window_ms + _SAME_START_MS
     entries = [one for one in rebalance_costs.since(situation.memory, lately_ms) if one.churns]
@@ -127,7 +127,7 @@ def _lines(churning: Sequence[CostEntry]) -> list[str]:
 
 
 def _compared(situation: Situation, finished: RebalanceCost) -> list[str]:
-    """Return what each of Kafka's assignors would have moved in the last rebalance, on the same members."""
+    """Return how many partitions each of Kafka's assignors would have moved in the last rebalance."""
     members = list(situation.group.members.values())
     if any(one.assigned is None or one.topics is None for one in members):
         return []

@@ -1,9 +1,8 @@
-"""CoordinatorMoved: a move of coordinators made many groups rebalance; one alert for the cluster.
+"""CoordinatorMoved: a failover of coordinators made many groups rebalance; one alert for the cluster.
 
-Each shard tells of groups that began to rebalance just after their coordinator had moved
-(``groups/core/failovers.py``).  Moves that lie close together are one: a broker that goes gives up all
-its partitions, and those of which it held a replica wait for it.  Groups that go on as if nothing had
-happened, as they should, are not told.
+Each shard reports groups that began to rebalance just after a failover (``groups/core/failovers.py``).
+Failovers close together are one: a broker that stops gives up all its partitions, and partitions with a
+replica on it wait for that replica.  Groups that continue undisturbed, as they should, are not in the alert.
 """
 
 from collections import Counter
@@ -31,20 +30,20 @@ from coordinator_model.shard import ClusterState, Upset
 NAME = "CoordinatorMoved"
 
 SAME_MOVE_MS = 60_000
-"""Moves no further apart are one."""
+"""Failovers no further apart than this are one."""
 SETTLED_MS = 5_000
-"""It is told when no further group has rebalanced, or been heard of, for so long: all at once."""
+"""It ends when no further group has rebalanced, or been reported, for this long."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """How many groups must rebalance because of one move."""
+    """How many groups must rebalance because of one failover."""
 
     severity: Severity = Severity.INFO
     affected: Annotated[Count, "groups that rebalanced because of one move"] = 3
 
 
 def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds, now_ms: int) -> Verdict:
-    """Return what is to be said of the cluster's coordinators now."""
+    """Return the verdict on the cluster's coordinators."""
     rule, opened = thresholds.of(Options), memory.open.get(NAME)
     upsets = [one for one in state.upsets if now_ms < one.rebalanced_ms + QUIET_MS]
     worst = max(_together(upsets), key=lambda one: len(_groups(one)), default=[])
@@ -66,7 +65,7 @@ def _groups(upsets: Sequence[Upset]) -> list[str]:
 
 
 def _together(upsets: Sequence[Upset]) -> list[list[Upset]]:
-    """Return runs of moves that lie close together, oldest first."""
+    """Return runs of failovers that lie close together, oldest first."""
     runs: list[list[Upset]] = []
     for one in sorted(upsets, key=lambda one: (one.moved_ms, one.rebalanced_ms, one.group)):
         if runs and one.moved_ms - runs[-1][-1].moved_ms <= SAME_MOVE_MS:
@@ -93,7 +92,7 @@ def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
         advice="Look for a restart or failure of that broker at that time; nothing is to be done about the "
         "groups. If this happens at each rolling restart, let leaders move before a broker stops "
         "(controlled.shutdown.enable) and keep the offsets topic small enough to load quickly.",
-        # More groups are news, but not each of hundreds.
+        # More groups are news, but not each one of hundreds.
         aspect=f"{first_ms}/{len(groups).bit_length()}",
     )
 

@@ -1,8 +1,8 @@
-"""What lies behind a run of rebalances: deployments, autoscalers, crash loops and the like, told apart.
+"""Finds the pattern behind a run of rebalances: deployment, autoscaler, crash loop and so on.
 
-Each rebalance alone has a cause; several together have a pattern, and the pattern decides what to do.
-Who comes and goes again and again is not who is restarted once, and four members that fall silent on one
-host are one host's trouble, not four clients'.
+Each rebalance has a cause; several together have a pattern, and the pattern decides what to do.  A member
+that comes and goes repeatedly differs from one that restarts once, and four members that fall silent on one
+host are trouble of that host, not of four clients.
 """
 
 from collections import Counter
@@ -16,22 +16,22 @@ from coordinator_model.kafka import CauseKind
 
 
 class Pattern(StrEnum):
-    """What makes a group rebalance again and again."""
+    """A reason for which a group rebalances again and again."""
 
     CRASH_LOOP = "crash loop"
-    """One client (or each of a few) goes, comes back and goes again."""
+    """One client (or each of a few) leaves, returns and leaves again."""
     PAUSES = "pauses of one process"
-    """The same process, over the same connection, is lost again and again: GC, CPU limit, network."""
+    """The same process, on the same connection, is lost repeatedly: GC, CPU limit, network."""
     HOST = "trouble of one host"
-    """Several members on one host fall silent, those elsewhere do not."""
+    """Several members on one host fall silent, and members elsewhere do not."""
     SILENCE = "silent members"
-    """Members fall silent, no more than once each."""
+    """Members fall silent, each once at most."""
     SLOW = "slow processing"
     HANGING = "members that hang after joining"
     DEPLOY = "deployment"
-    """Many members go and come, each once, or the place of each is taken at once."""
+    """Many members leave and join, each once, or each is replaced at once."""
     AUTOSCALER = "autoscaler"
-    """Membership goes up and down, and up again, and stays there for a while each time."""
+    """The number of members rises and falls and rises, and stays at each level for a while."""
     SUBSCRIPTION = "subscription changes"
     PARTITIONS = "partition changes"
     LEADER = "leader that keeps joining"
@@ -52,37 +52,37 @@ DIRECT = {
     CauseKind.PROTOCOL_CHANGED: Pattern.PROTOCOL,
     CauseKind.COORDINATOR_MOVED: Pattern.COORDINATOR,
 }
-"""Causes that are a pattern by themselves."""
+"""Causes that are patterns by themselves."""
 
 _MOVES = frozenset({CauseKind.MEMBER_JOINED, CauseKind.MEMBER_LEFT})
 
 _WEIGHTS = {CauseKind.MEMBER_JOINED: 0.5, CauseKind.UNKNOWN: 0.001}
-"""An arrival after a timeout is the echo of that timeout, so arrivals weigh half.  A cause that nobody
-has told may still be learned, and helps nobody beside one that is known."""
+"""An arrival after a timeout is an echo of that timeout, so arrivals weigh half.  An unknown cause may still
+become known, and beside a known one it does not help."""
 
 _KEEP_SHARE = 0.67
-"""A pattern once told is kept until another weighs half as much again: words must not swing."""
+"""A reported pattern stays until another weighs half as much again, so that the words do not alternate."""
 
 _ONE_SHARE = 0.67
-"""Of several that come and go, one with this share of it is the story."""
+"""Among several clients that come and go, one with this share explains the run."""
 
 _RESTART_MS = 60_000
-"""Whose place is taken so soon was restarted: autoscalers wait for minutes between two steps."""
+"""A member replaced this soon was restarted: autoscalers wait minutes between two steps."""
 
 _IN_TURN_MS = 5_000
-"""Losses further apart than this come one after the other; one cause that hits all is faster."""
+"""Losses further apart than this are separate; a common cause hits all members within less."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """The pattern that outweighs the others, and who is behind which."""
+    """The pattern that outweighs the others, and the clients behind it."""
 
     pattern: Pattern
     triggers: tuple[Trigger, ...]
-    """Those rebalances that belong to the pattern."""
+    """The rebalances that belong to the pattern."""
     clients: tuple[int, ...] = ()
-    """Indices in ``StormMemory.actors`` of who made them begin, the largest part first."""
+    """Indices in ``StormMemory.actors`` of those who started them, largest share first."""
     others: tuple[tuple[Pattern, int], ...] = ()
-    """Other patterns with at least a quarter of the weight, and how many rebalances are theirs."""
+    """Other patterns with at least a quarter of the weight, with their numbers of rebalances."""
     hosts: tuple[str, ...] = ()
     """Hosts on which members fell silent."""
     losses: int = 0
@@ -90,7 +90,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dominant_kind(counted: list[Trigger]) -> CauseKind:
-    """Return the kind of cause to act on; of equals the first seen."""
+    """Return the kind of cause to act on; among equals the one seen first."""
     weights: Counter[CauseKind] = Counter()
     for trigger in counted:
         weights[trigger.kind] += 1
@@ -99,9 +99,9 @@ def dominant_kind(counted: list[Trigger]) -> CauseKind:
 
 
 def same_client(memory: StormMemory) -> dict[int, int]:
-    """Return for each actor whom to blame: one client on one host, as far as hosts are known.
+    """Return for each actor which one to blame: one client on one host, as far as hosts are known.
 
-    One that went before its host was known is its client's only host, or joins the others without one.
+    An actor that left before its host was known goes to its client's only host, or to the others without one.
     """
     known: dict[str, list[int]] = {}
     nowhere: dict[str, int] = {}
@@ -161,7 +161,7 @@ def diagnose(
 
 
 def is_one_host(lost: list[Loss], hosts: frozenset[str]) -> bool:
-    """Say whether several members fell silent on one host at once, and none elsewhere, where others are.
+    """Say whether several members fell silent on one host at once, and none of those elsewhere.
 
     Args:
         lost: members whose session timed out, oldest first.
@@ -177,16 +177,16 @@ def _weight(trigger: Trigger) -> float:
 
 
 class _Client(msgspec.Struct):
-    """What one client did within the window, as far as it counts."""
+    """What counts of one client's acts within the window."""
 
     lost: int = 0
     left: int = 0
     came: int = 0
     slow: int = 0
     young: int = 0
-    """Losses and leaves of members that had come within the window."""
+    """Losses and departures of members that had joined within the window."""
     pauses: int = 0
-    """Losses of a process that went on over the same connection."""
+    """Losses of a process that continued on the same connection."""
 
     @property
     def gone(self) -> int:
@@ -194,14 +194,14 @@ class _Client(msgspec.Struct):
 
     @property
     def loops(self) -> bool:
-        """Say whether it came back and went again, at least once."""
+        """Say whether it returned and left again, at least once."""
         return self.gone >= 2 and self.young >= max(1, self.gone // 2)
 
     @property
     def visits(self) -> bool:
-        """Say whether it came within the window and went again, by itself.
+        """Say whether it joined within the window and left again voluntarily.
 
-        Of several that come or go within one rebalance only the first is known to have made it begin.
+        If several join or leave within one rebalance, only the first is known to have started it.
         """
         return (self.young >= 1 or self.came >= 2) and self.lost <= self.left and not self.slow
 
@@ -211,7 +211,7 @@ class _Client(msgspec.Struct):
 
 
 class _Labels:
-    """The pattern of each rebalance."""
+    """Labels each rebalance with its pattern."""
 
     def __init__(
         self, memory: StormMemory, counted: list[Trigger], hosts: frozenset[str], settled: frozenset[str]
@@ -245,7 +245,7 @@ class _Labels:
             client.slow += 1
 
     def _is_young(self, trigger: Trigger, departure: Loss | Leave | None) -> bool:
-        """Say whether the member that went had come within the window."""
+        """Say whether the departed member had joined within the window."""
         if departure is not None and departure.joined_at_ms >= self._memory.triggers[0].at_ms:
             return True
         return any(
@@ -254,7 +254,7 @@ class _Labels:
         )
 
     def of_triggers(self) -> list[Pattern]:
-        """Return the pattern of each."""
+        """Return the pattern of each rebalance."""
         loops, silence, moves = self._of_loops(), self._of_silence(), self._of_moves()
         found = []
         for trigger in self._counted:
@@ -263,7 +263,7 @@ class _Labels:
         return found
 
     def _of_loops(self) -> Pattern:
-        """Return what clients are that come and go again and again."""
+        """Return the pattern of clients that come and go again and again."""
         looping = [client for client in self._clients.values() if client.loops]
         gone = sum(client.gone for client in looping)
         if self._is_one_host():
@@ -273,13 +273,13 @@ class _Labels:
         return Pattern.AUTOSCALER if self._is_scaled() else Pattern.CRASH_LOOP
 
     def _is_scaled(self) -> bool:
-        """Say whether several clients come and go by themselves, two and more at a time, none most of all."""
+        """Say whether several clients come and go voluntarily, two or more at a time, none most of all."""
         visitors = [client.activity for client in self._clients.values() if client.visits]
         in_step = len(visitors) >= 2 and max(visitors) < _ONE_SHARE * sum(visitors)
         return in_step and self._moves_together()
 
     def _of_silence(self) -> Pattern:
-        """Return what clients are that were lost no more than once."""
+        """Return the pattern of clients that were lost once at most."""
         if self._is_one_host():
             return Pattern.HOST
         once = [t for t in self._counted if t.kind is CauseKind.SESSION_TIMEOUT and not self._loops(t)]
@@ -296,20 +296,20 @@ class _Labels:
         return is_one_host(lost, self._hosts)
 
     def _of_moves(self) -> Pattern:
-        """Return what members are that come and go by themselves, none of them over and over."""
+        """Return the pattern of members that come and go voluntarily, none of them repeatedly."""
         visitors = [index for index, client in self._clients.items() if client.visits]
         if len(visitors) < 2:
             return Pattern.DEPLOY
         if self._is_scaled():
             return Pattern.AUTOSCALER
         names = {self._memory.actors[index].client_id for index in visitors}
-        # One client id that comes from ever new hosts, one at a time, is a service that is started anew.
+        # One client id from ever new hosts, one at a time, is a service that is restarted.
         if len(names) == 1 and "" not in names and not names & self._settled:
             return Pattern.CRASH_LOOP
         return Pattern.DEPLOY if self._are_restarts() else Pattern.AUTOSCALER
 
     def _are_restarts(self) -> bool:
-        """Say whether most of those who went had their places taken at once, or in the same rebalance."""
+        """Say whether most members that left were replaced at once, or in the same rebalance."""
         moves = [t for t in self._memory.triggers if t.kind in _MOVES]
         gone = {place for place, one in enumerate(moves) if one.kind is CauseKind.MEMBER_LEFT}
         pairs = list(enumerate(pairwise(moves)))
@@ -326,7 +326,7 @@ class _Labels:
         return client is not None and client.loops
 
     def _moves_together(self) -> bool:
-        """Say whether the group grows or shrinks by twos and more."""
+        """Say whether the group grows or shrinks by two members or more at a time."""
         sizes = [trigger.size for trigger in self._counted if trigger.size >= 0]
         return bool(sizes) and max(sizes) - min(sizes) >= 2
 

@@ -1,4 +1,4 @@
-"""What rebalances cost, gathered for the rules that tell it, and said in words."""
+"""Collects the cost of rebalances for the rules, and puts it into words."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ KEPT_MAX = 32
 
 
 def note(situation: Situation) -> None:
-    """Take in what a step tells of costs, before any rule asks."""
+    """Remember the costs that a step reports, before any rule asks."""
     told, memory = situation.step.cost, situation.memory
     if told is None:
         _forget(memory, situation.now_ms)
@@ -37,12 +37,12 @@ def _forget(memory: GroupMemory, now_ms: int) -> None:
 
 
 def since(memory: GroupMemory, at_ms: int) -> list[CostEntry]:
-    """Return what the rebalances cost that ended after ``at_ms``."""
+    """Return the costs of rebalances that ended after ``at_ms``."""
     return [entry for entry in memory.costs.entries if entry.ended_ms > at_ms] if memory.costs else []
 
 
 def sentences(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
-    """Return what is known of the cost of rebalances, each sentence with a blank before it; "" if nothing."""
+    """Return the known costs of rebalances, each sentence with a leading blank; "" if nothing is known."""
     told = _told(entries, noun_of(group.group_type))
     told.append(_throughput(entries, group, now_ms))
     return "".join(f" {sentence}" for sentence in told if sentence)
@@ -53,7 +53,7 @@ def _told(entries: Sequence[CostEntry], noun: str) -> list[str]:
 
 
 def in_all(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
-    """Return what rebalances cost that are over, and the throughput since; "" if nothing is known."""
+    """Return the cost of finished rebalances, and the throughput since; "" if nothing is known."""
     if not entries:
         return ""
     parts = _told(entries, noun_of(group.group_type))
@@ -65,13 +65,13 @@ def in_all(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
 
 
 def running(group: Group, lasted_ms: int) -> str:
-    """Return what a rebalance that does not end has cost so far, with a blank before it; "" if unknown."""
+    """Return the cost so far of a rebalance that does not end, with a leading blank; "" if unknown."""
     partitions = sum(
         len(numbers) for one in group.members.values() for numbers in (one.assigned or {}).values()
     )
     if not partitions or not is_eager(group.protocol):
         return ""
-    # Who has not rejoined may still be reading its own.
+    # A member that has not rejoined may still read its own partitions.
     return (
         f" Up to {times(partitions, 'partition')} without an owner: {partition_time(partitions * lasted_ms)}."
     )
@@ -86,7 +86,7 @@ def partition_time(partition_ms: float, noun: str = "partition") -> str:
 
 
 def noun_of(group_type: str) -> str:
-    """Return what the members of such a group share out, in the singular."""
+    """Return what members of such a group share, in the singular (partition, task)."""
     return "task" if group_type == "streams" else "partition"
 
 
@@ -124,7 +124,7 @@ def _reread(entries: Sequence[CostEntry]) -> str:
 
 
 def _throughput(entries: Sequence[CostEntry], group: Group, now_ms: int) -> str:
-    """Return committed offsets per second before and since, if both are known."""
+    """Return committed offsets per second before and after, if both are known."""
     first = next((entry for entry in entries if entry.rate_before > 0), None)
     if first is None or first.committed < 0 or now_ms - first.started_ms <= 0:
         return ""
@@ -161,7 +161,7 @@ def _entry(cost: RebalanceCost) -> CostEntry:
 
 
 def _go_on(entry: CostEntry, second: RebalanceCost) -> None:
-    """Add the second step of a cooperative rebalance: together they are one."""
+    """Add the second step of a cooperative rebalance; both steps are one rebalance."""
     entry.ended_ms = second.ended_ms
     entry.join_ms = _sum(entry.join_ms, second.join_ms)
     entry.sync_ms = _sum(entry.sync_ms, second.sync_ms)

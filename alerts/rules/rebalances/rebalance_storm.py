@@ -1,8 +1,8 @@
 """RebalanceStorm: the group rebalances so often that it gets no work done.
 
-It fires at the rebalance that makes the count of the window reach the threshold (``storm_history``
-says which are counted).  It is over when the count is below the threshold *and* none was counted
-for half a window: a storm at just the threshold's pace would otherwise fire and resolve in turn.
+It fires at the rebalance with which the count in the window reaches the threshold (``storm_history`` counts).
+It ends when the count is below the threshold *and* no rebalance was counted for half a window: a storm
+exactly at the threshold would otherwise fire and resolve in turns.
 """
 
 from collections import Counter
@@ -33,19 +33,19 @@ NAME = "RebalanceStorm"
 
 _CULPRITS_TOLD = 10
 _MOSTLY = 0.5
-"""Who has less of the blame than this is one of several."""
+"""A culprit with a smaller share of the blame is one of several."""
 _NEVER_BEGAN = -1
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
-    """So many counted rebalances within the window are a storm."""
+    """From this many counted rebalances within the window on, it is a storm."""
 
     rebalances: Annotated[Count, "rebalances within the window that make a storm"] = 5
     window_ms: Annotated[DurationMs, "how far back rebalances are counted"] = 10 * MINUTE_MS
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     began = _note(situation)
     memory = situation.memory.storm
     opened = situation.opened(NAME)
@@ -63,7 +63,7 @@ def evaluate(situation: Situation) -> Verdict:
 
 
 def _note(situation: Situation) -> bool:
-    """Keep the history; True if a rebalance began."""
+    """Update the history; True if a rebalance started."""
     step, memory, rule = situation.step, situation.memory, situation.thresholds.of(Options)
     began = False
     if step.transitions or step.departures:
@@ -98,7 +98,7 @@ def _judge_open(situation: Situation, opened: OpenAlert, counted: list[Trigger],
 
 
 def _over_at_ms(situation: Situation, opened: OpenAlert | None, counted: list[Trigger]) -> int:
-    """Return when the storm is over if no further rebalance begins."""
+    """Return when the storm ends if no further rebalance starts."""
     rule = situation.thresholds.of(Options)
     newest_ms = counted[-1].at_ms if counted else _NEVER_BEGAN
     if opened is not None and opened.adopted:
@@ -151,7 +151,7 @@ def _finding(situation: Situation, memory: StormMemory, counted: list[Trigger]) 
 
 
 def _culprits(memory: StormMemory, counted: list[Trigger]) -> tuple[Culprit, ...]:
-    """Return who made the counted rebalances begin, by client and host, the largest share first."""
+    """Return who started the counted rebalances, by client and host, largest share first."""
     same = same_client(memory)
     share: Counter[int] = Counter(same[trigger.actor] for trigger in counted if trigger.actor >= 0)
     guessed = {same[trigger.actor] for trigger in counted if trigger.actor >= 0 and not trigger.observed}
@@ -209,7 +209,7 @@ def _cost(situation: Situation, memory: StormMemory, counted: list[Trigger]) -> 
         trigger.lasted_ms if trigger.lasted_ms >= 0 else situation.now_ms - trigger.at_ms
         for trigger in counted
     )
-    # When it is judged, a group in a storm is often empty, or short of those that just went.
+    # At this moment a group in a storm is often empty, or lacks the members that just left.
     members = times(max(memory.members_max, 1), "member")
     lost = f"{times(len(counted), 'rebalance')}; not Stable for {span(lost_ms)} in total"
     costs = rebalance_costs.since(situation.memory, counted[0].at_ms)

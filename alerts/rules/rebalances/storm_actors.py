@@ -1,6 +1,6 @@
-"""Whose doing a rebalance was: one client on one host, whatever member ids it has had.
+"""Identifies who started a rebalance: one client on one host, across all its member ids.
 
-Sources overtake each other, so who is the same is often learned after the rebalance was noted.
+Sources overtake each other, so two actors often prove to be the same after the rebalance was recorded.
 """
 
 import re
@@ -15,7 +15,7 @@ _INSTANCE = re.compile(
 
 
 def index_of(memory: StormMemory, group: Group, step: Step, transition: Transition, member_id: str) -> int:
-    """Return the index of whoever made the rebalance begin, -1 if no source tells."""
+    """Return the index of the actor that started the rebalance, -1 if no source says."""
     if not member_id:
         return -1
     found = _known(group, step, member_id, instance_of(transition))
@@ -31,21 +31,21 @@ def index_of(memory: StormMemory, group: Group, step: Step, transition: Transiti
 
 
 def _is_same_client(actor: Actor, other: Actor) -> bool:
-    """Say whether two are one client on one host; who is not known in both tells nothing."""
+    """Say whether two actors are one client on one host; two unknown ones are not."""
     client = (actor.client_id, actor.client_host)
     return all(client) and client == (other.client_id, other.client_host)
 
 
 def instance_of(transition: Transition) -> str:
-    """Return the static member's instance id that the coordinator's reason names, or ""."""
+    """Return the instance id in the coordinator's reason, or ""."""
     found = _INSTANCE.search(transition.cause.detail)
     return found[1] if found else ""
 
 
 def _known(group: Group, step: Step, member_id: str, instance_id: str | None) -> Actor:
-    """Return what the group knows of a member that is here or has gone lately.
+    """Return what the group knows of a present or recently departed member.
 
-    A replaced static member is found by its instance: its new id is not known yet.
+    A replaced static member is looked up by its instance id: its new member id is not known yet.
     """
     here = group.members.get(member_id)
     if here is None and instance_id:
@@ -61,7 +61,7 @@ def _known(group: Group, step: Step, member_id: str, instance_id: str | None) ->
 
 
 def learn(memory: StormMemory, group: Group, step: Step) -> None:
-    """Fill in clients and hosts, which the log does not tell of a new member, and unite who is the same."""
+    """Add clients and hosts, which the log does not give for a new member, and merge equal actors."""
     for index, actor in enumerate(memory.actors):
         if actor.client_id and actor.client_host:
             continue
@@ -83,7 +83,7 @@ def _reassign(memory: StormMemory, old: int, new: int) -> None:
 
 
 def drop_unused(memory: StormMemory) -> None:
-    """Forget who began no rebalance that is remembered."""
+    """Forget actors without a remembered rebalance."""
     used = sorted({trigger.actor for trigger in memory.triggers if trigger.actor >= 0})
     if len(used) == len(memory.actors):
         return

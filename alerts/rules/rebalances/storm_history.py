@@ -1,4 +1,4 @@
-"""What RebalanceStorm remembers: which rebalances began, whose doing each was, and which are explained.
+"""The history for RebalanceStorm: which rebalances started, who started each, and which are explained.
 
 A rebalance is counted unless one of these explains it:
 
@@ -11,7 +11,7 @@ A rebalance is counted unless one of these explains it:
 - the second step of a cooperative rebalance, at most one for each first step;
 - a leader that joins again right after an assignment, at most three times in a row.
 
-Departures by a timeout always count, and so does who comes and goes within the window.
+Departures by timeout always count, and so does a member that joins and leaves within the window.
 """
 
 from collections.abc import Mapping
@@ -26,32 +26,32 @@ from coordinator_model.state import Basis, Departure, Group, Step, Transition
 
 HISTORY_MIN = 64
 HISTORY_MAX = 1_024
-"""Rebalances remembered: more than the least if the threshold asks for more."""
+"""Rebalances remembered at least; a high threshold raises the number."""
 
 SECOND_STEP_MS = 10_000
-"""A member that had to give up partitions joins again within this time after Stable."""
+"""A member that had to give up partitions rejoins within this time after Stable."""
 
 LEADER_LOOKS = 3
-"""So often in a row may a leader join again right after an assignment: kafka-python's does so when its
+"""How often in a row a leader may rejoin right after an assignment: kafka-python's leader does so if its
 metadata came later than its assignment, mostly once; on a busy machine three times were seen (3.0.12)."""
 
 ARRIVED_MS = 5_000
-"""A member that joined no longer ago than this when its rebalance begins is an arrival."""
+"""A member that joined within this time before its rebalance starts is an arrival."""
 
 SETTLED_MS = 5_000
-"""A group that was empty when the window opened is deployed once it has been Stable for so long."""
+"""A group that was empty when the window opened counts as deployed after this long in Stable."""
 
 SAME_MOMENT_MS = 1_000
-"""The line of a departure and the line of its rebalance are no further apart."""
+"""The lines of a departure and of its rebalance are no further apart than this."""
 
 _REVOKED = "need to revoke partitions"
 _COOPERATIVE = ("cooperative", "stream")
 _SECOND_STEPS = REJOINS - {CauseKind.PARTITIONS_CHANGED} | {CauseKind.UNKNOWN}
-"""After giving up partitions a member joins again; other topics would be a rebalance of their own."""
+"""A member rejoins after giving up partitions; with other topics, it starts a rebalance of its own."""
 
 
 class Role(IntEnum):
-    """What a rebalance is to the question whether a rolling restart explains it; saved as a number."""
+    """Whether and how a rolling restart explains a rebalance; saved as a number."""
 
     PLAIN = 0
     DEPARTURE = 1
@@ -59,16 +59,16 @@ class Role(IntEnum):
     REPLACEMENT = 3
     SECOND_STEP = 4
     LEADER_AGAIN = 5
-    """A leader that still joins again at once after ``LEADER_LOOKS`` second steps: counted."""
+    """A leader that still rejoins at once after ``LEADER_LOOKS`` second steps: counted."""
 
 
 def history_max(rebalances: int) -> int:
-    """Return how many rebalances are remembered for a threshold."""
+    """Return how many rebalances to remember for a threshold."""
     return min(max(HISTORY_MIN, 2 * rebalances), HISTORY_MAX)
 
 
 def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit: int) -> bool:
-    """Take in what a step tells; True if a rebalance began."""
+    """Add what a step shows; True if a rebalance started."""
     _settle(memory, step)
     for departure in step.departures:
         _note_departure(memory, departure)
@@ -81,7 +81,7 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
             began = True
     storm_actors.learn(memory, group, step)
     _learn_processes(memory, group)
-    # A transition that is told again, better, may lie before others.
+    # A better version of a known transition may lie before later ones.
     memory.triggers = sorted(memory.triggers, key=lambda trigger: trigger.at_ms)[-limit:]
     memory.leaves = memory.leaves[-limit:]
     memory.losses = memory.losses[-limit:]
@@ -89,7 +89,7 @@ def note(memory: StormMemory, group: Group, step: Step, *, window_ms: int, limit
 
 
 def forget(memory: StormMemory, *, now_ms: int, window_ms: int) -> bool:
-    """Drop what no judgement can ask for any more; True if nothing is left."""
+    """Drop what no judgement needs any more; True if nothing is left."""
     memory.triggers = [trigger for trigger in memory.triggers if trigger.at_ms > now_ms - window_ms]
     # An arrival may take the place of a departure up to one window before it.
     memory.leaves = [leave for leave in memory.leaves if leave.at_ms > now_ms - 2 * window_ms]
@@ -99,7 +99,7 @@ def forget(memory: StormMemory, *, now_ms: int, window_ms: int) -> bool:
 
 
 def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger]:
-    """Return the rebalances of the window that nothing explains, oldest first."""
+    """Return the unexplained rebalances of the window, oldest first."""
     opened_ms = now_ms - window_ms
     by_member = {leave.member: leave for leave in memory.leaves}
     places = sorted(leave.at_ms for leave in memory.leaves if _was_there(memory, leave, opened_ms, window_ms))
@@ -128,7 +128,7 @@ def counted(memory: StormMemory, *, now_ms: int, window_ms: int) -> list[Trigger
 
 
 def _was_there(memory: StormMemory, leave: Leave, opened_ms: int, window_ms: int) -> bool:
-    """Say whether the member that left was there when its window opened, or in the first deployment."""
+    """Say whether the departed member was there when its window opened, or in the first deployment."""
     own_opened_ms = opened_ms if leave.at_ms > opened_ms else leave.at_ms - window_ms
     return leave.joined_at_ms <= max(own_opened_ms, memory.settled_ms)
 
@@ -138,16 +138,16 @@ def _is_first_departure(memory: StormMemory, leave: Leave | None, opened_ms: int
 
 
 def _is_deployment(memory: StormMemory, trigger: Trigger, by_member: Mapping[int, Leave]) -> bool:
-    """Say whether an arrival belongs to a first deployment: still there, or restarted since."""
+    """Say whether an arrival belongs to a first deployment: the member is still there, or restarted since."""
     is_restarted = trigger.at_ms <= memory.settled_ms and trigger.member in by_member
     return trigger.fresh and (not trigger.gone or is_restarted)
 
 
 def _settle(memory: StormMemory, step: Step) -> None:
-    """Close the first deployment of a group that began empty, when something ends its quiet.
+    """Close the first deployment of a group that began empty, when its quiet ends.
 
-    Without this the rolling restart of a service deployed within the window would be a storm, although
-    each member leaves and returns once.  Who leaves first closes the deployment for good.
+    Otherwise the rolling restart of a service deployed within the window would be a storm, although each
+    member leaves and returns once.  The first departure closes the deployment for good.
     """
     if any(transition.to_state is GroupState.EMPTY for transition in step.transitions):
         memory.settled_ms = -1
@@ -161,7 +161,7 @@ def _settle(memory: StormMemory, step: Step) -> None:
 
 
 def _takes_place(places: list[int], after_ms: int) -> bool:
-    """Use up the oldest departure later than ``after_ms``, if there is one."""
+    """Use up the oldest departure after ``after_ms``, if there is one."""
     for index, left_ms in enumerate(places):
         if left_ms > after_ms:
             del places[index]
@@ -171,7 +171,7 @@ def _takes_place(places: list[int], after_ms: int) -> bool:
 
 def _note_departure(memory: StormMemory, departure: Departure) -> None:
     member = checksum(departure.member_id)
-    # A departure may be told twice: what looked voluntary is found to have been a timeout.
+    # A departure may come twice: one that looked voluntary proves to be a timeout.
     memory.leaves = [leave for leave in memory.leaves if leave.member != member]
     memory.losses = [loss for loss in memory.losses if loss.member != member]
     if departure.how is CauseKind.SESSION_TIMEOUT:
@@ -204,7 +204,7 @@ def _note_loss(memory: StormMemory, departure: Departure, member: int) -> None:
 
 
 def _learn_processes(memory: StormMemory, group: Group) -> None:
-    """Note who came back over the connection that it had before it was lost: a crash would have closed it."""
+    """Mark losses whose member returned on its old connection: a crash would have closed it."""
     waiting = {loss.connection: loss for loss in memory.losses if loss.connection and not loss.same_process}
     if not waiting:
         return
@@ -215,7 +215,7 @@ def _learn_processes(memory: StormMemory, group: Group) -> None:
 
 
 def _note_end(memory: StormMemory, group: Group, transition: Transition, *, begins: bool) -> None:
-    """Close the running rebalance when the group is Stable or Empty, or begins anew."""
+    """Close the running rebalance when the group is Stable or Empty, or starts another."""
     if not begins and transition.to_state not in SETTLED:
         return
     if transition.to_state is GroupState.STABLE:
@@ -250,7 +250,7 @@ def _note_start(
             observed=transition.basis is Basis.OBSERVED,
             transition=guess,
             size=len(group.members),
-            # Of the newer protocols some end in the very write in which they begin.
+            # In the newer protocols some rebalances end in the very record that starts them.
             lasted_ms=0 if transition.to_state in SETTLED else -1,
         )
     )
@@ -265,7 +265,7 @@ def _was_empty(memory: StormMemory, initial: bool, opened_ms: int) -> bool:
 def _role(
     memory: StormMemory, group: Group, step: Step, transition: Transition, *, member_id: str, kind: CauseKind
 ) -> tuple[Role, str]:
-    """Return the role of a rebalance and the member it goes back to."""
+    """Return the role of a rebalance and the member that started it."""
     if rebalance_starts.is_away(group, transition):
         return Role.REPLACEMENT, member_id
     if kind is CauseKind.MEMBER_LEFT:
@@ -281,7 +281,7 @@ def _role(
 
 
 def _left_just_now(step: Step, group: Group, at_ms: int) -> str:
-    """Return the member whose departure came with a rebalance that names none (leave by instance id)."""
+    """Return the member that departed with a rebalance that names none (leave by instance id)."""
     near = [one for one in (*group.departures, *step.departures) if at_ms - one.at_ms <= SAME_MOMENT_MS]
     return near[-1].member_id if near else ""
 
@@ -305,7 +305,7 @@ def _is_second_step(
     since_stable_ms = transition.at_ms - memory.stable_at_ms
     if memory.stable_at_ms < 0 or since_stable_ms > SECOND_STEP_MS or kind not in _SECOND_STEPS:
         return False
-    # Some clients' leaders (kafka-python 3) look at the topics once more after each assignment.
+    # Some clients' leaders (kafka-python 3) check the topics once more after each assignment.
     is_eager = not (group.protocol or "").startswith(_COOPERATIVE)
     if is_eager and kind is not CauseKind.LEADER_REJOINED:
         return False
@@ -316,6 +316,6 @@ def _is_second_step(
 
 
 def _second_steps_in_a_row(memory: StormMemory) -> int:
-    """Return how many second steps the newest rebalances are, those that are one too many included."""
+    """Return how many of the newest rebalances in a row are second steps, surplus ones included."""
     steps = (Role.SECOND_STEP, Role.LEADER_AGAIN)
     return sum(1 for _ in takewhile(lambda trigger: trigger.role in steps, reversed(memory.triggers)))

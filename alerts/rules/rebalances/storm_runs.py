@@ -1,9 +1,9 @@
-"""Runs of a batch job: who comes, reads all there is, and goes, is no crash loop, however often.
+"""Runs of a batch job: a client that joins, reads everything and leaves is no crash loop, however often.
 
-A run lasts from the first who joins an empty group to the last who leaves it.  It is work that was done if
-everybody left by themselves, nothing that the group is known to read was waiting then, and nobody is back at
-once.  A client that crashes politely, closing its consumer, leaves records behind or is started again
-immediately; and nobody else is in the group to be disturbed.
+A run lasts from the first member that joins an empty group to the last that leaves it.  It counts as done if
+all members left voluntarily, no records that the group is known to read were waiting then, and no member
+returned at once.  A client that crashes but closes its consumer leaves records behind, or is restarted
+immediately.  A batch job also disturbs nobody: the group has no other members.
 """
 
 from typing import Final
@@ -13,11 +13,11 @@ from coordinator_model.kafka import GroupState
 from coordinator_model.state import Group, Track
 
 PAUSE_SHARE: Final = 20
-"""Who is back within this part of the window (30 s of 10 min) was started again, not scheduled."""
+"""A member back within this part of the window (30 s of 10 min) was restarted, not scheduled."""
 
 
 def explains(memory: StormMemory, leave: Leave | None, window_ms: int) -> bool:
-    """Say whether a departure ended a run whose work was done, and the next one was not at once."""
+    """Say whether a departure ended a run whose work was done, and the next run did not start at once."""
     if leave is None or not leave.done:
         return False
     back_ms = next((one.at_ms for one in memory.triggers if one.initial and one.at_ms >= leave.at_ms), None)
@@ -39,7 +39,7 @@ def note(memory: StormMemory, group: Group) -> None:
 
 
 def _is_done(group: Group, ended_ms: int) -> bool:
-    """Say whether the group has ever got on, and had read all of what was known when the run ended."""
+    """Say whether the group has ever progressed, and had read all known records when the run ended."""
     tracks = group.tracks
     if tracks is None:
         return False
@@ -49,5 +49,5 @@ def _is_done(group: Group, ended_ms: int) -> bool:
 
 
 def _is_read(track: Track, ended: int) -> bool:
-    """Say whether nothing had waited for long: what is written while a run ends is the next one's."""
+    """Say whether nothing had waited for long: records written while a run ends belong to the next."""
     return track.end >= 0 and (track.behind < 0 or track.behind >= ended - ENDS_TOLD_LATE_MS)

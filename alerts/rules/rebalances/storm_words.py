@@ -1,4 +1,4 @@
-"""What RebalanceStorm says of the pattern behind a storm: the sentence of its cause, and what to do."""
+"""The texts of RebalanceStorm for each pattern: the sentence about the cause, and the advice."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -35,9 +35,9 @@ def _kinds(found: Diagnosis) -> Counter[CauseKind]:
 
 
 def _gone(found: Diagnosis) -> str:
-    """Return how often members went and how: ``3 times (2 by session timeout, 1 by leaving)``."""
+    """Return how often and how members left: ``3 times (2 by session timeout, 1 by leaving)``."""
     kinds = _kinds(found)
-    # The topic alone tells that a member is gone, not how: it is taken for a leave.
+    # The topic alone shows that a member is gone, not how; that counts as leaving.
     is_guess = any(one.kind is CauseKind.MEMBER_LEFT and not one.observed for one in found.triggers)
     words = {**_HOW, CauseKind.MEMBER_LEFT: "by leaving or a timeout"} if is_guess else _HOW
     how = [f"{kinds[kind]} {words[kind]}" for kind in _GONE if kinds[kind]]
@@ -152,7 +152,7 @@ _SILENT = (
 IN_SUMMARY = frozenset(
     {Pattern.CRASH_LOOP, Pattern.PAUSES, Pattern.HOST, Pattern.DEPLOY, Pattern.AUTOSCALER, Pattern.STATIC}
 )
-"""Patterns that say more than the cause that is most frequent."""
+"""Patterns that say more than the most frequent cause."""
 
 ADVICE: dict[Pattern, str] = {
     Pattern.CRASH_LOOP: (
@@ -216,4 +216,4 @@ ADVICE: dict[Pattern, str] = {
         "at those times."
     ),
 }
-"""What to do, by pattern."""
+"""Pattern -> advice."""

@@ -1,4 +1,4 @@
-"""What the alerts about a rebalance share: when a stay turns critical, and whether the coordinator moved."""
+"""Shared by the alerts about stuck rebalances: when one turns critical, and whether the coordinator moved."""
 
 from alerts.alert import Severity, clock
 from alerts.rules.engine import Situation, rebalance_timeout_ms
@@ -6,16 +6,16 @@ from coordinator_model.groups.core import UPSET_MS
 from coordinator_model.state import Group
 
 CRITICAL_MS = 5 * 60_000
-"""A stay this long is critical even in groups that allow themselves more."""
+"""A stay of this length is critical even in groups with larger timeouts."""
 
 CRITICAL_SHARE = 0.8
-"""Of the rebalance timeout, after which the coordinator begins to remove members."""
+"""This part of the rebalance timeout; after all of it the coordinator starts to remove members."""
 
 GENERATIONS_BURNED = 2
 
 
 def critical_after_ms(group: Group, after_ms: int) -> int:
-    """Return how long a stay is a warning before it is critical."""
+    """Return for how long a stay is a warning before it turns critical."""
     timeout_ms = rebalance_timeout_ms(group)
     limit_ms = CRITICAL_MS if timeout_ms < 0 else min(CRITICAL_MS, round(CRITICAL_SHARE * timeout_ms))
     return max(after_ms, limit_ms)
@@ -24,7 +24,7 @@ def critical_after_ms(group: Group, after_ms: int) -> int:
 def severity(
     group: Group, *, since_ms: int, now_ms: int, after_ms: int, begins: Severity
 ) -> tuple[Severity, int | None]:
-    """Return how loud a stay since ``since_ms`` is now, and when it turns critical by itself."""
+    """Return the severity of a stay since ``since_ms``, and when it turns critical by itself."""
     critical_at_ms = since_ms + critical_after_ms(group, after_ms)
     burned = group.rebalance.burned if group.rebalance else 0
     if burned >= GENERATIONS_BURNED or now_ms >= critical_at_ms:
@@ -33,7 +33,7 @@ def severity(
 
 
 def moves(situation: Situation, since_ms: int) -> tuple[str, ...]:
-    """Return that the group's coordinator moved, if it did from a minute before ``since_ms`` on."""
+    """Return a line that the group's coordinator moved, if it did after a minute before ``since_ms``."""
     moved = situation.evidence.moved
     if moved is None or not since_ms - UPSET_MS <= moved.at_ms <= situation.now_ms:
         return ()
@@ -52,11 +52,11 @@ LATE_MS = 60_000
 
 
 def graced_ms(situation: Situation, name: str, since_ms: int, fires_at_ms: int) -> int:
-    """Return when an alert fires whose condition holds since ``since_ms``; later, if that was learnt late.
+    """Return when an alert fires whose condition holds since ``since_ms``; later if that was learned late.
 
-    A deadline is met to the second.  One that is long past when it is met for the first time was learnt from
-    lines that came late, by a shipper that is behind or a broker whose clock is: the lines that end the
-    state are as late, so they get as much time as they would have had.
+    A deadline is met to the second.  If a deadline is long past when the condition is first seen, the lines
+    came late: a shipper is behind, or a broker's clock is.  The lines that end the state are then as late, so
+    they get the time that they would have had.
     """
     graces, now_ms = situation.memory.graces, situation.now_ms
     known = graces.get(name)

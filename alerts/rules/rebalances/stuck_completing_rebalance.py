@@ -1,7 +1,7 @@
-"""StuckCompletingRebalance: the members have joined, and the leader's assignment does not come.
+"""StuckCompletingRebalance: the members have joined, but the leader's assignment does not arrive.
 
-Kafka bounds one such stay by the rebalance timeout (``ClassicGroup`` pending sync, KAFKA-12890), but
-each generation burned starts it anew, so the stay is counted from the first of the loop.
+Kafka bounds one stay by the rebalance timeout (``ClassicGroup`` pending sync, KAFKA-12890), but each burned
+generation starts a new one, so the stay is counted from the first of the loop.
 """
 
 from typing import Annotated
@@ -38,10 +38,10 @@ class Options(RuleOptions, frozen=True, kw_only=True):
 
 
 def since_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
-    """Return when the stay began if the group is in one, else None.
+    """Return when the stay began; None if the group is not in one.
 
-    The join phase of a loop (a generation was burned) belongs to the stay until
-    StuckPreparingRebalance takes over: then the members that do not rejoin are the story.
+    The join phase of a loop (a generation was burned) belongs to the stay until StuckPreparingRebalance takes
+    over: from then on, the members that do not rejoin are the trouble.
     """
     last = group.rebalance
     if group.state is GroupState.STABLE or last is None or last.completing_since_ms < 0:
@@ -59,7 +59,7 @@ def since_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
 
 
 def _is_between_rounds(group: Group, now_ms: int) -> bool:
-    """Say whether the group is Empty only because a sync timeout removed everybody: they will come back."""
+    """Say whether the group is Empty only because a sync timeout removed all members: they will return."""
     last = group.rebalance
     return (
         group.state is GroupState.EMPTY
@@ -78,7 +78,7 @@ def completing_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int 
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     group, now_ms, thresholds = situation.group, situation.now_ms, situation.thresholds
     rule = thresholds.of(Options)
     since = since_ms(group, thresholds, now_ms)

@@ -1,8 +1,8 @@
-"""StuckPreparingRebalance: the join phase does not end, because members do not come back.
+"""StuckPreparingRebalance: the join phase does not end, because members do not rejoin.
 
-The coordinator waits for each known member up to the largest rebalance timeout of the group.  An
-initial rebalance (from Empty) is extended while members keep arriving, which is no trouble; it is
-stuck when nobody has arrived for ``after``, or when its legal bound is over.
+The coordinator waits for each known member up to the largest rebalance timeout of the group.  An initial
+rebalance (from Empty) is extended while members keep arriving, which is no trouble.  It is stuck when no
+member has arrived for ``after``, or when its legal bound is over.
 """
 
 from typing import Annotated
@@ -30,11 +30,11 @@ from coordinator_model.state import Basis, Group, Member
 NAME = "StuckPreparingRebalance"
 
 _BOUND_UNKNOWN_MS = 5 * 60_000
-"""Bound of an initial rebalance where no source told the timeout: the Java client's default."""
+"""Bound of an initial rebalance if no source gave the timeout: the Java client's default."""
 
 _LATE_SHARE = 0.5
-"""A single refused heartbeat proves absence only if it came in the later part of the join phase:
-every healthy member gets one before it rejoins."""
+"""A single refused heartbeat proves absence only in the later part of the join phase: every healthy member
+gets one before it rejoins."""
 
 
 class Options(RuleOptions, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def preparing_due_ms(group: Group, thresholds: Thresholds) -> int | None:
 
 
 def evaluate(situation: Situation) -> Verdict:
-    """Return what is to be said of the group now."""
+    """Return the verdict on the group."""
     group, now_ms = situation.group, situation.now_ms
     rule = situation.thresholds.of(Options)
     fires_at_ms = preparing_due_ms(group, situation.thresholds)
@@ -99,7 +99,7 @@ def _over(situation: Situation) -> Verdict:
 
 
 def _missing(group: Group, now_ms: int) -> tuple[list[Member], Basis]:
-    """Return who holds the join phase up, and how sure that is."""
+    """Return the members that the join phase waits for, and how sure that is."""
     absent = [member for member in group.members.values() if not member.rejoined]
     most = max((member.heartbeats_refused for member in absent), default=0)
     refused = [member for member in absent if _keeps_being_refused(member, most, group, now_ms)]
@@ -111,7 +111,7 @@ def _missing(group: Group, now_ms: int) -> tuple[list[Member], Basis]:
 
 
 def _keeps_being_refused(member: Member, most: int, group: Group, now_ms: int) -> bool:
-    """Say whether the member goes on sending heartbeats in spite of being told to rejoin."""
+    """Say whether the member keeps sending heartbeats although each answer tells it to rejoin."""
     if member.heartbeats_refused >= 2:
         return member.heartbeats_refused * 2 >= most
     late_ms = group.state_since_ms + _LATE_SHARE * (now_ms - group.state_since_ms)
@@ -135,9 +135,9 @@ def _summary(group: Group, missing: list[Member], basis: Basis, *, waited_ms: in
 
 
 def _left(group: Group, missing: int, waited_ms: int) -> str:
-    """Return when the coordinator will wait no longer, from where a source told the timeout.
+    """Return when the coordinator stops waiting, if a source gave the timeout.
 
-    An initial rebalance removes nobody when its time is over.
+    An initial rebalance removes no member when its time is over.
     """
     timeout_ms = rebalance_timeout_ms(group)
     if timeout_ms < 0 or (group.rebalance and group.rebalance.initial):

@@ -1,1 +1,1 @@
-"""The Spark edge, the processes and the commands.  Thin: every decision is made elsewhere."""
+"""The Spark edge, the processes and the commands.  Thin: decisions are made in the other packages."""

@@ -1,4 +1,4 @@
-"""``python -m streaming`` is ``groupwatch``."""
+"""Runs ``groupwatch`` as ``python -m streaming``."""
 
 from streaming.cli import main
 

@@ -1,8 +1,9 @@
-"""``groupwatch``: the commands.
+"""The commands of ``groupwatch``.
 
-Each command imports what it needs when it runs, so that ``check-config``, ``decode`` and ``replay``
-start without Spark.  A failure is one clear sentence on stderr and an exit code: 1 failed, 2 bad usage
-or configuration; ``--debug`` adds the traceback, and to ``replay`` the rule of each inferred transition.
+Each command imports what it needs when it runs, so that ``check-config``, ``decode`` and ``replay`` start
+without Spark.  A failure is one clear sentence on stderr and an exit code: 1 failed, 2 bad usage or
+configuration. ``--debug`` adds the traceback, and for ``replay`` the rule that inferred each inferred
+transition.
 """
 
 # ruff: noqa: PLC0415 - late imports are this module's purpose, see above
@@ -35,7 +36,7 @@ _ConfigOption = Annotated[
 
 
 class CommandError(Exception):
-    """A command cannot go on; the message is the sentence for the person."""
+    """Ends a command; the message is the sentence for the user."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
@@ -57,7 +58,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
         except KeyboardInterrupt:
             code = FAILED
         except BrokenPipeError:
-            # The reader of our output went away (``| head``); Python would complain once more at exit.
+            # The reader of our output is gone (``| head``); Python would complain again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = FAILED
         except Exception as error:
@@ -68,7 +69,7 @@ def _guarded(command: Callable[..., int]) -> Callable[..., None]:
 
 
 def _tell(error: Exception) -> int:
-    """Say what went wrong; return the exit code."""
+    """Print what went wrong; return the exit code."""
     if _is_debug():
         traceback.print_exc()
     sentence = str(error) or type(error).__name__
@@ -85,7 +86,7 @@ def _tell(error: Exception) -> int:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Say whether an exception was written for people."""
+    """Say whether an exception's message was written for users."""
     return type(error).__module__.split(".")[0] in {"streaming", "alerts", "coordinator_model"}
 
 
@@ -98,7 +99,7 @@ def _log_to_stderr() -> None:
     for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.INFO if _is_debug() else logging.WARNING)
     if not _is_debug():
-        # Tells of each tenth of a second that Python's threads kept a client waiting, at every batch.
+        # It logs, at every batch, each tenth of a second for which Python's threads kept a client waiting.
         logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
 
 
@@ -294,7 +295,7 @@ def check_config(
 
 
 def _client_mistakes(config: "Config") -> list[str]:
-    """Return what is wrong with Kafka client properties, which only the clients' edge can tell."""
+    """Return mistakes in Kafka client properties, which only the Kafka clients' package can find."""
     clients = [
         (f"clusters[{n}].client", cluster.bootstrap_servers, cluster.client)
         for n, cluster in enumerate(config.clusters)
@@ -338,7 +339,7 @@ def _part(name: str, command: str) -> Any:
 
 
 def _kafka_app(*, wanted: bool) -> typer.Typer:
-    """Return the ``kafka`` commands; only named unless wanted, for they load Kafka's client."""
+    """Return the ``kafka`` commands; unless wanted they are only named, since they load Kafka's client."""
     summary = "The embedded KRaft cluster by itself, with both loggers shipped: up, down, status."
     if not wanted:
         return typer.Typer(help=summary)
@@ -349,7 +350,7 @@ def _kafka_app(*, wanted: bool) -> typer.Typer:
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the commands, for these arguments."""
+    """Return the commands for these arguments."""
     app = typer.Typer(
         name="groupwatch",
         help="Mirrors Kafka's group coordinator from outside: who broke which group, and why.",
@@ -378,10 +379,10 @@ def main() -> None:
     """Run the command line; the entry point of ``groupwatch``."""
     arguments = sys.argv[1:]
     if "--debug" in arguments:
-        # Accepted anywhere: it is added to the end of a command that just failed.
+        # ``--debug`` may stand anywhere: users add it to the end of a command that just failed.
         arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
     try:
         application(arguments)(arguments)
     except Exception as error:
-        # The commands of ``kafka`` are written elsewhere, and end the same way.
+        # The ``kafka`` commands are defined elsewhere, but their failures end in the same way.
         sys.exit(_tell(error))

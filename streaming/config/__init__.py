@@ -1,4 +1,4 @@
-"""The configuration: validated, frozen, every mistake with its place."""
+"""The configuration: validated and frozen; every mistake is reported with its place."""
 
 from streaming.config.config import (
     ClusterConfig,

@@ -1,8 +1,7 @@
-"""The configuration file: what can be set, what it means, and every mistake in it at once.
+"""The configuration file: its options, their meaning, and all mistakes in it at once.
 
-Frozen pydantic models of the file; durations are kept in milliseconds in fields that end in ``_ms``
-(the key in the file is the name without it).  ``settings_json`` is the part that travels in band to
-the executors.
+Frozen pydantic models of the file.  Durations are in milliseconds, in fields that end in ``_ms`` (the key in
+the file is the name without it).  ``settings_json`` is the part that executors get through the control topic.
 """
 
 import json
@@ -36,12 +35,12 @@ from streaming.config.types import (
 Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
 Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _URL_MAX = 8_000
-"""Longer addresses are refused by HTTP clients, and by most receivers."""
+"""HTTP clients, and most receivers, refuse longer addresses."""
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; ``mistakes`` has every one as (path, message)."""
+    """The configuration cannot be used; ``mistakes`` lists every mistake as (path, message)."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("\n".join(f"{path}: {message}" if path else message for path, message in mistakes))
@@ -49,14 +48,14 @@ class ConfigError(Exception):
 
 
 class OffsetsSource(Options):
-    """Where commits and group records are read; the topic may be a mirrored copy."""
+    """The topic with commits and group records; it may be a mirrored copy."""
 
     topic: Topic = "__consumer_offsets"
     enabled: bool = True
 
 
 class EventsSource(Options):
-    """Where the brokers' log lines are read; ``timezone`` is that of lines without one."""
+    """The topic with the brokers' log lines; ``timezone`` applies to lines without one."""
 
     topic: Topic = "groupwatch-events"
     enabled: bool = True
@@ -64,18 +63,18 @@ class EventsSource(Options):
 
 
 class GroupFilter(Options):
-    """Which groups are watched: patterns for the whole name, ``deny`` wins."""
+    """The groups to watch: patterns for the whole name, ``deny`` wins."""
 
     allow: Patterns = Field(default_factory=lambda: [".*"])
     deny: Patterns = Field(default_factory=list)
 
 
 class ProbeConfig(Options):
-    """How the brokers are asked what they know of groups, to prove the mirror and to heal it."""
+    """How brokers are asked about groups, to verify the mirror and correct it."""
 
     enabled: bool = True
     groups_per_second: float = Field(default=10.0, ge=0.01, le=1_000)
-    """Groups described per second and cluster at most; each at rest no more often than every 30 s."""
+    """Most groups described per second and cluster; a settled group at most every 30 s."""
 
 
 class ClusterConfig(Options):
@@ -115,11 +114,11 @@ class HttpConfig(Options):
     """The HTTP server; port 0 takes any free one."""
 
     host: str = "127.0.0.1"
-    """Whoever reaches it reads everything without a login, so being reached from elsewhere is a choice."""
+    """Anybody who reaches it can read everything without a login; opening it must be a choice."""
     port: int = Field(default=9464, ge=0, le=65535)
     max_groups: int = Field(default=10_000, ge=1)
     external_url: str = ""
-    """How people reach the page; goes into notifications."""
+    """The page's address for people; notifications contain it."""
 
 
 def _trigger(value: int) -> int:
@@ -129,7 +128,7 @@ def _trigger(value: int) -> int:
 
 
 def _http_url(value: str) -> str:
-    # The value is not repeated: webhook addresses often carry their secret.
+    # The message omits the value: webhook addresses often contain their secret.
     try:
         parts = urlsplit(value)
         is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -154,7 +153,7 @@ class WebhookConfig(Options):
     headers: dict[Header, Annotated[Property, AfterValidator(_header)]] = Field(default_factory=dict)
     timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
     max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
-    """How long one notification is tried again before it is given up."""
+    """How long one notification is retried."""
 
 
 class LogConfig(Options):
@@ -162,7 +161,7 @@ class LogConfig(Options):
 
 
 class ReceiverConfig(Options):
-    """One place that alerts go to; exactly one kind is given."""
+    """One destination of alerts; exactly one kind is given."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
     webhook: WebhookConfig | None = None
@@ -176,7 +175,7 @@ class ReceiverConfig(Options):
 
 
 class MatchConfig(Options):
-    """What an alert must be for a route; a key left out matches all.  ``group`` holds patterns."""
+    """Selects alerts for a route; a missing key matches all.  ``group`` holds patterns."""
 
     severity: Severities = Field(default_factory=list)
     alertname: Many = Field(default_factory=list)
@@ -185,7 +184,7 @@ class MatchConfig(Options):
 
 
 class RouteConfig(Options):
-    """Which alerts go where, in order: the first that matches wins, unless it says ``continue``."""
+    """Routes are tried in order: the first that matches takes the alert, unless it says ``continue``."""
 
     match: MatchConfig = Field(default_factory=MatchConfig)
     receivers: Annotated[Many, Field(min_length=1)]
@@ -216,14 +215,14 @@ class Config(Options):
     """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
     rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
     runbook_base: str = ""
-    """Where the runbooks are published; an alert's name in lower case is added."""
+    """Where the runbooks are published; the alert's name in lower case is appended."""
     receivers: list[ReceiverConfig] = Field(default_factory=list)
     routes: list[RouteConfig] = Field(default_factory=list)
-    """None given: every alert goes to every receiver."""
+    """Without any, every receiver gets every alert."""
     silences: list[SilenceConfig] = Field(default_factory=list)
-    """Receivers are not told until these end; the topic, the API and the page have everything."""
+    """Receivers get no alerts until these end; the topic, the API and the page show everything."""
     maintenance: list[MaintenanceConfig] = Field(default_factory=list)
-    """The same, at the same time of certain days."""
+    """The same, at fixed times of certain days."""
 
     def rule(self, name: str) -> dict[str, Any]:
         """Return one rule's options as plain values, durations in ``…_ms``."""
@@ -274,14 +273,14 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
 
 
 def notes(config: Config) -> list[str]:
-    """Return what is legal but perhaps not meant."""
+    """Return settings that are legal but perhaps not intended."""
     if config.receivers:
         return []
     return ["receivers: none, so alerts are only in the topic, the API and /metrics"]
 
 
 def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
-    """Return what the executors need to know, as canonical JSON (equal settings give equal bytes)."""
+    """Return the settings for the executors as canonical JSON (equal settings give equal bytes)."""
     settings = {
         "rules": rules_settings(config.rules),
         "groups": {"allow": cluster.groups.allow, "deny": cluster.groups.deny},
@@ -294,7 +293,7 @@ def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
 
 
 def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
-    """Yield what only two places together show; works on raw values, so other mistakes do not hide it."""
+    """Yield mistakes that only two places together show; raw values, so that other mistakes hide none."""
     for key in ("clusters", "receivers"):
         yield from _repeated_names(key, _entries(values, key))
     known = _names(values, "receivers")

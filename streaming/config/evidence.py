@@ -1,4 +1,4 @@
-"""The ``clusters[].evidence`` block: when a request log may be raised, and how much of that."""
+"""The ``clusters[].evidence`` block: when and how far request logs may be raised."""
 
 import difflib
 from typing import Annotated
@@ -26,9 +26,9 @@ def _bounded(value: int) -> int:
 
 
 class EvidenceConfig(Options):
-    """When ``kafka.request.logger`` is raised to DEBUG on a troubled group's coordinator, and how much.
+    """When ``kafka.request.logger`` is raised to DEBUG on a troubled group's coordinator, and how far.
 
-    It needs the probe, which tells the stream that a request log is off: else SourceSilent would miss it.
+    It needs the probe, which reports to the stream that a request log is off: SourceSilent depends on that.
     """
 
     enabled: bool = False
@@ -44,13 +44,13 @@ class EvidenceConfig(Options):
             "RebalanceStorm",
         ]
     )
-    """Alerts that it is raised for."""
+    """The alerts for which it is raised."""
     for_ms: Annotated[DurationMs, AfterValidator(_bounded)] = Field(default=120_000, alias="for")
-    """How long at most; it ends sooner when no group of that broker is in trouble any more."""
+    """Longest time; it ends sooner when no group of that broker is in trouble any more."""
     every_ms: DurationMs = Field(default=1_800_000, alias="every")
-    """From one raise of a broker to its next, at least."""
+    """Shortest time from one raise of a broker to its next."""
     brokers: int = Field(default=1, ge=1, le=1_000)
-    """How many brokers of the cluster at once, at most."""
+    """Most brokers of the cluster that are raised at once."""
 
     @model_validator(mode="after")
     def _rests(self) -> "EvidenceConfig":

@@ -1,4 +1,4 @@
-"""Where a Kafka is, and with which Java client properties."""
+"""The address of a Kafka cluster, with its Java client properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,5 +13,5 @@ class KafkaAddress:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells two addresses apart, whatever the order in which the servers are listed."""
+        """Identifies the address, whatever the order in which the servers are listed."""
         return tuple(sorted(self.bootstrap_servers))

@@ -1,4 +1,4 @@
-"""What a model says of a wrong value, in words for whoever wrote the file, with path and line."""
+"""Rewords a model's errors for the author of the file, with path and line."""
 
 import difflib
 import typing
@@ -11,12 +11,12 @@ from streaming.config.source import Mistake, Path, Source, path_text
 
 
 def mistakes_in(error: ValidationError, source: Source, model: type[BaseModel]) -> Iterator[Mistake]:
-    """Yield what is wrong, without what only follows from a mistake of the source.
+    """Yield the mistakes, except those that only follow from a mistake of the source.
 
     Args:
-        error: what ``model`` found.
+        error: the errors that ``model`` found.
         source: the file that was checked.
-        model: of the whole file; it knows which keys there are.
+        model: the model of the whole file; it knows the keys.
     """
     told = {mistake.path for mistake in source.mistakes}
     found = (_mistake(one, source, model) for one in error.errors())
@@ -24,7 +24,7 @@ def mistakes_in(error: ValidationError, source: Source, model: type[BaseModel]) 
 
 
 def _follows(path: str, told: set[str]) -> bool:
-    """Say whether a mistake is only the consequence of one already told about the same value."""
+    """Say whether a mistake only follows from a reported one about the same value."""
     return path in told or path.split("[", 1)[0] in told or path.rsplit("[", 1)[0] in told
 
 
@@ -45,7 +45,7 @@ _IN_WORDS = {
     "invalid_key": "expected a text as key",
     "string_pattern_mismatch": "has characters that are not allowed here",
 }
-"""Pydantic's kind of error → what a person without Python understands."""
+"""Pydantic's kind of error → words for a reader without Python."""
 
 
 def _mistake(error: Mapping[str, Any], source: Source, model: type[BaseModel]) -> Mistake:

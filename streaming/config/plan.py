@@ -1,4 +1,4 @@
-"""What one cluster's query reads and writes, taken from the configuration."""
+"""The inputs and outputs of one cluster's query, taken from the configuration."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,15 +8,15 @@ from streaming.config.kafka_address import KafkaAddress
 
 
 class Terms(NamedTuple):
-    """What the operator allows; durations in milliseconds."""
+    """The operator's limits on raising request logs; durations in milliseconds."""
 
     alerts: frozenset[str]
-    """Names of the alerts that evidence is sought for."""
+    """The alerts for which evidence is sought."""
     for_ms: int
     every_ms: int
-    """From one raise of a broker to the next, at least."""
+    """Shortest time from one raise of a broker to its next."""
     brokers: int
-    """How many may be raised at once."""
+    """How many brokers may be raised at once."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class ClusterPlan:
     cluster: str
     kafka: KafkaAddress
     output: KafkaAddress
-    """Where control, transitions and alerts live; often ``kafka`` itself."""
+    """The cluster with the control, transitions and alerts topics; often ``kafka`` itself."""
     offsets_topic: str | None
-    """None: this source is disabled."""
+    """None: this source is off."""
     events_topic: str | None
     timezone: str
     control_topic: str
@@ -38,18 +38,18 @@ class ClusterPlan:
     """URI of this cluster's own folder."""
     trigger_ms: int
     settings: bytes
-    """Canonical JSON of what the executors need to know."""
+    """The executors' settings as canonical JSON."""
     groups_per_second: float = 0
-    """How many groups the brokers are asked about; 0: none."""
+    """How many groups per second the brokers are asked about; 0: none."""
     evidence: Terms | None = None
-    """Whose request logs may be raised, and for how long; None: nobody's."""
+    """Which request logs may be raised, and for how long; None: none."""
     evidence_topic: str = "groupwatch-evidence"
     receivers: tuple[str, ...] = ()
-    """Who is told of alerts, by this process or another."""
+    """The receivers of alerts, served by this process or another."""
 
     @property
     def has_own_output(self) -> bool:
-        """True if outputs live on another cluster than the one watched."""
+        """True if the outputs are on another cluster than the watched one."""
         return self.kafka.identity != self.output.identity
 
 
@@ -92,5 +92,5 @@ def _terms(cluster: ClusterConfig) -> Terms | None:
 
 
 def folder_of(name: str) -> str:
-    """Return a folder name for a cluster name, the same for the same name and another for any other."""
+    """Return a folder name for a cluster name; different names give different folders."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else f"%{ord(c):x}%" for c in name)

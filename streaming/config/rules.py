@@ -1,4 +1,4 @@
-"""The ``rules`` block: every rule of the product with its options, as the rules declare them.
+"""The ``rules`` block: every rule with its options, taken from the rules' declarations.
 
 A rule's thresholds are the fields of its own class of options (``alerts/rules``); the keys of the YAML
 file, the overrides and what the executors get follow from them.
@@ -15,7 +15,7 @@ from streaming.config.types import DurationMs, Options, Patterns
 
 _OF_ALL = ("enabled", "severity")
 _DURATION = "_ms"
-"""Ends the name of a duration inside; in the file it does not, and has a unit."""
+"""Ends the field name of a duration; the key in the file omits it, and its value has a unit."""
 _NUMBERS: dict[type, Any] = {
     int: Annotated[int, Field(ge=2, le=1_000_000)],
     float: Annotated[float, Field(gt=0, lt=1)],

@@ -1,4 +1,4 @@
-"""The ``silences`` and ``maintenance`` blocks: when receivers are left in peace, and about what."""
+"""The ``silences`` and ``maintenance`` blocks: when receivers get no alerts, and about what."""
 
 import difflib
 import re
@@ -37,7 +37,7 @@ def _day(value: Any) -> str:
 
 
 def _minute(value: Any) -> int:
-    """Return the minute of the day of ``22:30``; YAML reads that, without quotes, as a number of minutes."""
+    """Return the minute of the day of ``22:30``; unquoted, YAML reads that as a number of minutes."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_440:
         return value
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
@@ -48,7 +48,7 @@ def _minute(value: Any) -> int:
 
 
 def _moment(value: Any) -> datetime:
-    """Return a moment; a day alone is its beginning, and one without a zone has none yet."""
+    """Return a moment; a day alone means its beginning, and a moment without a zone stays without."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
@@ -66,18 +66,18 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
 class _QuietConfig(Options):
-    """Which alerts are silenced; a key left out matches all."""
+    """Selects the alerts to silence; a missing key matches all."""
 
     groups: Patterns = Field(default_factory=list)
-    """Patterns for whole names; where given, alerts about a whole cluster are told all the same."""
+    """Patterns for whole names; with groups given, alerts about a whole cluster are still sent."""
     alerts: Alerts = Field(default_factory=list)
     clusters: Many = Field(default_factory=list)
     comment: str = ""
-    """Who asked for it and why; for the next reader of the file."""
+    """Who asked for it and why, for the next reader of the file."""
 
     @property
     def match(self) -> Match:
-        """Return which alerts are meant."""
+        """Return the filter for the notifier."""
         return Match(groups=tuple(self.groups), alerts=tuple(self.alerts), clusters=tuple(self.clusters))
 
 
@@ -98,7 +98,7 @@ class SilenceConfig(_QuietConfig):
         return self
 
     def silence(self) -> Silence:
-        """Return it for the notifier."""
+        """Return the silence for the notifier."""
         return Silence(
             match=self.match,
             from_ms=0 if self.from_ is None else self._ms(self.from_),
@@ -130,7 +130,7 @@ class MaintenanceConfig(_QuietConfig):
         return self
 
     def maintenance(self) -> Maintenance:
-        """Return it for the notifier."""
+        """Return the maintenance for the notifier."""
         return Maintenance(
             match=self.match,
             days=tuple(DAYS.index(day) for day in self.days),
@@ -141,14 +141,14 @@ class MaintenanceConfig(_QuietConfig):
 
 
 def quiet_of(silences: Sequence[SilenceConfig], maintenance: Sequence[MaintenanceConfig]) -> Quiet:
-    """Return when receivers are left in peace."""
+    """Return all periods in which receivers get no alerts."""
     return Quiet([one.silence() for one in silences], [one.maintenance() for one in maintenance])
 
 
 def unknown_clusters(
     key: str, entries: Sequence[tuple[int, dict[str, Any]]], clusters: Set[Any]
 ) -> Iterator[Mistake]:
-    """Yield what names a cluster that there is not; works on raw values."""
+    """Yield mistakes that name a cluster which does not exist; works on raw values."""
     for position, entry in entries:
         named = entry.get("clusters")
         for name in named if isinstance(named, list) else [named]:

@@ -1,8 +1,8 @@
-"""From the bytes of a YAML file to plain values, with the place of every key and the environment put in.
+"""Parses a YAML file into plain values, with the place of every key, and inserts environment variables.
 
-Knows nothing of what the keys mean; ``config.py`` does.  A mistake is a value here (path, message), so
-that a reader sees all of them at once.  No message repeats what stands in the file: any text of it may be
-part of a password, also where it should be an alias, a tag or a variable.
+It does not know what the keys mean; ``config.py`` does.  A mistake is a value (path, message), so that a
+reader sees all of them at once.  No message repeats the file's text: any of it may be part of a password,
+even where an alias, a tag or a variable is expected.
 """
 
 import os
@@ -13,24 +13,24 @@ from typing import Any, NamedTuple
 import yaml
 
 Path = tuple[str | int, ...]
-"""Where a value stands: keys and list positions from the top of the file."""
+"""The place of a value: keys and list positions from the top of the file."""
 
 _KEY = re.compile(r"[^\s:/@=\\]{0,64}")
-"""Without a space behind its colon a value is part of its key for YAML: an address, a header with a token."""
+"""Without a space after its colon YAML takes a value as part of the key: an address, a token in a header."""
 _SECRET_LENGTH_MIN = 4
-"""A shorter value of a variable is a number or a word of ours, and would be cut out of every sentence."""
+"""Shorter values are numbers or our own words; redaction would cut them out of every sentence."""
 _VARIABLE = re.compile(r"\$(\$)?\{([^}]*)(\})?")
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 _BYTES_MAX = 1024 * 1024
 _VALUES_MAX = 50_000
-"""Keys and values of a file, each alias counted as what it stands for."""
+"""Most keys and values of a file; an alias counts as everything it stands for."""
 
 _TOKENS = re.compile(r"expected ',' or '[\]}]', but got '(<[a-z ]+>|[^']{1,2})'")
 """The one problem whose quoted words are YAML's own."""
 _QUOTED = re.compile(r"['\"].*['\"]", re.DOTALL)
-"""What PyYAML repeats of the file: an alias, a tag, a character."""
+"""The parts of the file that PyYAML's messages repeat: an alias, a tag, a character."""
 
 
 class _TooManyValuesError(ValueError):
@@ -38,23 +38,23 @@ class _TooManyValuesError(ValueError):
 
 
 class Mistake(NamedTuple):
-    """One thing wrong in a configuration file; ``path`` is "" for the file as a whole."""
+    """One mistake in a configuration file; ``path`` is "" for the file as a whole."""
 
     path: str
     message: str
 
 
 class Source(NamedTuple):
-    """A parsed file: its values, the line of each path (from 1), and what was wrong already."""
+    """A parsed file: its values, the line of each path (from 1), and the mistakes found so far."""
 
     values: Any
     lines: Mapping[Path, int]
     mistakes: list[Mistake]
     from_environment: frozenset[str] = frozenset()
-    """What variables were replaced by: mostly secrets."""
+    """The values of inserted variables: mostly secrets."""
 
     def redacted(self, mistake: Mistake) -> Mistake:
-        """Return a mistake without what came from the environment."""
+        """Return a mistake without values from the environment."""
         path, message = mistake
         for secret in sorted(self.from_environment, key=len, reverse=True):
             for written in (secret, repr(secret)[1:-1]):
@@ -63,7 +63,7 @@ class Source(NamedTuple):
 
 
 def path_text(path: Path) -> str:
-    """Return ``path`` as people write it: ``clusters[0].offsets.topic``; no key but what looks like one."""
+    """Return ``path`` as users write it: ``clusters[0].offsets.topic``, with plausible keys only."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -117,14 +117,14 @@ def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
 
 
 def _safe(problem: str) -> str:
-    """Return what PyYAML says, without what it repeats of the file."""
+    """Return PyYAML's message without the text that it repeats from the file."""
     if _TOKENS.fullmatch(problem) or not _QUOTED.search(problem):
         return problem
     return _QUOTED.sub("…", problem) + " (quote texts that begin with or hold special characters)"
 
 
 def _what(error: Exception) -> str:
-    """Return the kind of an error that has no place; its text may hold some of the file."""
+    """Return the kind of an error without a place; its text may repeat some of the file."""
     if isinstance(error, yaml.reader.ReaderError):
         return f"a character that cannot stand in YAML (number {error.position + 1})"
     return "a number or date in it that cannot be"

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)", re.ASCII)
 _SHOWN_MAX = 80
-"""Characters of a value that a complaint repeats; no duration is as long."""
+"""How much of a value a message repeats; no duration is as long."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:,/\[\]]+):(\d{1,5})")
 
@@ -23,12 +23,12 @@ class Options(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _nothing_means_defaults(cls, value: Any) -> Any:
-        """Take a block whose every line is commented out, which YAML reads as null."""
+        """Accept a block whose every line is commented out, which YAML reads as null."""
         return {} if value is None else value
 
 
 def shown(value: object) -> str:
-    """Return a wrong value as a complaint may repeat it: not what looks like an address with its secret."""
+    """Return a wrong value as a message may repeat it: without addresses, which may contain a secret."""
     text = repr(value)
     return "this" if len(text) > _SHOWN_MAX or "@" in text or "://" in text else text
 
@@ -58,7 +58,7 @@ def parse_duration_ms(value: Any) -> int:
 
 
 DURATION_MAX_MS = 100 * 365 * 86_400_000
-"""More is a mistake, and could not be added to a time."""
+"""Larger values are mistakes, and cannot be added to a time."""
 
 
 def _positive(value: int) -> int:
@@ -116,7 +116,7 @@ def _split(value: Any) -> Any:
 
 
 def one_or_many(value: Any) -> Any:
-    """Return a list also where a single text was given."""
+    """Return a list, even for a single text."""
     return [value] if isinstance(value, str) else value
 
 
@@ -128,17 +128,17 @@ def _spelled(value: Any) -> Any:
 
 
 DurationMs = Annotated[int, BeforeValidator(parse_duration_ms), AfterValidator(_positive)]
-"""More than nothing, in milliseconds."""
+"""A positive duration in milliseconds."""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 """A regular expression that must match the whole text."""
 Topic = Annotated[str, AfterValidator(_topic)]
 Address = Annotated[str, AfterValidator(_address)]
 """``host:port``."""
 Addresses = Annotated[list[Address], BeforeValidator(_split)]
-"""A list, or one text with commas as Kafka's own tools take it."""
+"""A list, or one text with commas as in Kafka's own tools."""
 Timezone = Annotated[str, AfterValidator(parse_timezone)]
 Many = Annotated[list[str], BeforeValidator(one_or_many)]
 """A list of texts, or one text."""
 Patterns = Annotated[list[Pattern], BeforeValidator(one_or_many)]
 Property = Annotated[str, BeforeValidator(_spelled)]
-"""The value of a Java-style property; numbers and booleans are taken as well."""
+"""The value of a Java-style property; numbers and booleans are accepted as well."""

@@ -1,4 +1,4 @@
-"""The in-band records of the control topic: written by the driver, read by the workers."""
+"""The records of the control topic: the driver writes them, the workers read them."""
 
 from streaming.control.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed, sealed
 from streaming.control.clocked import Clocked

@@ -1,7 +1,7 @@
-"""What makes a clock record, or a copy of one, believable: whose it is, and when it was appended.
+"""Decides whether a clock record, or a copy of one, is believable: who wrote it, and when it was appended.
 
-The run says whose it is.  Who may write into the topic can read that name there, so clocks of a checkpoint
-that has a secret are sealed with it as well.
+The run identifies the writer.  Anybody who may write to the topic can read that name there, so the clocks of
+a checkpoint with a secret are sealed with the secret as well.
 """
 
 import hmac
@@ -10,24 +10,25 @@ from collections.abc import Iterable, Mapping
 from coordinator_model.observations import is_int32, is_int64, is_time_ms
 
 FAR_MS = 60_000
-"""A clock further from its record's append time than this is refused.  Ours are appended within milliseconds,
-while a broker is missed within seconds; more comes from somebody else, or from a clock that stepped."""
+"""A clock further than this from its record's append time is refused.  Ours are appended within milliseconds,
+or seconds while a broker is gone; a larger difference comes from another writer, or from a clock that
+stepped."""
 
 EVENTS_PARTITIONS_MAX = 10_000
-"""Each shard looks at each of them in each step; a topic with so many partitions has other troubles."""
+"""Most events partitions: each shard looks at each of them in each step."""
 NOT_SEALED = "it names our run, and is not sealed by it"
 _SEAL = b',"seal":"'
 
 
 def sealed(value: bytes, secret: str) -> bytes:
-    """Return a JSON object with the seal of whoever knows ``secret``; "" seals nothing."""
+    """Return a JSON object sealed with ``secret``; "" seals nothing."""
     if not secret:
         return value
     return b'%s%s%s"}' % (value[:-1], _SEAL, _seal(value, secret))
 
 
 def is_sealed(value: bytes, secret: str) -> bool:
-    """Say whether ``value`` was sealed with ``secret``; without one everything is."""
+    """Say whether ``value`` was sealed with ``secret``; without a secret everything was."""
     if not secret:
         return True
     body, found, seal = value.rpartition(_SEAL)
@@ -39,13 +40,13 @@ def _seal(value: bytes, secret: str) -> bytes:
 
 
 def fits(at_ms: int, numbers: Iterable[int], skew_ms: Mapping[int, int], events_partitions: int = 0) -> bool:
-    """Say whether the numbers of a clock are such as a clock can tell.
+    """Say whether the numbers of a clock are possible.
 
     Args:
         at_ms: its time.
         numbers: its sequence, offsets and the like.
         skew_ms: broker -> how far its clock is ahead.
-        events_partitions: how many partitions of log lines it tells of.
+        events_partitions: how many partitions of log lines it covers.
     """
     return (
         at_ms >= 0
@@ -57,12 +58,12 @@ def fits(at_ms: int, numbers: Iterable[int], skew_ms: Mapping[int, int], events_
 
 
 def clock_refusal(at_ms: int, lead_ms: int, appended_ms: int) -> str:
-    """Return in words why a clock is not believed; "": it is.
+    """Return why a clock is refused; "" if it is believed.
 
     Args:
-        at_ms: the time it tells.
-        lead_ms: how far the appending broker's clock was ahead of the driver's then, as the clock tells.
-        appended_ms: its record's time; negative: unknown.
+        at_ms: the clock's time.
+        lead_ms: how far the appending broker's clock was ahead of the driver's, according to the clock.
+        appended_ms: its record's timestamp; negative: unknown.
     """
     if appended_ms < 0:
         return ""

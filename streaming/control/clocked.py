@@ -1,15 +1,15 @@
-"""Which clocks a batch has seen, as a worker tells the driver."""
+"""A worker's report to the driver: which clocks a batch has read."""
 
 import msgspec
 
 
 class Clocked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What clocks of one batch told the cluster's shard; the row ``clocked``."""
+    """What one batch's clocks told the cluster's shard; sent in the row ``clocked``."""
 
     control_ms: int = -1
     events: dict[int, int] = {}
-    """Partition of the events topic -> time of the newest copy."""
+    """Partition of the events topic -> time of its newest clock copy."""
     partitions: int = -1
-    """How many there are; -1: no clock told."""
+    """Number of events partitions; -1: no clock gave it."""
     now_ms: int = -1
-    """The shard's *now*, if it was awake."""
+    """The shard's watermark, if the shard was awake."""

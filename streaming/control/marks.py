@@ -1,8 +1,9 @@
-"""Who watches a cluster with a checkpoint and a set of outputs: one process at a time.
+"""Marks: one process at a time watches a cluster with a checkpoint and a set of outputs.
 
-Two jobs on one checkpoint destroy it, and two on one set of outputs tell everything twice under ids that
-differ.  So each leaves its mark where the other must look (``mark_places.py``) and renews it
-(``mark_keeper.py``).  Whether a mark is alive is never judged by comparing the clocks of two machines.
+Two jobs on one checkpoint destroy it, and two on one set of outputs report everything twice under different
+ids. So each process leaves its mark where the other must look (``streaming/driver/mark_places.py``) and
+renews it (``streaming/driver/mark_keeper.py``).  Nobody compares the clocks of two machines to judge whether
+a mark is alive.
 """
 
 import os
@@ -25,29 +26,29 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     token: str
-    """Random, for each process and cluster anew."""
+    """Random; new for each process and cluster."""
     host: str
     process: int
     place: str
-    """In which world the number of the process means something: boot and namespace; "" if unknown."""
+    """Where the process id is valid: boot and namespace; "" if unknown."""
     started: str
-    """When the process began, as its kernel counts; tells it from a later one of that number."""
+    """When the process started, by its kernel; distinguishes it from a later process with the same id."""
     since_ms: int
     outputs: tuple[str, ...]
-    """Topics for people: transitions, alerts."""
+    """The output topics: transitions, alerts."""
     run: str = ""
     beat: int = 0
-    """Counts renewals; 0 claims."""
+    """Counts renewals; 0 is the claim."""
     displaces: tuple[str, ...] = ()
-    """Tokens whose marks were found abandoned."""
+    """Tokens of marks that were found abandoned."""
     released: bool = False
 
     def concerns(self, other: "Mark") -> bool:
-        """Say whether both cannot run at once, where they share a control topic."""
+        """Say whether the two processes exclude each other, given that they share a control topic."""
         return self.cluster == other.cluster and bool(set(self.outputs) & set(other.outputs))
 
     def sentence(self, where: str) -> str:
-        """Say to the other one that it cannot run."""
+        """Return the sentence for the other process, which cannot run."""
         since = datetime.fromtimestamp(self.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         run = self.run or "not known yet"
         return (
@@ -73,7 +74,7 @@ def mark_of(cluster: str, outputs: Iterable[str], run: str = "") -> Mark:
 
 
 def place() -> str:
-    """Return what tells this machine, this boot and this container from any other; "" if nothing does."""
+    """Return what identifies this machine, boot and container; "" if nothing does."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -82,18 +83,18 @@ def place() -> str:
 
 
 def started(process: int) -> str:
-    """Return when a process began, as the kernel counts; "" if there is none, or nobody tells."""
+    """Return when a process started, by the kernel; "" if it does not exist or nothing says."""
     try:
-        # The name before it, in brackets, may hold anything.
+        # The process's name before it, in brackets, may contain anything.
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
 
 
 def is_dead(mark: Mark) -> bool:
-    """Say whether we can see that nobody has the mark any more: only on its own machine, in its container.
+    """Say whether the mark's process is known to be gone; known only on its own machine, in its container.
 
-    One of our own process is of an earlier attempt.
+    A mark of our own process comes from an earlier attempt.
     """
     if not mark.place or mark.place != place():
         return False
@@ -101,7 +102,7 @@ def is_dead(mark: Mark) -> bool:
 
 
 def decode_mark(value: bytes) -> Mark | None:
-    """Return a mark; None for what is none, or has numbers that no time has."""
+    """Return a mark; None if the value is no mark, or has impossible numbers."""
     try:
         mark = msgspec.json.decode(value, type=Mark)
         mark.sentence("")

@@ -13,12 +13,12 @@ from streaming.control.marks import Mark
 Int32 = Annotated[int, msgspec.Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
 NAME_MAX = 32_767
-"""Kafka's longest string."""
+"""Longest string in Kafka's protocol."""
 
 TimeMs = Annotated[int, msgspec.Meta(ge=-1, le=TIME_MS_MAX)]
 
 Offset = Annotated[int, msgspec.Meta(ge=-2, le=INT64_MAX)]
-"""Of a record; -1 and -2 are not known."""
+"""A record's offset; -1 and -2 are unknown."""
 
 Name = Annotated[str, msgspec.Meta(max_length=NAME_MAX)]
 
@@ -26,12 +26,12 @@ SkewMs = Annotated[
     dict[Int32, Annotated[int, msgspec.Meta(ge=-TIME_MS_MAX, le=TIME_MS_MAX)]],
     msgspec.Meta(max_length=10_000),
 ]
-"""Broker -> its clock minus the driver's; every shard gets them all, so their number is bounded."""
+"""Broker -> its clock minus the driver's; every shard gets all of them, so their number is bounded."""
 
 PARTITIONS_MAX = 100_000
 
 Partitions = Annotated[int, msgspec.Meta(ge=0, le=PARTITIONS_MAX)]
-"""How many a topic has that is read partition by partition."""
+"""Most partitions of a topic that is read partition by partition."""
 
 LOST_MAX = 100
 
@@ -39,10 +39,11 @@ TOPIC_NAME_MAX = 249
 
 
 class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
-    """What every control record says: when, and which monitor wrote it.
+    """The fields of every control record: its time, and the monitor that wrote it.
 
-    The time is the driver's, but for what a shard tells the cluster (contradicted, upset, quarantined): that
-    has the time of what it tells of, or -1.  Records of older versions have the driver's time there as well.
+    The time is the driver's, except in records from a shard about the cluster (contradicted, upset,
+    quarantined): those have the time of their subject, or -1.  In older versions they have the driver's time
+    as well.
     """
 
     at_ms: TimeMs
@@ -50,7 +51,7 @@ class _Record(msgspec.Struct, tag_field="kind", kw_only=True):
 
 
 class ClockRecord(_Record, tag="clock", kw_only=True):
-    """The driver's time and what was true of the inputs then; ``ask`` True asks every shard, a list some."""
+    """The driver's time, and the facts about the inputs then; ``ask`` True asks every shard, a list some."""
 
     sequence: Int64
     ends: list[Offset] = []
@@ -59,17 +60,17 @@ class ClockRecord(_Record, tag="clock", kw_only=True):
     skew_ms: SkewMs = {}
     ask: bool | list[Int32] = False
     lead_ms: Int64 = 0
-    """How far the broker that appends this record is known to be ahead of the driver."""
+    """How far the clock of the broker that appends this record is ahead of the driver's."""
     wrong_ms: SkewMs = {}
-    """Offsets partition -> how far its leader's clock is ahead, where it is wrong."""
+    """Offsets partition -> how far its leader's clock is ahead, if that clock is wrong."""
     zones_ms: SkewMs = {}
-    """Broker -> how far its lines are ahead by their zone."""
+    """Broker -> how far its lines are ahead because of their time zone."""
     job: JobState | None = None
-    """How the job is doing, for a notifier in another process (``watching.py``)."""
+    """The state of the job, for a notifier in another process (``streaming/notify/watching.py``)."""
 
 
 class SettingsRecord(_Record, tag="settings", kw_only=True):
-    """The part of the configuration that the executors need."""
+    """The executors' part of the configuration."""
 
     settings: dict[str, Any]
 
@@ -100,7 +101,7 @@ class MemberAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class GroupAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One group as its coordinator described it; state Dead: it does not know the group."""
+    """One group as its coordinator described it; state Dead: the coordinator does not know the group."""
 
     group: Name
     group_type: Name
@@ -112,7 +113,7 @@ class GroupAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class GroupsRecord(_Record, tag="groups", kw_only=True):
-    """A broker's answers about groups of one shard or several; true at some moment up to ``at_ms``."""
+    """A broker's answers about groups of one or more shards; each was true at a time up to ``at_ms``."""
 
     broker: Int32
     asked_at_ms: TimeMs
@@ -122,21 +123,21 @@ class GroupsRecord(_Record, tag="groups", kw_only=True):
 
 
 class LeadersRecord(_Record, tag="leaders", kw_only=True):
-    """Offsets partition -> (leader, leader epoch), as far as changed."""
+    """Offsets partition -> (leader, leader epoch); changes only."""
 
     leaders: dict[Int32, tuple[Int32, Int32]]
     shrunk: list[Int32] = []
-    """Partitions of which a replica is in sync no more, as its broker has gone."""
+    """Partitions with a replica that left the in-sync set because its broker is gone."""
 
 
 class BrokersRecord(_Record, tag="brokers", kw_only=True):
-    """Broker -> its settings, as far as changed."""
+    """Broker -> its settings; changes only."""
 
     brokers: dict[Int32, dict[Name, Name]]
 
 
 class TopicsRecord(_Record, tag="topics", kw_only=True):
-    """Topic -> partitions, as far as changed; 0: there is no such topic."""
+    """Topic -> number of partitions, changes only; 0: the topic does not exist."""
 
     partitions: dict[Name, Int32]
 
@@ -154,7 +155,7 @@ class UpsetRecord(_Record, tag="upset", kw_only=True):
 
 
 class QuarantinedRecord(_Record, tag="quarantined", kw_only=True):
-    """A shard's own code failed on a group ("": on the shard itself), or the group works again."""
+    """Our own code failed on a group ("": on the shard itself), or the group works again."""
 
     group: Name
     partition: Int32
@@ -167,33 +168,33 @@ class QuarantinedRecord(_Record, tag="quarantined", kw_only=True):
 
 
 class RefilledRecord(_Record, tag="refilled", kw_only=True):
-    """Shards whose saved bytes were lost know their groups again, or have waited for long enough."""
+    """Shards with lost state know their groups again, or have waited long enough."""
 
     shards: list[Int32]
     complete: bool
 
 
 class GroupEnds(msgspec.Struct, kw_only=True):
-    """Where partitions that a group commits to ended: topic -> partition -> end offset."""
+    """The end offsets of a group's partitions: topic -> partition -> end offset."""
 
     group: Name
     ends: dict[Name, dict[Int32, Offset]]
     stable: dict[Name, dict[Int32, Offset]] = {}
-    """The same of last stable offsets, where the group may wait for one to move."""
+    """Last stable offsets, in the same form, if the group may be waiting for a transaction."""
 
 
 class EndsRecord(_Record, tag="ends", kw_only=True):
-    """End offsets as the brokers told them at ``at_ms``, for the groups that they are news to."""
+    """The brokers' end offsets at ``at_ms``, for the groups to which they are news."""
 
     groups: list[GroupEnds]
     since_ms: TimeMs = -1
     """Since when the brokers have answered without a pause."""
     transaction_ms: Annotated[int, msgspec.Meta(ge=-1, le=INT32_MAX)] = -1
-    """The brokers' largest ``transaction.max.timeout.ms``; -1: not known."""
+    """The brokers' largest ``transaction.max.timeout.ms``; -1: unknown."""
 
 
 class LostRecord(_Record, tag="lost", kw_only=True):
-    """Records of an input were gone before they were read, or the topic is another of that name."""
+    """Records of an input were deleted before they were read, or the topic was recreated."""
 
     topic: Name
     feed: Literal["offsets", "events", "control"]
@@ -203,7 +204,7 @@ class LostRecord(_Record, tag="lost", kw_only=True):
 
 
 class MarkRecord(_Record, tag="mark", kw_only=True):
-    """A process watches a cluster with these outputs, or has ceased to; for other processes only."""
+    """A process watches a cluster with these outputs, or has stopped; only other processes read this."""
 
     mark: Mark
 
@@ -228,8 +229,8 @@ ControlRecord = (
 DECODER: msgspec.json.Decoder[ControlRecord] = msgspec.json.Decoder(ControlRecord)
 
 MISSED_MS = 20_000
-"""A broker that died is waited for 9 s (``broker.session.timeout.ms``), by a busy leader for longer, and
-which replicas are in sync is asked each 5 s."""
+"""A dead broker is given up after 9 s (``broker.session.timeout.ms``), later by a busy leader; in-sync
+replicas are queried every 5 s."""
 
 
 def encode_record(record: ControlRecord) -> bytes:

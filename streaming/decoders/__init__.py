@@ -1,4 +1,4 @@
-"""Rows of Kafka in, observations out: a whole column at once where that is possible. No Spark."""
+"""Turns Kafka's rows into observations, a whole column at once where possible.  Independent of Spark."""
 
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_control import decode_control

@@ -1,4 +1,4 @@
-"""One binary Arrow column, read with numpy straight out of its buffers."""
+"""One binary Arrow column, read with numpy directly from its buffers."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ Bools = npt.NDArray[np.bool_]
 
 
 def _within(place: Ints, count: int) -> Ints:
-    """Return the nearest of the first ``count`` places; sooner than ``np.clip`` where there are few.
+    """Return the nearest of the first ``count`` places; faster than ``np.clip`` for few places.
 
-    For windows, of which ``take``, which clips by itself, would copy the whole array.
+    For windows: ``take``, which clips by itself, would copy the whole array of windows.
     """
     return np.minimum(np.maximum(place, 0), count - 1)
 
 
 class BinaryColumn:
-    """A binary or large_binary column as numpy sees it: every value's place in one buffer."""
+    """A binary or large_binary column for numpy: every value's place in one buffer."""
 
     def __init__(self, column: pa.Array) -> None:
         self.column = column
@@ -37,38 +37,38 @@ class BinaryColumn:
             else np.ones(len(column), np.bool_)
         )
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.zeros(0, np.uint8)
-        # Reads of 8 bytes are clipped to the buffer, so it must have 8.
+        # Reads of 8 bytes are clipped to the buffer, so it must have at least 8.
         self.data = raw if len(raw) >= 8 else np.pad(raw, (0, 8 - len(raw)))
 
     def byte(self, place: Ints) -> Ints:
-        """Return the byte at each place; places outside give some byte, to be masked by the caller."""
+        """Return the byte at each place; a place outside gives any byte, which the caller must mask."""
         return self.data.take(place, mode="clip").astype(np.int64)
 
     def is_digit(self, place: Ints) -> Bools:
-        """Say of the byte at each place whether it is one of 0 to 9, masked as ``byte``."""
-        # Of what is less than "0" it is far more than 9.
+        """Say whether the byte at each place is one of 0 to 9; mask as with ``byte``."""
+        # A byte below "0" wraps around and is far above 9.
         return np.asarray(self.data.take(place, mode="clip") - np.uint8(ord("0")) < 10)
 
     def number(self, place: Ints, size: int) -> Ints:
-        """Return the big-endian signed number of ``size`` bytes at each place, masked as ``byte``."""
+        """Return the big-endian signed number of ``size`` bytes at each place; mask as with ``byte``."""
         count = len(self.data) - size + 1
         window: npt.NDArray[Any] = np.ndarray((count,), dtype=f">i{size}", buffer=self.data, strides=(1,))
         return window[_within(place, count)].astype(np.int64)
 
     def text(self, place: Ints, size: int) -> npt.NDArray[np.bytes_]:
-        """Return ``size`` bytes at each place, without NULs at their end, masked as ``byte``."""
+        """Return ``size`` bytes at each place, without trailing NULs; mask as with ``byte``."""
         texts: npt.NDArray[np.bytes_] = self.window(place, size).view(f"S{size}").reshape(len(place))
         return texts
 
     def window(self, place: Ints, size: int) -> npt.NDArray[np.uint8]:
-        """Return ``size`` bytes (more than 0) at each place as a row of a matrix, masked as ``byte``."""
+        """Return ``size`` (at least one) bytes at each place as a row of a matrix; mask as with ``byte``."""
         data = self.data if len(self.data) >= size else np.pad(self.data, (0, size - len(self.data)))
         count = len(data) - size + 1
         whole: npt.NDArray[np.void] = np.ndarray((count,), f"V{size}", buffer=data, strides=(1,))
         return whole[_within(place, count)].view(np.uint8).reshape(len(place), size)
 
     def holds(self, row: Ints, place: Ints, word: bytes) -> Bools:
-        """Say whether ``word`` stands at a place within each of these rows."""
+        """Say for each row whether ``word`` stands at the given place in it."""
         start = self.start[row]
         within = (start <= place) & (place + len(word) <= start + self.length[row])
         return np.asarray(within & (self.text(place, len(word)) == word))
@@ -85,12 +85,12 @@ class BinaryColumn:
         return value
 
     def those(self, row: Ints) -> list[bytes | None]:
-        """Return the values of these rows, sooner than one by one."""
+        """Return the values of these rows; faster than one by one."""
         values: list[bytes | None] = self.column.take(pa.array(row)).to_pylist()
         return values
 
     def texts(self, start: Ints, size: Ints) -> pa.Array:
-        """Return stretches of valid UTF-8 as a column of texts; they stand in this order, none in another."""
+        """Return consecutive, disjoint stretches of valid UTF-8 as a column of texts, in this order."""
         some = np.flatnonzero(size)
         step = np.zeros(len(self.data) + 1, np.int8)
         step[start[some]] += 1
@@ -101,6 +101,6 @@ class BinaryColumn:
         return pa.Array.from_buffers(pa.large_string(), len(size), buffers)
 
     def is_ascii(self, start: Ints, length: Ints) -> Bools:
-        """Say of each stretch whether it is ASCII, and so valid UTF-8; stretches lie in the buffer."""
+        """Say for each stretch whether it is ASCII, and so valid UTF-8; stretches must lie in the buffer."""
         others = np.flatnonzero(self.data >= 0x80)
         return np.asarray(np.searchsorted(others, start) == np.searchsorted(others, start + length))

@@ -1,4 +1,4 @@
-"""What every decoder hands to the decode stage: observations by shard, counts, and what could not be read."""
+"""The decoders' result for the decode stage: observations by shard, counts, and unreadable rows."""
 
 from dataclasses import dataclass, field
 
@@ -12,14 +12,14 @@ class Decoded:
     cells: dict[int, list[Seen]] = field(default_factory=dict)
     """Shard -> observations, in the order of their Kafka partition."""
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(source name, kind) -> rows that were read; source names are offsets, events, control."""
+    """(source name, kind) -> rows read; source names are offsets, events, control."""
     bad: list[Undecodable] = field(default_factory=list)
-    """Rows that could not be read, merged by (origin, reason): every such row counts once."""
+    """Unreadable rows, merged by (origin, reason): every such row counts once."""
     committed_ms: dict[int, int] = field(default_factory=dict)
-    """Offsets partition -> newest record time (epoch ms) of a commit that a client made."""
+    """Offsets partition -> newest record time (epoch ms) of a client's commit."""
 
     def add(self, shard: int, seen: Seen) -> None:
-        """Put ``seen`` at the end of a shard's cell."""
+        """Append ``seen`` to a shard's cell."""
         self.cells.setdefault(shard, []).append(seen)
 
     def count(self, origin: str, kind: str, rows: int = 1) -> None:

@@ -1,8 +1,8 @@
-"""Records of the control topic -> observations for the shards they concern.
+"""Turns records of the control topic into observations for the shards that they concern.
 
-The driver writes these records itself (``clock.py``), so their form is ours; what does not parse is
-still only counted, because anybody may write into a topic.  Several monitors may share one control
-topic: each marks its records with its ``run`` and skips the others'.
+The driver writes these records (``streaming/driver``), so their form is ours.  A record that does not parse
+is only counted, because anybody may write to a topic.  Several monitors may share one control topic: each
+marks its records with its ``run`` and skips the others'.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,9 +76,9 @@ from streaming.decoders.packing import plain
 
 _SAMPLE_BYTES = 512
 SETTINGS_BYTES_MAX = 2**20
-"""As much as Kafka takes in one record by default; every shard gets them all."""
+"""Kafka's default for the largest record; every shard gets a copy of the settings."""
 _SETTINGS_AT_ONCE = 8
-"""A start writes them once; of more in one batch only so many are handed to every shard."""
+"""A start writes the settings once; if a batch has more, only this many are handed to every shard."""
 _SETTINGS = ("control", "settings")
 
 
@@ -98,10 +98,10 @@ def decode_control(
 
     Args:
         batch: columns ``partition``, ``offset``, ``timestamp_ms``, ``key`` and ``value``.
-        shard_count: shards to fan out to, beside the cluster-wide one.
-        backlog_ends: unused; control starts at its end, so nothing in it is backlog.
+        shard_count: how many shards there are, beside the cluster-wide one.
+        backlog_ends: unused; the control topic is read from its end, so it has no backlog.
         run: whose records to take; "" takes all.
-        secret: what clocks are sealed with; "": nothing.
+        secret: seals the clocks; "": clocks have no seal.
     """
     decoded = Decoded(cells={}, counts={}, bad=[])
     columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "timestamp_ms", "value"))
@@ -133,7 +133,7 @@ def decode_control(
 
 
 def _read(value: bytes | None, decoded: Decoded) -> ControlRecord | None:
-    """Return the record in a value, or count why it is none."""
+    """Return the record in a value; count the value as undecodable if there is none."""
     try:
         return DECODER.decode(value or b"")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -144,7 +144,7 @@ def _read(value: bytes | None, decoded: Decoded) -> ControlRecord | None:
 def _parts(
     record: ControlRecord, shard_count: int, value: bytes | None, decoded: Decoded
 ) -> list[tuple[int, AnyObservation]]:
-    """Return what each shard must hear of a record of ours, and count what in it makes no sense."""
+    """Return each shard's part of a record of ours, and count parts that make no sense."""
     if isinstance(record, AdoptRecord):
         decoded.bad.extend(_refused_alerts(record))
     if isinstance(record, SettingsRecord) and decoded.counts.get(_SETTINGS, 0) >= _SETTINGS_AT_ONCE:
@@ -165,7 +165,7 @@ def _count(decoded: Decoded, record: ControlRecord) -> None:
 
 
 def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int, AnyObservation]]:
-    """Yield (shard, observation) for each shard that must hear of ``record``."""
+    """Yield (shard, observation) for each shard that ``record`` concerns."""
     if isinstance(record, ClockRecord):
         yield from _clocks(record, shard_count)
     elif isinstance(record, SettingsRecord):
@@ -185,7 +185,7 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
 
 
 def _adopted(record: AdoptRecord) -> Iterator[Adopted]:
-    """Yield the alerts that the rules can take over; see ``_refused_alerts`` for the others."""
+    """Yield the alerts that the rules can adopt; ``_refused_alerts`` yields the others."""
     for alert in record.alerts:
         found = _adoptable(alert)
         if isinstance(found, Alert):
@@ -200,7 +200,7 @@ def _refused_alerts(record: AdoptRecord) -> Iterator[Undecodable]:
 
 
 def _adoptable(alert: msgspec.Raw) -> Alert | Exception:
-    """Return an alert as the rules take it over, or why it is none that a job ever wrote."""
+    """Return an alert for the rules to adopt, or why no job can ever have written it."""
     try:
         found = _ALERT.decode(alert)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -220,7 +220,7 @@ def _checked(settings: bytes) -> bytes:
     """Return canonical settings that shards and rules can use.
 
     Raises:
-        ThresholdsError, SettingsError: they cannot; the last ones stay in force.
+        ThresholdsError, SettingsError: they cannot be used; the previous settings stay in force.
     """
     if len(settings) > SETTINGS_BYTES_MAX:
         raise SettingsError(f"the settings have {len(settings)} bytes, more than {SETTINGS_BYTES_MAX}")
@@ -261,7 +261,7 @@ def _lost(record: LostRecord, shard_count: int) -> Iterator[tuple[int, AnyObserv
 
 
 def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> AnyObservation:
-    """Return what a shard tells the cluster."""
+    """Return a shard's report about the cluster."""
     if isinstance(record, ContradictedRecord):
         return Contradicted(broker=record.broker, lost=Source[record.lost.upper()], group=record.group)
     told = msgspec.structs.asdict(record)
@@ -271,7 +271,7 @@ def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> A
 
 
 def _skew_ms(record: ControlRecord) -> int:
-    """Return what makes the record's time one of the broker that answered: its groups live on its clock."""
+    """Return the correction to the clock of the broker that answered: its groups live by that clock."""
     if not isinstance(record, GroupsRecord) or abs(record.skew_ms) > SKEW_MAX_MS:
         return 0  # what a broker with a wrong clock says is dated by the driver's
     return record.skew_ms
@@ -323,7 +323,7 @@ def _led(record: LeadersRecord, shard_count: int) -> Iterator[tuple[int, AnyObse
 
 
 def retention_ms(brokers: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
-    """Return how long each broker keeps the offsets of unused groups, where its settings tell."""
+    """Return how long each broker keeps the offsets of unused groups, if its settings say so."""
     told = {
         broker: int32_of(settings.get("offsets.retention.minutes", ""))
         for broker, settings in brokers.items()
@@ -363,7 +363,7 @@ def _at(values: list[int], shard: int) -> int:
 def _refused(
     record: ControlRecord, value: bytes | None, timestamp_ms: int, secret: str
 ) -> Undecodable | None:
-    """Return how a clock that cannot be believed is counted; None: it can."""
+    """Return how a refused clock is counted; None if the clock is believed."""
     if not isinstance(record, ClockRecord):
         return None
     numbers = (record.sequence, record.lead_ms, *record.ends, *record.positions)
@@ -380,7 +380,7 @@ def _refused(
 
 
 def reason_of(error: Exception, otherwise: str) -> str:
-    """Return why a record was refused: a number or a length beyond its bounds has a name of its own."""
+    """Return why a record was refused; numbers and lengths out of bounds have a reason of their own."""
     told = str(error)
     is_out = "out of range" in told or "of length" in told or "`int` <" in told or "`int` >" in told
     return "out_of_range" if is_out else otherwise

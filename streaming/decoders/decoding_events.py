@@ -1,8 +1,8 @@
-"""From rows of the events topic to observations: brokers' log lines, and copies of the clock.
+"""Turns rows of the events topic (brokers' log lines, copies of the clock) into observations.
 
-Nearly all rows are heartbeats, which have a path of their own (``heartbeat_lines.py``).  Runs of
-heartbeats and commits of one member with one answer are folded into one observation, but never
-across a copy of the clock: what stands before it must not seem to come after it.
+Nearly all rows are heartbeats and take a path of their own (``heartbeat_lines.py``).  Heartbeats and commits
+of one member with one answer are coalesced into one observation, but never across a copy of the clock: a line
+before the copy must not seem to come after it.
 """
 
 import re
@@ -45,15 +45,15 @@ from streaming.decoders.stretches import Place, Stretch, heard_in
 CLOCK_KEY = b"groupwatch-clock"
 SAMPLE_BYTES_MAX = 512
 UNKNOWN_LAYOUT = "unknown_layout"
-"""The reason under which a line is counted whose header nobody knows."""
+"""The reason under which a line with an unknown header is counted."""
 _NOT_UNDERSTOOD = {"unrecognized": "unknown_sentence", "too_long": "too_long"}
-"""Kinds of a coordinator's lines that say nothing to us, and the reasons under which a sample is kept."""
+"""Kinds of coordinator lines that carry no information, and the reasons under which a sample is kept."""
 AHEAD_MAX_MS = 60_000
-"""A heartbeat dated further after its record has a wrong zone or clock, and the record's time counts; of
-other lines the shard decides, which learns of zones and clocks."""
+"""A heartbeat dated further than this after its record has a wrong zone or clock, and the record's time
+counts. For other lines the shard decides; it learns zones and clocks."""
 NAMES_MAX = 64
-"""Names in one DeleteGroups line of 3.x, any neighbours of which may be one name that holds ", ": their
-shards are told.  Of more names every shard is told."""
+"""Names in a DeleteGroups line of 3.x; a name may contain ", ", so any neighbours may be one name: all their
+shards get the line.  With more names every shard gets it."""
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
 """Partition, offset, timestamp_ms, key, value."""
@@ -74,11 +74,11 @@ def decode_events(
         rows: in the order of their partitions.
         shard_count: partitions of ``__consumer_offsets``.
         backlog_ends: partition -> end offset at the first start; rows before it are backlog.
-        timezone: of times that are written in the lines without one.
+        timezone: of times in lines that give none.
         run: whose copies of the clock to take; "" takes all.
-        secret: what they are sealed with; "": nothing.
+        secret: seals the copies; "": copies have no seal.
 
-    What a row holds never raises: it is counted in ``bad``.
+    The content of a row never raises: an unreadable row is counted in ``bad``.
     """
     lines = LineReader(backlog_ends).lines(rows)
     return decode_lines(lines, shard_count=shard_count, timezone=timezone, run=run, secret=secret)
@@ -87,7 +87,7 @@ def decode_events(
 def decode_lines(
     lines: Lines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
 ) -> Decoded:
-    """Decode what one ``LineReader`` has read; see ``decode_events``."""
+    """Decode the rows that one ``LineReader`` has read; see ``decode_events``."""
     decoding = _Decoding(shard_count, timezone, run, secret)
     for piece in lines.pieces:
         decoding.read(piece)
@@ -149,13 +149,13 @@ class _Decoding:
         self._decoded = Decoded()
         self._stretches: dict[_StretchKey, Stretch] = {}
         self._ordinals: dict[int, int] = {}
-        """Partition -> clock copies met, so that nothing is folded across one."""
+        """Partition -> number of clock copies so far, so that nothing is coalesced across one."""
         self._clocks: list[on.Seen] = []
         self._fresh: dict[int, bool] = {}
-        """Partition -> its last row was a clock copy."""
+        """Partition -> whether its last row was a clock copy."""
         self._bad: dict[str, tuple[int, bytes, str]] = {}
         self._brokers: set[int] = set()
-        """Whose lines were read."""
+        """The brokers whose lines were read."""
         self._parts = LineParts()
 
     # --- reading ---
@@ -182,7 +182,7 @@ class _Decoding:
             stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
 
     def _read_other(self, place: Place, key: bytes | None, value: bytes | None) -> None:
-        """Read a row that is no bare heartbeat; what most rows are comes first."""
+        """Read a row that is no bare heartbeat; the most frequent kinds come first."""
         if not value:
             self._read_one(place, key, value)
             return
@@ -204,7 +204,7 @@ class _Decoding:
             self._reject(error.reason, value, error.detail)
 
     def _has_read_enveloped(self, place: Place, key: bytes | None, value: bytes) -> bool:
-        """Read a heartbeat in a shipper's JSON, if it is one with a time of its own; most lines are."""
+        """Read a heartbeat in a shipper's JSON, if it has a time of its own; most lines are of this kind."""
         if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
             return False
         whole = log_envelope.whole_message(value, _broker_of(key))
@@ -218,12 +218,12 @@ class _Decoding:
         return at_ms >= 0
 
     def _times(self, beats: Beats) -> Ints:
-        """Return when each heartbeat was logged, epoch ms."""
+        """Return the time of each heartbeat, epoch ms."""
         seconds = beats.names.seconds.values
         readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in seconds]
         base_ms, other_ms = np.array(readings, np.int64).T
         at_ms = base_ms[beats.second] + beats.millis
-        # No such date, or an hour that comes twice.
+        # A date that does not exist, or an hour that comes twice.
         for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
             text, stamp = seconds[beats.second[index]], int(beats.stamp[index])
             at_ms[index] = self._line_ms(text, b"%d" % beats.millis[index], stamp)
@@ -244,7 +244,7 @@ class _Decoding:
         return stamp if at_ms < 0 else at_ms
 
     def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
-        """Read a row that is not a plain heartbeat; it may hold several lines."""
+        """Read a row that is no plain heartbeat; it may hold several lines."""
         lines = log_envelope.open_lines(
             value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
         )
@@ -280,7 +280,7 @@ class _Decoding:
         seen = place.seen(copy.at_ms, on.Source.CONTROL, -1, clock)
         last = self._clocks[-1] if self._clocks else None
         idle = self._fresh.get(place.partition, False)
-        # While a broker is silent only the newest copy says anything; each costs one entry per shard.
+        # While a broker is silent only the newest copy matters; each copy costs one entry per shard.
         if idle and last and last.partition == place.partition and last.at_ms <= seen.at_ms:
             self._clocks[-1] = seen
         else:
@@ -289,14 +289,14 @@ class _Decoding:
         self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
 
     def _clock_copy(self, place: Place, value: bytes | None) -> "_ClockCopy | None":
-        """Return a copy of our own clock that can be believed."""
+        """Return a copy of our own clock, if it is believable."""
         try:
             copy = _CLOCK.decode(value or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._reject(reason_of(error, "clock_invalid"), value, str(error))
             return None
         if self._run and copy.run != self._run:
-            # Another monitor's: its time is not ours, and nothing of ours waits for it.
+            # It is another monitor's: its time is not ours, and none of our lines wait for it.
             self._decoded.count("control", "other_run")
             return None
         if not fits(copy.at_ms, (copy.sequence, copy.lead_ms), copy.skew_ms):
@@ -337,7 +337,7 @@ class _Decoding:
         return 1
 
     def _not_ours(self, opened: Opened) -> None:
-        """Count a line that is no coordinator's: of another logger, of a stack trace, or not understood."""
+        """Count a line that is no coordinator's: from another logger, of a stack trace, or not understood."""
         line = opened.line
         is_other = line.logger is not None and "coordinator" not in line.logger.lower()
         has_header = opened.has_header or line.level is not None or line.logger is not None
@@ -350,7 +350,7 @@ class _Decoding:
 
     def _shards(self, what: on.AnyObservation, partition: int | None) -> list[int]:
         if partition is not None and partition < self._shard_count:
-            # A coordinator that moves concerns the cluster as well.
+            # The failover of a coordinator concerns the cluster as well.
             return [partition, on.CLUSTER_SHARD] if isinstance(what, _SHARD_MOVES) else [partition]
         group = getattr(what, "group", None)
         if group is not None:
@@ -400,7 +400,7 @@ class _Decoding:
     # --- finishing ---
 
     def finish(self) -> Decoded:
-        """Return everything read, each cell in the order of its partitions."""
+        """Return everything read; each cell is in the order of its partitions."""
         everywhere = self._clocks
         for part in self._parts.left():
             self._reject("partial_line", _sample(part), "the rest of the line did not come")
@@ -421,7 +421,7 @@ class _Decoding:
         return self._decoded
 
     def _heard_in(self, stretch: Stretch) -> Iterable[on.Seen]:
-        """Return when a broker was heard; every shard gets that, so only of as many as there can be."""
+        """Yield when a broker was heard; every shard gets this, so implausibly many brokers are cut."""
         self._brokers.add(stretch.broker)
         if len(self._brokers) <= BROKERS_MAX:
             return heard_in(stretch)
@@ -504,7 +504,7 @@ _REQUEST = re.compile(
 )
 _BREAKS_ENCODED = BREAKS_ENCODED.encode()
 _ENVELOPED_BEAT = b'\\"HEARTBEAT\\"}'
-"""What a heartbeat's line has once in JSON."""
+"""The fields that a heartbeat's JSON line contains once."""
 _CLOCK = msgspec.json.Decoder(_ClockCopy)
 _broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
 

@@ -1,18 +1,18 @@
 """Turns an Arrow batch of ``__consumer_offsets`` rows into observations, mostly without touching a row.
 
-Nearly all rows are offset commits, and nearly all of those are overtaken by the next commit of the
-same partition.  So each batch is checked as a whole (numpy over Arrow's buffers), every row's
-value included, since a corrupt row must be counted even where a later one hides it.  Rows that do
-not look like a plain commit are read one by one by ``records.py``.  The plain ones are folded: only
-the last of each (group, topic, partition) within a run becomes a ``Commit``.
+Nearly all rows are offset commits, and the next commit of the same partition overtakes nearly all of those.
+So numpy checks each batch as a whole over Arrow's buffers, including every row's value, since a corrupt row
+must be counted even if a later one hides it.  Rows that do not look like a plain commit are read one by one
+(``coordinator_model.decoding``).  Plain ones are coalesced: only the last of each (group, topic, partition)
+within a run becomes a ``Commit``.
 
-A run of a group's commits ends where folding would hide something:
+A run of a group's commits ends where coalescing would hide something:
 
 - at any other record of that group (a new generation, a tombstone of the group …);
-- where the backlog ends, since what stood in it may make no outputs;
-- behind the backlog also at each new record time, so that nothing that a rule may say depends on
-  how the rows were cut into batches (the coordinator gives all records of one request one time),
-  and where a partition's offset goes back or is deleted.
+- at the end of the backlog, since records in the backlog may make no outputs;
+- after the backlog also at each new record time, so that the rules' answers do not depend on how the rows
+  were cut into batches (the coordinator gives all records of one request one time), and where a
+  partition's offset goes back or is deleted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ from streaming.decoders.plain_commits import KeyLayout, find_plain_values, key_l
 
 ORIGIN = "offsets"
 _SAMPLE_BYTES_MAX = 110
-"""Of key and value each: as hex in one JSON object they stay below 512 bytes."""
+"""Bytes of a sample's key and value each: as hex in one JSON object they stay below 512 bytes."""
 
 _shard_of = lru_cache(maxsize=65_536)(shard_of)
 
@@ -64,11 +64,11 @@ class _Rows:
 
 @dataclass
 class _Keys:
-    """The distinct keys of a batch's commits, column by column; a key that cannot be read has no rows."""
+    """The distinct keys of a batch's commits, column by column; an unreadable key has no rows."""
 
     groups: list[str]
     group: Ints
-    """Points into ``groups``."""
+    """Index into ``groups``."""
     topic: list[str]
     partition: list[int]
     legacy: Bools
@@ -76,7 +76,7 @@ class _Keys:
 
 @dataclass
 class _Commits:
-    """Readable commit rows in order, and how to read them; ``code`` points into ``keys``."""
+    """Readable commit rows in order, and how to read them; ``code`` is an index into ``keys``."""
 
     row: Ints
     time_at: Ints
@@ -85,17 +85,17 @@ class _Commits:
     code: Ints
     keys: _Keys
     odd: dict[int, CommitValue]
-    """What was read in the rows whose values have no plain layout."""
+    """The contents of rows whose values have no plain layout."""
 
 
 class _Faults:
-    """Rows that could not be read, merged by fault, with the first one as sample."""
+    """Unreadable rows, merged by fault, with the first one as sample."""
 
     def __init__(self) -> None:
         self._merged: dict[Fault, tuple[int, bytes, str]] = {}
 
     def add(self, rows: _Rows, row: int, error: DecodeError, count: int = 1) -> None:
-        """Count ``count`` rows that failed alike; ``row`` is one of them."""
+        """Count ``count`` rows with the same fault; ``row`` is one of them."""
         known = self._merged.get(error.fault)
         if known is not None:
             self._merged[error.fault] = (known[0] + count, known[1], known[2])
@@ -104,7 +104,7 @@ class _Faults:
         self._merged[error.fault] = (count, _sample(rows.key.at(row), rows.value.at(row)), detail.strip())
 
     def undecodable(self) -> list[Undecodable]:
-        """Return one observation a fault."""
+        """Return one observation per fault."""
         return [
             Undecodable(origin=ORIGIN, reason=fault.value, count=count, sample=sample, detail=detail)
             for fault, (count, sample, detail) in sorted(self._merged.items())
@@ -119,14 +119,14 @@ def _sample(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int]) -> Decoded:
-    """Return what rows of ``__consumer_offsets`` tell.
+    """Return the observations in rows of ``__consumer_offsets``.
 
     Args:
         table: columns partition (int32), offset (int64), timestamp_ms (int64), key and value (binary
             or large_binary); rows of one partition in order of their offsets.
         shard_count: how many shards the groups are spread over.
-        backlog_ends: Kafka partition -> end offset captured at the first start; a partition that
-            is not named has no backlog.
+        backlog_ends: Kafka partition -> end offset captured at the first start; a partition that is not
+            named has no backlog.
     """
     decoded, faults = Decoded(), _Faults()
     for rows in _by_partition(table, backlog_ends):
@@ -142,7 +142,7 @@ def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[i
 
 
 def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[str, Seen]]:
-    """Yield what was learned up to each row with that row's place, and its group."""
+    """Yield the observations up to each row with that row's place, and their group."""
     row = np.array([row for row, _ in found], np.int64)
     places = (rows.timestamp_ms[row].tolist(), rows.offset[row].tolist(), rows.backlog[row].tolist())
     for (_, what), at_ms, offset, backlog in zip(found, *places, strict=True):
@@ -179,7 +179,7 @@ def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[
 
 
 def _stretches(table: pa.Table) -> dict[int, list[tuple[int, int]]]:
-    """Return where rows of each Kafka partition begin and end: mostly once, as Spark reads one by one."""
+    """Return where each Kafka partition's rows begin and end; mostly once, as Spark reads one by one."""
     partitions = table.column("partition").to_numpy()
     begins = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist()] if len(partitions) else []
     found: dict[int, list[tuple[int, int]]] = {}
@@ -197,7 +197,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _looks_like_commit(key: BinaryColumn) -> Bools:
-    """Say of each row whether its key announces record type 0 or 1."""
+    """Say for each row whether its key announces record type 0 or 1."""
     first, second = key.byte(key.start), key.byte(key.start + 1)
     return np.asarray(key.present & (key.length >= 2) & (first == 0) & (second <= OFFSET_COMMIT))
 
@@ -209,7 +209,7 @@ def _read_others(
     decoded: Decoded,
     faults: _Faults,
 ) -> None:
-    """Read the rows at ``places`` one by one and put what they tell into ``found``."""
+    """Read the rows at ``places`` one by one and put their observations into ``found``."""
     columns = (rows.key.those(places), rows.value.those(places), rows.timestamp_ms[places].tolist())
     for row, key, value, at_ms in zip(places.tolist(), *columns, strict=True):
         try:
@@ -225,7 +225,7 @@ def _read_others(
 
 
 def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> _Commits:
-    """Return the readable ones of the commit rows ``row``, and count those and the others."""
+    """Return the readable rows among the commit rows ``row``; count them and the others."""
     row, code, keys = _read_keys(rows, row, faults)
     tombstone = ~rows.value.present[row]
     time_at, good = find_plain_values(rows.value, row, legacy=keys.legacy[code])
@@ -245,7 +245,7 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
 
 
 def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Keys]:
-    """Return the rows whose key can be read, which of the keys each of them has, and the keys."""
+    """Return the rows with a readable key, the key of each of them, and the keys."""
     encoded = rows.key.column.dictionary_encode()
     code = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[row]
     key = BinaryColumn(encoded.dictionary)
@@ -264,21 +264,21 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
 
 
 def _are_sane(rows: _Rows, row: Ints, time_at: Ints) -> Bools:
-    """Say of plain values whether their offset and time can be such; the others are refused one by one."""
+    """Say for plain values whether offset and time are possible; the others are refused one by one."""
     offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
     return np.asarray((offset >= 0) & (committed_at_ms >= -1) & (committed_at_ms <= TIME_MS_MAX))
 
 
 def _first_of_each(number: Ints, value: Ints, size: int) -> Ints:
-    """Return the first value of each of ``size`` numbers; 0 of one that has none."""
+    """Return the first value of each of ``size`` numbers; 0 for a number without any."""
     first = np.zeros(size, np.int64)
-    # Of several values for one place numpy keeps the last, so going backwards leaves the first.
+    # numpy keeps the last of several values for one place, so going backwards leaves the first.
     first[number[::-1]] = value[::-1]
     return first
 
 
 def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
-    """Return the parts of keys, as far as they are legible."""
+    """Return the parts of readable keys."""
     group_end, topic_end = layout.group_end * legible, layout.topic_end * legible
     group = key.texts(key.start + 4, np.maximum(group_end - 4, 0)).dictionary_encode()
     return _Keys(
@@ -291,7 +291,7 @@ def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
 
 
 def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | None:
-    """Return what the table reads in a value of no plain layout, or count it."""
+    """Return the content of a value without a plain layout, or count it as a fault."""
     key, value = rows.key.at(row), rows.value.at(row)
     try:
         return read_commit_value((key or b"")[1], value or b"")
@@ -310,7 +310,7 @@ def _count_commits(commits: _Commits, decoded: Decoded) -> None:
 
 
 def _read_numbers(rows: _Rows, commits: _Commits, index: Ints) -> tuple[Ints, Ints]:
-    """Return what these commits say: offset (nothing in a tombstone), and commit time."""
+    """Return offset (none for a tombstone) and commit time of these commits."""
     row, time_at = commits.row[index], commits.time_at[index]
     offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
     for place in np.flatnonzero(time_at < 0).tolist():
@@ -318,16 +318,16 @@ def _read_numbers(rows: _Rows, commits: _Commits, index: Ints) -> tuple[Ints, In
     return offset, np.where(commits.tombstone[index], rows.timestamp_ms[row], committed_at_ms)
 
 
-# --- folding ------------------------------------------------------------------------------------------
+# --- coalescing ---------------------------------------------------------------------------------------
 
 
 def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list[tuple[int, Recorded]]:
-    """Return the commits folded by run, each with its last row; ``others`` end the runs of their group."""
+    """Return the commits coalesced by run, each with its last row; ``others`` end the runs of their group."""
     numbers = {name: number for number, name in enumerate(commits.keys.groups)}
     group = commits.keys.group[commits.code]
     separators = _between(commits, group, [(numbers[name], row) for row, name in others if name in numbers])
     run = _runs(rows, commits, group, separators)
-    # A key belongs to one group, so where each group has one run, key and slot are the same.
+    # A key belongs to one group, so if each group has one run, key and slot are the same.
     slot = commits.code if run is group else _numbered(run * len(commits.keys.topic) + commits.code)
     count = np.bincount(slot)
     last = np.zeros(len(count), np.int64)
@@ -339,7 +339,7 @@ def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list
 
 
 def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return those of ``others`` (group, row) that have commits of their group before and behind them."""
+    """Return those of ``others`` (group, row) that have commits of their group before and after them."""
     number, row = np.array(others, np.int64).reshape(-1, 2).T
     size = 1 + max(int(number.max(initial=0)), int(group.max(initial=0)))
     first, last = _first_of_each(group, commits.row, size), np.zeros(size, np.int64)
@@ -349,16 +349,16 @@ def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> l
 
 
 def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:
-    """Return the first half of the topic's id in each of these rows, 0 where none is told.
+    """Return the first half of the topic's id in each of these rows, 0 if the row has none.
 
-    None: all of them stand in the backlog, where nobody asks.
+    None: all rows are in the backlog, where the id is not needed.
     """
     live = ~rows.backlog[row] & rows.value.present[row]
     return topic_ids(rows.value, row, live) if live.any() else None
 
 
 def _folded(rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints) -> list[tuple[int, Recorded]]:
-    """Return one observation a run from the last commit of each of its keys, given run by run in order."""
+    """Return one observation per run from the last commit of each of its keys, given run by run in order."""
     keys, code, row = commits.keys, commits.code[last].tolist(), commits.row[last]
     numbers, committed_at_ms = _read_numbers(rows, commits, last)
     topic_id = _topic_ids(rows, row)
@@ -383,7 +383,7 @@ def _numbered(ids: Ints) -> Ints:
 
 
 def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[int, int]]) -> Ints:
-    """Return for each commit the number of its run, unlike the number of any other group's run.
+    """Return for each commit the number of its run; runs of different groups have different numbers.
 
     A run's commits are neighbours among the commits of their group.
     """
@@ -400,10 +400,10 @@ def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[in
 
 
 def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
-    """Return a number that grows where the backlog ends and with each new record time behind it.
+    """Return a number that grows at the end of the backlog and at each new record time after it.
 
-    Record times go back when a partition's leader changes; the number does not, or a run's commits
-    would no longer be neighbours.
+    Record times go back when a partition's leader changes; the number does not, or a run's commits would no
+    longer be neighbours.
     """
     time = np.where(live, rows.timestamp_ms[commits.row], -1)
     return np.cumsum(np.diff(time, prepend=time[:1]) != 0)
@@ -412,8 +412,8 @@ def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
 def _turning_points(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
     """Return the live commits before which a run ends, as indexes.
 
-    Those are the ones that set a partition's offset back, delete it or bring it back, and the ones
-    that follow such a one, so that it is the last of its run and can be seen.
+    Those are the commits that set a partition's offset back, delete it or bring it back, and the commits
+    right after such a one, so that it is the last of its run and stays visible.
     """
     at = np.flatnonzero(live)
     at = at[np.argsort(commits.code[at], kind="stable")]

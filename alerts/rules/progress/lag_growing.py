@@ -1,8 +1,8 @@
 """LagGrowing: for a whole window without a break, the group reads less than is written.
 
 Lag is measured at each commit, so a group that commits rarely does not seem to fall behind between two
-commits.  While offsets advance at a steady load, the unread share of the records is the rate at which the lag,
-in seconds, grows.
+commits.  While offsets advance at a steady load, the unread share of the records is the rate at which the
+lag, in seconds, grows.
 """
 
 from alerts.alert import clock, some, span, times

@@ -127,7 +127,7 @@ class ClusterShard:
             header.cluster_due_ms = min(header.cluster_due_ms, (held.order_ms // TICK_MS + 1) * TICK_MS)
 
     def _judge_before(self, limit_ms: int, judge: Judge | None, outputs: Outputs) -> None:
-        limit_ms = min(limit_ms, NEVER)  # beyond it, as in a damaged shard, what is never due would be due
+        limit_ms = min(limit_ms, NEVER)  # beyond it, in a damaged shard, each deadline would be due
         if self.header.cluster_due_ms < limit_ms - GAP_MAX_MS:
             # No job ran, or a replay holds lines of two years: seconds without any observation prove nothing.
             self._ask(self.header.cluster_due_ms, judge, outputs)

@@ -31,7 +31,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     live_since_ms: int
     """Event time at which this shard left its backlog; -1 while it is in the backlog."""
     requests_seconds: Sequence[tuple[int, int]] = ()
-    """When that log spoke in the last 110 s, in order: from when on a second counts, and the second (ms)."""
+    """When that log had lines in the last 110 s, in order: (from when a second counts, the second in ms)."""
 
     retention_ms: Mapping[int, int] = {}
     """Broker -> how long (ms) it keeps unused offsets, for the brokers that were asked."""

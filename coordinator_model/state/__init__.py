@@ -1,4 +1,4 @@
-"""What is saved of a group, and nothing else: array-like structs whose fields only grow at the end."""
+"""The saved state of a group, and nothing else: array-like structs whose fields only grow at the end."""
 
 from coordinator_model.state.costs import (
     CostState,

@@ -1,4 +1,4 @@
-"""What a rebalance cost, and what is kept of a group to find it out."""
+"""The cost of a rebalance, and the stored figures that it is computed from."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     committed: int
     """Sum of its committed offsets."""
     partitions: int
-    """How many partitions that sum is of; sums of different partitions cannot be compared."""
+    """Number of partitions in that sum; sums of different partitions cannot be compared."""
     last_commit_ms: int
 
 
@@ -21,43 +21,45 @@ class CostState(msgspec.Struct, array_like=True, kw_only=True):
     """What a group keeps between rebalances; saved, so new fields go to the end with a default."""
 
     generation: int = -1
-    """The last one whose cost was told."""
+    """The last one whose cost was reported."""
     stable: Mark | None = None
     """When it became Stable."""
     started: Mark | None = None
     """When the running rebalance began."""
     withheld: int = 0
-    """Cooperative: partitions that one member gave up and no other has got yet."""
+    """Cooperative: partitions that one member gave up and no other member has got yet."""
     unowned: int = 0
-    """No longer used: ``gaps`` has them one by one."""
+    """No longer used: ``gaps`` lists them one by one."""
     unowned_since_ms: int = -1
     """No longer used."""
     partition_ms: int = 0
-    """Newer protocols: what has been lost in the running rebalance so far."""
+    """Newer protocols: time without an owner in the running rebalance so far, summed over partitions."""
     recent: Mark | None = None
-    """A moment of the last minutes, and one before that: throughput before a rebalance is counted from it."""
+    """A mark of the last minutes, and one before that: the throughput before a rebalance starts there."""
     older: Mark | None = None
     last: "LastCost | None" = None
     """Of the rebalance that made ``generation``."""
     had: Owned | None = None
-    """Newer protocols: member -> topic id -> partitions when the running rebalance began; None: not known,
-    or none runs."""
+    """Newer protocols: member -> topic id -> partitions when the running rebalance began; None: unknown,
+
+    or none runs.
+    """
     gaps: dict[str, dict[int, int]] = {}
-    """Newer protocols: topic id -> partition that nobody has -> since when."""
+    """Newer protocols: topic id -> partition without an owner -> since when."""
     since_ms: int = -1
-    """Newer protocols: when the running rebalance began; -1: nobody saw it, or none runs."""
+    """Newer protocols: when the running rebalance began; -1: that was not seen, or none runs."""
     assigning_ms: int = 0
     """Newer protocols: how long it has been Assigning …"""
     reconciling_ms: int = 0
     """… and Reconciling, so far."""
     again: int = 0
-    """Records read again that no transition has told of."""
+    """Records read again that no transition has carried."""
     untold: "ToldCost | None" = None
-    """Of a rebalance whose end was inferred, and told, before its record was read."""
+    """The cost of a rebalance whose end was inferred, and emitted, before its record was read."""
 
 
 class LastCost(msgspec.Struct, array_like=True, kw_only=True):
-    """What the last rebalance cost, for people; -1: no source tells."""
+    """The cost of the last rebalance, for people; -1: no source shows it."""
 
     partitions: int = -1
     partition_ms: int = -1
@@ -69,7 +71,7 @@ class LastCost(msgspec.Struct, array_like=True, kw_only=True):
 
 
 class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What one finished rebalance cost; None: no source tells.
+    """The cost of one finished rebalance; None: no source shows it.
 
     Times are epoch milliseconds, rates committed offsets per second.
     """
@@ -82,34 +84,34 @@ class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):
     sync_ms: int | None = None
     """From its end to the stored assignment."""
     eager: bool | None = None
-    """Every member gives up everything before it joins."""
+    """Whether every member gives up everything before it joins."""
     partitions: int | None = None
     """Partitions that the group reads."""
     partition_ms: int | None = None
-    """Milliseconds without an owner, summed over partitions."""
+    """Time (ms) without an owner, summed over partitions."""
     moved: int | None = None
     """Partitions that are not with the member that had them before."""
     least: int | None = None
-    """How many had to be, for an assignment as even as Kafka's sticky one."""
+    """How many had to change owners for an assignment as even as that of Kafka's sticky assignor."""
     second_step: bool = False
-    """The second half of a cooperative rebalance: what it adds to the one before."""
+    """Whether it is the second half of a cooperative rebalance: its figures add to the one before."""
     rate_before: float | None = None
     rate_during: float | None = None
     start: Mark | None = None
     before: Owned = {}
-    """What the members that are still there had before."""
+    """Partitions before it of the members that are still in the group."""
     initial: bool = False
-    """The group was empty: nobody lost anything."""
+    """Whether the group was empty: no member lost anything."""
     assigning_ms: int | None = None
-    """Newer protocols: until a target assignment was computed."""
+    """Newer protocols: time (ms) until a target assignment was computed."""
     reconciling_ms: int | None = None
-    """Newer protocols: until every member had its own."""
+    """Newer protocols: time (ms) until every member had its own."""
 
 
 class ToldCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebalance cost, as the transition that ends it tells; null: no source tells.
+    """The cost of a rebalance in the transition that ends it; null: no source shows it.
 
-    Lengths are milliseconds, rates committed offsets per second.  Of a streams group partitions are tasks.
+    Lengths are milliseconds, rates committed offsets per second.  In a streams group partitions are tasks.
     """
 
     started_ms: int
@@ -123,31 +125,31 @@ class ToldCost(msgspec.Struct, frozen=True, kw_only=True):
     reconciling_ms: int | None
     """Until every member had its own (newer protocols)."""
     eager: bool | None
-    """Every member gave up everything before it joined."""
+    """Whether every member gave up everything before it joined."""
     partitions: int | None
     """Partitions that the group reads."""
     partition_ms: int | None
-    """Time without an owner, summed over partitions."""
+    """Time (ms) without an owner, summed over partitions."""
     moved: int | None
     """Partitions that are not with the member that had them before."""
     least: int | None
-    """How many had to be, for an even assignment."""
+    """How many had to change owners for an even assignment."""
     initial: bool
-    """The group was empty before: nobody was stopped."""
+    """Whether the group was empty before: no member was interrupted."""
     second_step: bool
-    """The second half of a cooperative rebalance: it adds to the one before, with which it is one."""
+    """Whether it is the second half of a cooperative rebalance: both halves together are one."""
     rate_before: float | None
     rate_during: float | None
 
 
 def told(cost: RebalanceCost) -> ToldCost:
-    """Return what a transition tells of a cost."""
+    """Return the part of a cost that a transition carries."""
     return ToldCost(**{name: getattr(cost, name) for name in ToldCost.__struct_fields__})
 
 
 class StepCost(msgspec.Struct, kw_only=True):
-    """What a step tells of costs."""
+    """The costs in a step."""
 
     finished: RebalanceCost | None = None
     reread: int = 0
-    """Records that are read again, as the first commit after a rebalance lay before the last one."""
+    """Records that are read again: the first commit after a rebalance was lower than the last one before."""

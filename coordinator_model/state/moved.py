@@ -1,4 +1,4 @@
-"""The last move of a shard to another coordinator."""
+"""The last failover of a shard."""
 
 import msgspec
 
@@ -6,25 +6,25 @@ from coordinator_model.kafka import WRITE_TIMEOUT_MS
 
 
 class Moved(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The last time at which nobody answered for the shard.
+    """The last time at which no coordinator answered for the shard.
 
-    It went from one coordinator to another, or to itself, started anew; or it stood, and a replica that
-    its writes wait for had died, so that requests were answered late or refused.
+    The shard went from one coordinator to another, or to the same one, restarted.  Or there was no failover:
+    a replica that its writes wait for had died, so that requests were answered late or refused.
     """
 
     at_ms: int
     came_from: int = -1
     went_to: int = -1
-    """-1: nobody has taken it over yet."""
+    """-1: no broker has loaded it yet."""
     stood: bool = False
-    """The same coordinator goes on: only its writes stalled."""
+    """Whether the coordinator stayed the same: only its writes stalled."""
     stalled_ms: int = -1
-    """When a write was last refused for want of a replica; -1: none was."""
+    """When a write was last refused because a replica was missing; -1: none was."""
 
     @property
     def over_ms(self) -> int:
-        """Return until when, as far as is known, members may have spoken to nobody.
+        """Return until when (epoch ms), as far as known, members may have reached no coordinator.
 
-        What was asked just after the last write that was refused may have waited as long, and not in vain.
+        A request just after the last refused write may have waited as long, and then succeeded.
         """
         return self.at_ms if self.stalled_ms < 0 else self.stalled_ms + WRITE_TIMEOUT_MS

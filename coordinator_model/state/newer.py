@@ -1,7 +1,7 @@
-"""What the mirror keeps of a consumer, share or streams group beside what every group has.
+"""The stored state of a consumer, share or streams group beside what every group has.
 
-These structs are part of ``group.Group`` and are saved with it: array-like msgpack, so **new fields go to
-the end with a default**, and no field ever changes its meaning.
+These structs are part of ``group.Group`` and are saved with it: array-like msgpack, so **new fields go to the
+end with a default**, and no field ever changes its meaning.
 """
 
 import msgspec
@@ -13,21 +13,21 @@ CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"
 FIRST_EPOCH_MAX = 1
 """The epoch of a group that has written none."""
 AWAY = -2
-"""The epoch of a static member that went for a while."""
+"""The epoch of a static member that left for a while."""
 
 
 class ModernMember(msgspec.Struct, array_like=True, kw_only=True):
-    """One member as its records tell."""
+    """One member as its records show it."""
 
     member_id: str
     metadata: MemberMetadata | None = None
-    """None: not met yet, which only compaction can bring about."""
+    """None: its record was not read, which happens only after compaction."""
     current: Current | None = None
     """None: nothing assigned so far, which is epoch 0."""
     since_ms: int = -1
     """When its epoch or state last changed."""
     interval_ms: int = -1
-    """How often it has to send a heartbeat; -1: no request log has told."""
+    """How often it has to send a heartbeat; -1: the request log has not shown it."""
 
     @property
     def epoch(self) -> int:
@@ -36,26 +36,26 @@ class ModernMember(msgspec.Struct, array_like=True, kw_only=True):
 
     @property
     def state(self) -> MemberState:
-        """Return where it stands."""
+        """Return its state on the way to the target assignment."""
         return MemberState.STABLE if self.current is None else self.current.state
 
     @property
     def assigned(self) -> Assignment:
-        """Return what it has."""
+        """Return its partitions."""
         return {} if self.current is None else self.current.assigned
 
     @property
     def revoking(self) -> Assignment:
-        """Return what it was told to give up and has not."""
+        """Return the partitions that it has to give up and still has."""
         return {} if self.current is None else self.current.revoking
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Say whether it has all that the target assignment of ``epoch`` gives it."""
+        """Return whether it has everything that the target assignment of ``epoch`` gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
 
 class Hint(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """What a log told of a member that goes, until the record of it comes."""
+    """What a log line says of a leaving member, until the record of the departure comes."""
 
     at_ms: int
     kind: str
@@ -64,7 +64,7 @@ class Hint(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The last transition that a departure made while nobody had told how the member went."""
+    """The last transition by a departure whose kind was unknown."""
 
     id: str
     from_state: GroupState
@@ -77,26 +77,26 @@ class Modern(msgspec.Struct, array_like=True, kw_only=True):
     """The records of one living group, latest of each key."""
 
     epoch: int = -1
-    """-1: no record of the group itself was met yet."""
+    """-1: no record of the group itself was read yet."""
     metadata_hash: int = 0
     assignment_epoch: int = -1
     topology_epoch: int = -1
     """Streams: of the topology that the group runs; -1 none."""
     valid_topology_epoch: int = -1
-    """Streams: of the topology whose topics were found in order; -1 none."""
+    """Streams: epoch of the topology whose topics were found valid; -1 none."""
     members: dict[str, ModernMember] = {}
     targets: dict[str, Assignment] = {}
-    """Member -> what it shall have."""
+    """Member -> its target assignment."""
     regexes: dict[str, tuple[str, ...]] = {}
-    """Subscribed expression -> the topics it stands for."""
+    """Subscribed expression -> the topics that match it."""
     names: dict[str, str] = {}
-    """Topic id -> name, as far as records tell or leave no doubt."""
+    """Topic id -> name, as far as records show it or leave only one."""
     initializing: Assignment = {}
     """Share groups: partitions that cannot be assigned yet."""
     hints: dict[str, Hint] = {}
-    """Member -> what a log said of its going."""
+    """Member -> what a log line said of its departure."""
     waiting: bytes | None = None
-    """Classic lines that ran ahead of the record that makes the group classic, packed observations."""
+    """Classic lines that came before the record that makes the group classic, packed observations."""
     told: Told | None = None
 
     @property
@@ -112,9 +112,9 @@ class Modern(msgspec.Struct, array_like=True, kw_only=True):
 
 
 def state_of(modern: Modern, group_type: str) -> GroupState:
-    """Return the state that the group's records make.
+    """Return the state that follows from the group's records.
 
-    Kafka: maybeUpdateGroupState of ConsumerGroup, ShareGroup and StreamsGroup; no record holds it.
+    Kafka: maybeUpdateGroupState of ConsumerGroup, ShareGroup and StreamsGroup; no record holds the state.
     """
     if not modern.members:
         return GroupState.EMPTY

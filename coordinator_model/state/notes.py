@@ -1,6 +1,6 @@
-"""What happened to a group beside its moves: who was refused, who took whose place, who paused.
+"""Happenings in a group beside its transitions: refused requests, replaced members, long pauses.
 
-Nothing here moves a group, and nothing of it is saved; the rules read it in ``Step.notes`` once.
+No note makes a transition, and none is saved; the rules read them in ``Step.notes`` once.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ JOIN = "join"
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that the coordinator refused because of who sent it; "" and -1 where nothing tells."""
+    """A request that the coordinator refused because of its sender; "" and -1 where no source shows it."""
 
     at_ms: int
     operation: str
@@ -22,26 +22,26 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str = ""
     client_host: str = ""
     holder_id: str = ""
-    """Who holds the instance id instead."""
+    """The member that has the instance id instead."""
     connection: str = ""
     parked: bool = False
-    """It had waited in the coordinator: what happened meanwhile ended it, and its sender may be long gone."""
+    """Whether it had waited in the coordinator: another event ended it, and its sender may be long gone."""
     protocols: tuple[str, ...] = ()
     """Of a join: protocol type, then the assignors it offered."""
     session_timeout_ms: int = -1
     """Of a join."""
     claims: tuple[tuple[str, int, int], ...] = ()
-    """Of a commit: (topic, partition, offset) that it would have written, as far as told."""
+    """Of a commit: (topic, partition, offset) that it would have written, as far as known."""
 
 
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance id went over to another member id: its process was started anew, or a second time."""
+    """An instance id went over to another member id: its process was restarted, or started twice."""
 
     at_ms: int
     instance_id: str
     old_id: str
     new_id: str = ""
-    """"" where only the coordinator's line told, which does not name it."""
+    """"" where only the coordinator's line reports it, which does not name the new id."""
     client_id: str = ""
     client_host: str = ""
     """Of the old one."""
@@ -54,7 +54,7 @@ class Paused(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     pause_ms: int
     in_a_row: int
-    """How many heartbeats have come after such a pause, without a shorter one between them."""
+    """How many heartbeats in a row came after such a pause."""
 
 
 class IdUnused(msgspec.Struct, frozen=True, kw_only=True):

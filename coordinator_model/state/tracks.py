@@ -1,11 +1,11 @@
-"""How each partition is consumed: what the rules about progress need to know, in a few numbers each.
+"""How each partition is consumed: the input of the rules about progress, in a few numbers each.
 
-A track follows one partition that a group commits to, from the end of the backlog on.  Two things are
-folded into it: commits, from the topic (``committed``), and the partition's end offsets, which the
-driver's probe tells in band (``ended``).  Nothing is concluded here; ``alerts/rules/progress`` does that.
+A track follows one partition that a group commits to, from the end of the backlog on.  Two inputs update it:
+commits, from the topic (``committed``), and the partition's end offsets, from the driver's probe (``ended``).
+Nothing is concluded here; ``alerts/rules/progress`` does that.
 
-Saved with the group, so times are milliseconds since ``Tracks.base_ms`` (5 bytes instead of 9).  The
-structs are array-like: **new fields go to the end with a default**, and none ever changes its meaning.
+Saved with the group, so times are milliseconds since ``Tracks.base_ms`` (5 bytes instead of 9).  The structs
+are array-like: **new fields go to the end with a default**, and none ever changes its meaning.
 """
 
 from typing import Final
@@ -13,47 +13,49 @@ from typing import Final
 import msgspec
 
 MARKERS: Final = 5
-"""So many end markers of transactions may lie between the last record that was read and the next one."""
+"""Up to so many transaction markers may lie between the last record that was read and the next one."""
 
 
 class OpenTransaction(msgspec.Struct, array_like=True):
-    """What a group waits for at the end of what it may read."""
+    """The open transaction that a group waits for at the last stable offset."""
 
     offset: int
     """The partition's last stable offset."""
     since: int
-    """When the brokers told it first, since the base of the group's tracks."""
+    """When the brokers first reported it, since the base of the group's tracks."""
     told: int
-    """When they told it last."""
+    """When they reported it last."""
 
 
 WINDOW: Final = 10
 """Commits that make a window, as in Burrow's ``intervals``."""
 TRACKS_MAX: Final = 2_000
-"""Partitions followed in one group; of more, those that come later are not judged."""
+"""Limit of partitions followed in one group; later ones are not judged."""
 HABIT_MS: Final = 86_400_000
-"""A habit is remembered for one to two days, so that what happens once a day is one."""
+"""A habit is kept for one to two days, so that a daily pause is one."""
 UNKNOWN: Final = -1
 
 
 class Rewind(msgspec.Struct, array_like=True):
-    """A commit below the one before, as long as it is not made good."""
+    """A commit below the one before, as long as the old offset has not been reached again."""
 
     before: int
     """The highest offset that had been committed."""
     offset: int
     at: int
     confirmed: bool = False
-    """An end offset told since then shows that the partition still reaches beyond ``before``, so it is
-    the same one; where no end offset was ever told, True."""
+    """Whether a later end offset shows that the partition still reaches beyond ``before``, so it is
+
+    the same one; without any end offset, True.
+    """
     commits: int = 0
     """Commits further on since then, at most ``WINDOW``."""
     regained: bool = False
-    """The old offset has been reached again, after a rewind that was far."""
+    """Whether the old offset has been reached again, after a far rewind."""
 
 
 class Growth(msgspec.Struct, array_like=True):
-    """A time in which the lag, taken at commits, has never fallen and never been nothing."""
+    """A time in which the lag, taken at commits, never fell and was never 0."""
 
     at: int
     """Its first commit."""
@@ -68,7 +70,7 @@ class Growth(msgspec.Struct, array_like=True):
     top: int
     """End of the partition at its newest commit."""
     folds: int = 1
-    """Lags that it is made of, at most ``WINDOW``."""
+    """Lags in it, at most ``WINDOW``."""
     mark: int = 0
     """Records behind, and the end of the partition, when the lag last grew by more than the load explains."""
     mark_end: int = 0
@@ -83,7 +85,7 @@ class Growth(msgspec.Struct, array_like=True):
 
 
 class Track(msgspec.Struct, array_like=True):
-    """One partition; -1 means that nobody told."""
+    """One partition; -1 means unknown."""
 
     commits: int = 0
     """Commits seen, at most ``WINDOW``."""
@@ -92,7 +94,7 @@ class Track(msgspec.Struct, array_like=True):
     records: int = 0
     """By how much they moved the offset forward."""
     moved: int = UNKNOWN
-    """When the offset was first committed that is committed now."""
+    """When the present offset was first committed."""
     repeats: int = 0
     """How often it was committed again while records were waiting, at most ``WINDOW``."""
     end: int = UNKNOWN
@@ -100,19 +102,19 @@ class Track(msgspec.Struct, array_like=True):
     told: int = UNKNOWN
     """When the brokers were asked for it."""
     grown: int = UNKNOWN
-    """When it was first told."""
+    """When that end was first reported."""
     behind: int = UNKNOWN
-    """Since when no commit has reached the end known then; -1: one has, or nobody knows."""
+    """Since when no commit has reached the end known then; -1: one has, or unknown."""
     growth: Growth | None = None
     rewind: Rewind | None = None
     fresh: bool = False
-    """From its first commit until one has reached the end that was known: all of it had been waiting."""
+    """From its first commit until one has reached the known end: all its records had been waiting."""
     anew: int = UNKNOWN
-    """When it was found to be another partition of that name: what was committed before is not its own."""
+    """When it was found to be another partition of that name: earlier commits belong to the former one."""
     transaction: OpenTransaction | None = None
-    """What the group waits for, if it has read all that is stable."""
+    """The transaction that the group waits for, if it has read all that is stable."""
     woken: int = UNKNOWN
-    """When more was written after all had been read but end markers: what waits counts from then."""
+    """When more was written after everything but markers had been read: the wait counts from then."""
 
 
 class Habit(msgspec.Struct, array_like=True):
@@ -124,11 +126,11 @@ class Habit(msgspec.Struct, array_like=True):
 
     @property
     def longest(self) -> int:
-        """Return it, 0 if it has never been seen."""
+        """Return the longest time; 0 if none was seen."""
         return max(self.today, self.before)
 
     def learn(self, duration: int, at: int) -> None:
-        """Note one more."""
+        """Add one more time."""
         if at - self.since >= HABIT_MS:
             self.since, self.today, self.before = at, 0, self.today
         self.today = max(self.today, duration)
@@ -146,18 +148,18 @@ class Tracks(msgspec.Struct, array_like=True):
     ids: dict[str, int] = {}
     """Topic -> first half of its id, where commits tell it."""
     asked: int = UNKNOWN
-    """Since when the brokers have been asked without a pause; -1: the ends stand in a capture."""
+    """Since when the brokers have been asked without a pause; -1: the end offsets are from a capture."""
     anew: dict[str, int] = {}
-    """Topic -> when its name was found to be that of another topic."""
+    """Topic -> when its name was found to belong to another topic."""
     transaction_ms: int = UNKNOWN
-    """How long brokers let a transaction last, in milliseconds."""
+    """Longest transaction that the brokers allow, in milliseconds."""
 
     def since_base(self, at_ms: int) -> int:
-        """Return a time as tracks hold it."""
+        """Return a time in the unit of tracks: ms since the base."""
         return max(0, at_ms - self.base_ms)
 
     def track(self, topic: str, partition: int) -> Track | None:
-        """Return the track of a partition, a new one if need be; None if there are too many."""
+        """Return the track of a partition, a new one if needed; None if there are too many."""
         known = self.partitions.get(topic)
         found = None if known is None else known.get(partition)
         if found is None and sum(map(len, self.partitions.values())) < TRACKS_MAX:
@@ -166,15 +168,15 @@ class Tracks(msgspec.Struct, array_like=True):
         return found
 
     def forget(self, topic: str, partition: int) -> None:
-        """Drop a partition whose offset is gone."""
+        """Drop a partition whose offset was deleted."""
         known = self.partitions.get(topic)
         if known is not None and known.pop(partition, None) is not None and not known:
             del self.partitions[topic]
 
     def renew(self, topic: str, topic_id: int, at: int = 0) -> bool:
-        """Take in a topic's id; True if it is another topic of that name, of which nothing is known.
+        """Apply a topic's id; True if it is another topic of that name, of which nothing is known.
 
-        What was committed before ``at`` belongs to the other one, of all its partitions.
+        Commits before ``at`` belong to the former topic, in all its partitions.
         """
         if not topic_id or self.ids.get(topic) == topic_id:
             return False

@@ -1,7 +1,7 @@
-"""Conversions: a group keeps its name and changes its type, within one write of the coordinator.
+"""Converts groups: a group keeps its name and changes its type, within one write of the coordinator.
 
-Kafka: GroupMetadataManager.convertToConsumerGroup and convertToClassicGroup; empty groups are replaced.
-The tombstones of the old kind stand in the same write as the records of the new, and end nothing.
+Kafka: GroupMetadataManager.convertToConsumerGroup and convertToClassicGroup; empty groups are replaced. The
+tombstones of the old type are in the same write as the records of the new one, and end no group.
 """
 
 from coordinator_model.groups.core import Target, Turn, adopt_members, cause_by, depart, make
@@ -13,7 +13,7 @@ from coordinator_model.state import Basis, Cause, Modern
 
 
 def become_modern(turn: Turn, group_type: str) -> str:
-    """Make the group one of ``group_type`` without records; returns the type it had, "" if it is new."""
+    """Convert the group to ``group_type`` without records; return its former type, "" if it is new."""
     group = turn.group
     was = "" if group.state is GroupState.DEAD else group.group_type
     if turn.context.backlog and group.stored_generation < 0 and not group.members:
@@ -26,10 +26,10 @@ def become_modern(turn: Turn, group_type: str) -> str:
 
 
 def become_classic(turn: Turn, modern: Modern, changes: Changes, what: GroupRecorded) -> None:
-    """Make the group a classic one of ``what``'s generation, which is the group epoch.
+    """Convert the group to a classic one of ``what``'s generation, which is the group epoch.
 
-    A classic group with members was made for one that left, and rebalances at once; an empty one is
-    new, made for the member that joins next.
+    A classic group with members was converted because a member left, and rebalances at once; an empty one is
+    new, created for the member that joins next.
     """
     group = turn.group
     was = group.group_type
@@ -53,7 +53,7 @@ def become_classic(turn: Turn, modern: Modern, changes: Changes, what: GroupReco
 
 
 def named_conversion(cause: Cause, was: str, now: str) -> Cause:
-    """Return why a group changed its type: the type is the news, and whoever brought it about."""
+    """Return why a group changed its type: the conversion, and the member that caused it."""
     return Cause(
         kind=CauseKind.PROTOCOL_CHANGED,
         member_id=cause.member_id,

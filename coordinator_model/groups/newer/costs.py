@@ -1,8 +1,9 @@
-"""What a rebalance of a consumer or streams group costs, counted from the records of its members.
+"""Computes what a rebalance of a consumer or streams group costs, from the records of its members.
 
-Such a group lacks only what is on its way: a partition that somebody had, or that the target assignment
-gives to somebody, and that no member has now, neither as its own nor still to be given up.  A static member
-that went for a while has its partitions on paper; nobody reads them.  Share groups hand nothing over.
+Such a group lacks only the partitions that change owners: a partition that a member had, or that the target
+assignment gives to a member, and that no member has at the moment, neither as its own nor still to be given
+up. A static member that went for a while has its partitions on paper; nobody reads them.  Share groups
+reassign nothing.
 
 Source: ``CurrentAssignmentBuilder`` and ``ConsumerGroupMember`` (KIP-848), ``StreamsGroupMember`` (KIP-1071).
 """
@@ -43,11 +44,11 @@ from coordinator_model.state import (
 
 _COUNTED = frozenset({CONSUMER, STREAMS})
 _NOT_ACTIVE = (" standby", " warmup")
-"""How ``parts.Assignment`` marks tasks that only follow."""
+"""How ``newer_records.Assignment`` marks tasks that read nothing for the group."""
 
 
 class Rest(msgspec.Struct, kw_only=True):
-    """How a group stood before a write."""
+    """The state of a group before a write."""
 
     state: GroupState
     since_ms: int
@@ -55,12 +56,12 @@ class Rest(msgspec.Struct, kw_only=True):
     currents: dict[str, Current | None] | None
     """What each member had, if the group was at rest."""
     held: dict[str, Assignment]
-    """What each member of which something is written had, that included which it had to give up."""
+    """What each member in the write had, including partitions that it had to give up."""
     members: frozenset[str]
-    """Of a classic group: who was in."""
+    """The members of a classic group."""
 
     def rename(self, group: Group, replaced: Mapping[str, str]) -> None:
-        """Follow static members that came back under a new id: what they had is still theirs."""
+        """Rename static members that came back under a new id: they keep what they had."""
         running = None if group.costs is None else group.costs.had
         for old, new in replaced.items():
             if self.currents is not None and old in self.currents:
@@ -70,7 +71,7 @@ class Rest(msgspec.Struct, kw_only=True):
 
 
 def before_write(group: Group, records: Iterable[ModernRecord]) -> Rest:
-    """Return how a group stands before ``records`` are applied."""
+    """Return the state of a group before ``records`` are applied."""
     modern, currents = group.modern, None
     if group.state is GroupState.STABLE and modern is not None:
         currents = {name: one.current for name, one in modern.members.items()}
@@ -88,7 +89,7 @@ def before_write(group: Group, records: Iterable[ModernRecord]) -> Rest:
 
 
 def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> None:
-    """Follow a group through one write, and tell the cost of the rebalance that ends with it."""
+    """Follow a group through one write, and report the cost of the rebalance that ends with it."""
     group, last = turn.group, turn.group.rebalance
     if turn.context.backlog or group.group_type not in _COUNTED or last is None:
         return
@@ -98,7 +99,7 @@ def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> No
     if before.state in SETTLED and not _begin(turn, state, changes, before):
         return
     if before.state is GroupState.STABLE and before.members and before.members <= modern.members.keys():
-        # A conversion: what the classic members had stands in the same write.
+        # A conversion: the assignments of the classic members are in the same write.
         state.had = {name: _held(modern.members[name]) for name in sorted(before.members)}
     _time_phase(state, before, turn)
     _follow_gaps(state, modern, before, turn.at_ms)
@@ -112,7 +113,7 @@ def note_write(turn: Turn, modern: Modern, changes: Changes, before: Rest) -> No
 
 
 def _begin(turn: Turn, state: CostState, changes: Changes, before: Rest) -> bool:
-    """Begin a rebalance; False if the write is none: a member repeats itself, or the last one goes."""
+    """Begin a rebalance; False if the write begins none: a member repeats itself, or the last one leaves."""
     group = turn.group
     if group.state in WITHOUT_MEMBERS:
         return False
@@ -126,7 +127,7 @@ def _begin(turn: Turn, state: CostState, changes: Changes, before: Rest) -> bool
     state.started = mark(group, turn.at_ms) if group.commits else None
     is_new = bool(changes.epochs) and changes.epochs[0] <= FIRST_EPOCH_MAX + 1
     if before.state is GroupState.DEAD and not is_new:
-        state.had = None  # met in the middle of its life
+        state.had = None  # first seen in the middle of its life
     return True
 
 
@@ -141,10 +142,9 @@ def _time_phase(state: CostState, before: Rest, turn: Turn) -> None:
 
 
 def _follow_gaps(state: CostState, modern: Modern, before: Rest, at_ms: int) -> None:
-    """Note what members gave up, and count for how long nobody had what members got.
+    """Note partitions that members gave up, and add up how long partitions had no owner.
 
-    Only what the write says is looked at: each partition has one owner, who gives it up before the next
-    one gets it.
+    Only the partitions in the write matter: each has one owner, who gives it up before the next one gets it.
     """
     had = _union(before.held.values())
     has = _union(_held(modern.members.get(name)) for name in before.held)
@@ -157,7 +157,7 @@ def _follow_gaps(state: CostState, modern: Modern, before: Rest, at_ms: int) -> 
 
 
 def _miss(state: CostState, modern: Modern, at_ms: int) -> None:
-    """Note what a new target assignment gives out that nobody has: partitions that are new, or were freed."""
+    """Note partitions without an owner in a new target assignment: new ones, or ones that were freed."""
     held = _union(map(_held, modern.members.values()))
     for topic, wanted in _union(map(_active, modern.targets.values())).items():
         gaps = state.gaps.get(topic, {})
@@ -174,7 +174,7 @@ def _keep(state: CostState, topic: str, gaps: dict[int, int]) -> None:
 
 
 def _tell(turn: Turn, state: CostState, modern: Modern, last: Rebalance) -> None:
-    """Tell what the rebalance cost; what nobody wants any more, or nobody gets, was not missed."""
+    """Report the cost of the rebalance; partitions that no member wants or gets do not count as missing."""
     group, had, seen = turn.group, state.had, state.since_ms >= 0
     has = {name: _active(one.assigned) for name, one in modern.members.items()}
     total = sum(map(len, _union(has.values()).values()))
@@ -199,13 +199,13 @@ def _tell(turn: Turn, state: CostState, modern: Modern, last: Rebalance) -> None
         state.generation = group.generation
         tell_cost(turn, cost)
     else:
-        # No epoch grew: a static member went and came back.  It is no rebalance, and yet nobody read.
+        # No epoch grew: a static member left and came back.  That is no rebalance, and yet nobody read.
         attach(turn, cost)
     state.stable = now
 
 
 def _held(member: ModernMember | None) -> Assignment:
-    """Return what a member has, that included which it still has to give up; nothing while it is away."""
+    """Return a member's partitions, including those still to be given up; none while it is away."""
     if member is None or member.epoch == AWAY:
         return {}
     assigned, revoking = _active(member.assigned), _active(member.revoking)
@@ -240,7 +240,7 @@ def _stayed(had: Owned, has: Owned) -> int:
 
 
 def _least(group_type: str, modern: Modern, had: Owned, has: Owned) -> int | None:
-    """Return how many had to move for an even assignment; None: unknown, or too costly to find out."""
+    """Return how many partitions an even assignment had to reassign; None: unknown or too costly."""
     all_now = _union(has.values())
     total = sum(map(len, all_now.values()))
     subscribed = {name: _subscribed(modern, one) for name, one in modern.members.items()}
@@ -270,7 +270,7 @@ def _count_in(assigned: Assignment, all_now: Mapping[str, set[int]]) -> int:
 
 
 def _named(modern: Modern, assigned: Assignment, all_now: Mapping[str, set[int]]) -> list[Partition]:
-    """Return partitions by the names of their topics, those that nobody has now left out."""
+    """Return partitions by the names of their topics, without those that have no owner at the moment."""
     return [
         Partition(modern.names[topic], number)
         for topic, numbers in assigned.items()

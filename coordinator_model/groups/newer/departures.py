@@ -1,7 +1,7 @@
-"""How a member of a modern group went.
+"""Finds out how a member of a newer group left.
 
-Its records say only that it is gone, whether it left or was fenced.  The INFO log says how, just before;
-where it is not read, what was last heard of the member decides.
+Its records show only that it is gone, whether it left or was fenced.  The INFO log says how, just before.
+Where that log is not read, the member's last requests decide.
 """
 
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from coordinator_model.observations import MemberState
 from coordinator_model.state import AWAY, Basis, Group, Hint, Modern, ModernMember
 
 HINT_MS = 60_000
-"""A line that tells of a departure comes right before its record; one so old belongs to a failed write."""
+"""A line about a departure comes right before its record; an older one belongs to a failed write."""
 HINTS_MAX = 256
 SILENT_BEATS = 2.5
-"""A member that let so many heartbeats pass did not leave by request."""
+"""A member that missed so many heartbeats did not leave by request."""
 _SLACK_MS = 1_000
 
 
 class Going(NamedTuple):
-    """How a member went."""
+    """How a member left."""
 
     how: CauseKind
     basis: Basis
@@ -29,7 +29,7 @@ class Going(NamedTuple):
 
 
 def remember(modern: Modern, member_id: str, hint: Hint) -> None:
-    """Keep what a log told until the record comes."""
+    """Keep what a log line says of a departure until its record comes."""
     modern.hints = {
         name: known for name, known in modern.hints.items() if hint.at_ms - known.at_ms <= HINT_MS
     }
@@ -39,7 +39,7 @@ def remember(modern: Modern, member_id: str, hint: Hint) -> None:
 
 
 def how_it_went(turn: Turn, modern: Modern, before: ModernMember) -> Going:
-    """Return how a member went whose records are deleted; ``before`` is how it stood."""
+    """Return how a member left whose records are deleted; ``before`` is its state before that."""
     hint = modern.hints.pop(before.member_id, None)
     if hint is not None and turn.at_ms - hint.at_ms <= HINT_MS:
         return Going(CauseKind(hint.kind), Basis.OBSERVED, hint.text, hint.client_reason)
@@ -53,7 +53,7 @@ def how_it_went(turn: Turn, modern: Modern, before: ModernMember) -> Going:
 
 
 def _overslept(member: ModernMember, at_ms: int) -> bool:
-    """Say whether the member failed to give up partitions in time.  Kafka: its rebalance timer runs then."""
+    """Return whether the member did not give up partitions in time.  Kafka: its rebalance timer runs then."""
     timeout_ms = -1 if member.metadata is None else member.metadata.rebalance_timeout_ms
     waited_ms = at_ms - member.since_ms + _SLACK_MS
     return member.state is MemberState.UNREVOKED and member.since_ms >= 0 and 0 < timeout_ms <= waited_ms
@@ -68,7 +68,7 @@ def _was_silent(turn: Turn, before: ModernMember) -> bool:
 
 
 def replaced(group: Group, modern: Modern, gone: ModernMember, joined: list[str]) -> str:
-    """Return who joined under the gone member's instance id, "" if nobody did."""
+    """Return the member that joined under the former member's instance id, "" if there is none."""
     known = group.members.get(gone.member_id)
     instance_id = gone.metadata.instance_id if gone.metadata else known.instance_id if known else None
     if instance_id is None:

@@ -1,7 +1,7 @@
-"""What records do to a consumer, share or streams group, and what it keeps until it becomes classic.
+"""Applies records to a consumer, share or streams group, and keeps lines for when it becomes classic.
 
-The topic alone makes moves here, each at the time of its record and observed: what the coordinator wrote
-is what it answers.  The logs tell how members went and that they live.
+Only the topic makes transitions here, each at the time of its record and observed: the coordinator's records
+are its state.  The logs show how members left and that they are alive.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ _Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
 
 
 def converts(group: Group, what: on.AnyObservation) -> bool:
-    """Say whether ``what`` makes a modern group of another, which must have done with its past by then."""
+    """Return whether ``what`` converts a newer group, whose past must be finished first."""
     return (
         isinstance(what, on.ModernWrite | on.ModernRecord)
         and group.modern is None
@@ -37,9 +37,9 @@ def converts(group: Group, what: on.AnyObservation) -> bool:
 
 
 def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone | on.GroupRecorded] | None:
-    """Return the classic records beside tombstones of a modern group that is over, or was never seen.
+    """Return the classic records beside tombstones of a newer group that has ended, or was never seen.
 
-    None: the write is about a modern group that is there, or begins one.
+    None: the write is about a newer group that exists, or creates one.
     """
     if not isinstance(what, on.ModernWrite | on.ModernRecord) or group.modern is not None:
         return None
@@ -50,9 +50,9 @@ def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone |
 
 
 def begin_anew(group: Group, what: on.AnyObservation) -> None:
-    """Let a group that ended, or was found to be classic by asking the broker, keep nothing of its past.
+    """Reset a group that ended, or that the broker describes as classic.
 
-    A modern group that is gone is a classic one if that is what it comes back as.
+    A newer group that has ended is a classic one if it comes back as such.
     """
     if group.modern is not None and (group.state is GroupState.DEAD or group.group_type == "classic"):
         group.modern = None
@@ -62,7 +62,7 @@ def begin_anew(group: Group, what: on.AnyObservation) -> None:
 
 
 def wait(group: Group, seen: Seen) -> None:
-    """Keep a classic line: it may belong to the classic group that this one is about to become."""
+    """Keep a classic line: the group may be about to become the classic group that the line is about."""
     modern = group.modern
     if modern is None:
         return
@@ -72,12 +72,12 @@ def wait(group: Group, seen: Seen) -> None:
 
 
 def waited(group: Group, before: Modern | None, at_ms: int) -> list[Seen]:
-    """Return the lines that had to wait until the group became classic.
+    """Return the lines that waited until the group became classic.
 
     Args:
         group: after an observation was applied.
-        before: what it was as a newer group before that; None: it was none.
-        at_ms: when that was.
+        before: its newer part before that; None: it had none.
+        at_ms: the time of the observation.
     """
     became_classic = group.modern is None and group.group_type == "classic"
     if before is None or before.waiting is None or not became_classic:
@@ -113,7 +113,7 @@ def modern_write(turn: Turn, what: on.ModernWrite | on.ModernRecord) -> None:
 
 
 def _enter(turn: Turn, own: list[on.ModernRecord]) -> str:
-    """Make the group one of its records' type; returns the type it was converted from, or ""."""
+    """Set the group to the type of its records; return the type it was converted from, or ""."""
     group = turn.group
     group_type = next((one.group_type for one in reversed(own) if _begins(one)), group.group_type)
     if group.modern is not None and group.group_type == group_type:
@@ -147,7 +147,7 @@ def _settle(turn: Turn, modern: Modern, changes: Changes, was: str, before: Rest
 
 
 def _assignor(modern: Modern) -> str | None:
-    """Return the assignor that most members prefer, None if none prefers any (the broker's default)."""
+    """Return the assignor that most members prefer; None if no member names one (the broker's default)."""
     votes = Counter(one.metadata.assignor for one in modern.members.values() if one.metadata)
     del votes[""]
     return min(votes, key=lambda name: (-votes[name], name), default=None)
@@ -158,22 +158,22 @@ def _end(turn: Turn, modern: Modern) -> None:
     group = turn.group
     leave_behind(turn, modern)
     group.members = {}
-    # Kafka: share groups are never cleaned up by themselves.
+    # Kafka: share groups are never cleaned up automatically.
     is_share = group.group_type == SHARE
     end(turn, cause(CauseKind.GROUP_DELETED) if is_share else gone_for_good(group, turn.at_ms))
     group.modern = None
 
 
 def group_recorded(turn: Turn, what: on.GroupRecorded) -> None:
-    """A classic group's record proves that the modern one is over, wherever its tombstones are."""
+    """End the newer group: a classic group's record proves that it is over, wherever its tombstones are."""
     become_classic(turn, turn.group.modern or Modern(), Changes(), what)
 
 
 def groups_deleted(turn: Turn, _: on.GroupsDeleted) -> None:
-    """The line stands before the tombstones that it explains."""
+    """Keep the deletion: the line comes before the tombstones that it explains."""
     end(turn, cause(CauseKind.GROUP_DELETED))
     turn.group.modern = None
 
 
 def ignored(turn: Turn, what: on.GroupTombstone | on.GroupLoaded) -> None:
-    """Old tombstones of a converted group, and who loaded it: its records tell the rest."""
+    """Ignore old tombstones of a converted group, and load lines: the group's records show the rest."""

@@ -1,7 +1,7 @@
-"""What the logs tell of a modern group: how members went, and that they live.
+"""Applies log lines and answers to a newer group: how members left, and that they are alive.
 
-They make no moves.  A departure is told before its record by the INFO log and after it by the request
-log; whichever comes late explains what was guessed.
+They make no transitions.  The INFO log reports a departure before its record, the request log after it; the
+later of the two corrects what was inferred.
 """
 
 import msgspec
@@ -31,7 +31,7 @@ _LEAVES = -1
 
 
 def modern_member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
-    """Remember how a member is about to go, or explain how one went."""
+    """Keep how a member is about to leave, or correct how one left."""
     modern = turn.group.modern
     if modern is None:
         return
@@ -46,7 +46,7 @@ def modern_member_gone(turn: Turn, what: on.ModernMemberGone) -> None:
 
 
 def epoch_answered(turn: Turn, what: on.EpochAnswered) -> None:
-    """Take in a heartbeat that joined, left, or brought another epoch."""
+    """Apply the answer to a heartbeat that joined, left, or brought another epoch."""
     modern = turn.group.modern
     if modern is None or what.error_code != Error.NONE:
         epoch_refused(turn, what)
@@ -64,7 +64,7 @@ def epoch_answered(turn: Turn, what: on.EpochAnswered) -> None:
 
 
 def _explain(turn: Turn, member_id: str, hint: Hint) -> None:
-    """Tell again, better, how a member went of which only the record was seen."""
+    """Correct how a member left of which only the record was seen."""
     group = turn.group
     gone = departure_of(group, member_id)
     if gone is None or gone.basis is not Basis.INFERRED or abs(gone.at_ms - hint.at_ms) > LATE_MS:
@@ -79,7 +79,7 @@ def _explain(turn: Turn, member_id: str, hint: Hint) -> None:
 
 
 def _retell(turn: Turn, gone: Departure, better: Departure, hint: Hint) -> None:
-    """Correct the transition that the departure made, and what the group remembers of it."""
+    """Correct the transition that the departure caused, and what the group stores of it."""
     group, modern = turn.group, turn.group.modern
     told = None if modern is None else modern.told
     if modern is None or told is None or told.member_id != gone.member_id:
@@ -115,7 +115,7 @@ def _alive(
 
 
 def heartbeats(turn: Turn, what: on.Heartbeats) -> None:
-    """Take in heartbeats, which a member sends in either protocol."""
+    """Apply heartbeats, which a member sends in either protocol."""
     if what.error_code in {Error.NONE, Error.REBALANCE_IN_PROGRESS}:
         _alive(turn, what.member_id, what.times, what.client)
     elif what.error_code == Error.FENCED_INSTANCE_ID:
@@ -123,8 +123,8 @@ def heartbeats(turn: Turn, what: on.Heartbeats) -> None:
 
 
 def commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
-    """Take in the answer to commits of a member that speaks the classic protocol, or its own."""
-    # Kafka: commits do not touch the session of a member that speaks the group's own protocol.
+    """Apply the answer to commits of a member, in the classic protocol or the group's own."""
+    # Kafka: commits do not restart the session timer of a member that speaks the group's own protocol.
     member = turn.group.members.get(what.member_id)
     if member is not None and what.error_code == Error.NONE:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
@@ -134,7 +134,7 @@ def commits_answered(turn: Turn, what: on.CommitsAnswered) -> None:
 
 
 def join_answered(turn: Turn, what: on.JoinAnswered) -> None:
-    """Take in that a member that speaks the classic protocol joined, or was refused."""
+    """Apply the answer to a JoinGroup of a member that speaks the classic protocol."""
     if what.error_code == Error.NONE:
         _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     else:
@@ -142,7 +142,7 @@ def join_answered(turn: Turn, what: on.JoinAnswered) -> None:
 
 
 def sync_answered(turn: Turn, what: on.SyncAnswered) -> None:
-    """Take in that a member that speaks the classic protocol got its assignment, or was refused."""
+    """Apply the answer to a SyncGroup of a member that speaks the classic protocol."""
     if what.error_code == Error.NONE:
         _alive(turn, what.member_id, (turn.at_ms,), what.client, progressed=True)
     else:
@@ -150,7 +150,7 @@ def sync_answered(turn: Turn, what: on.SyncAnswered) -> None:
 
 
 def leave_answered(turn: Turn, what: on.LeaveAnswered) -> None:
-    """Explain how a member that speaks the classic protocol went."""
+    """Note how a member that speaks the classic protocol left."""
     if what.error_code == Error.NONE:
         member_id = what.member_id or _holder(turn.group, what.instance_id)
         hint = Hint(
@@ -160,7 +160,7 @@ def leave_answered(turn: Turn, what: on.LeaveAnswered) -> None:
 
 
 def _holder(group: Group, instance_id: str | None) -> str:
-    """Return who held an instance id and went."""
+    """Return the former member that had an instance id."""
     gone = (one for one in reversed(group.departures) if instance_id and one.instance_id == instance_id)
     found = next(gone, None)
     return found.member_id if found else ""

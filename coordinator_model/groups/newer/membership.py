@@ -1,4 +1,4 @@
-"""Keeps ``Group.members`` in step with a modern group's records: who is in, who came, who went and how."""
+"""Keeps ``Group.members`` in step with a newer group's records: members, arrivals and departures."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from coordinator_model.state import STREAMS, Basis, Member, Modern, ModernMember
 
 @dataclass(slots=True)
 class Passage:
-    """Who came and who went in one write."""
+    """The members that joined and left in one write."""
 
     came: list[str] = field(default_factory=list)
     went: dict[str, Going] = field(default_factory=dict)
@@ -22,13 +22,13 @@ class Passage:
     """Old id of a static member -> its new one."""
 
     def unexplained(self) -> str:
-        """Return a member of which nobody has told how it went, "" if there is none."""
+        """Return a member that left for an unknown reason, "" if there is none."""
         inferred = (name for name, one in self.went.items() if one.basis is Basis.INFERRED)
         return next(inferred, "")
 
 
 def follow(turn: Turn, modern: Modern, changes: Changes, *, renamed: bool) -> Passage:
-    """Bring the members up to date and say who came and went; ``renamed``: names of topics were learned."""
+    """Update the members and return who joined and left; ``renamed``: names of topics were learned."""
     passage = Passage()
     for member_id, before in changes.gone.items():
         if member_id not in modern.members or member_id in changes.joined:
@@ -60,7 +60,7 @@ def _goes(turn: Turn, modern: Modern, before: ModernMember, changes: Changes, pa
 
 
 def fill_in(member: Member, modern: Modern, known: ModernMember, group_type: str) -> None:
-    """Give a member what its records tell."""
+    """Fill in a member from its records."""
     metadata = known.metadata
     if metadata is not None:
         member.client_id, member.client_host = metadata.client_id, metadata.client_host
@@ -70,13 +70,13 @@ def fill_in(member: Member, modern: Modern, known: ModernMember, group_type: str
         topics = set(metadata.topics)
         topics.update(modern.regexes.get(metadata.regex, ()) if metadata.regex else ())
         member.topics = tuple(sorted(topics))
-    # As brokers describe it: a consumer group's member has what it was told to give up, until it confirms.
+    # As brokers describe it: a consumer group's member keeps what it has to give up until it confirms.
     is_tasks = group_type == STREAMS
     held = known.assigned if is_tasks else plus(known.assigned, known.revoking)
     member.assigned = named(modern, held)
 
 
 def leave_behind(turn: Turn, modern: Modern) -> None:
-    """Let go of classic members that a conversion did not bring along; nothing tells how they went."""
+    """Remove classic members that a conversion did not take over; how they left is unknown."""
     for member_id in [m for m in turn.group.members if m not in modern.members]:
         depart(turn, member_id, CauseKind.UNKNOWN, basis=Basis.INFERRED)

@@ -1,7 +1,7 @@
-"""Names of topics, of which most records of modern groups hold ids only.
+"""Finds names of topics, of which most records of newer groups hold only ids.
 
-Some records tell names (share groups, Kafka 4.0).  Elsewhere the subscription that a target assignment was
-computed from often leaves no doubt; where it does, the id stands for the topic.
+Some records have names (share groups, Kafka 4.0).  Elsewhere the subscription behind a target assignment
+often leaves one name only; if it leaves several, the id is shown in place of the name.
 """
 
 from coordinator_model.observations import Assignment
@@ -17,15 +17,15 @@ def named(modern: Modern, assignment: Assignment) -> Assignment:
 
 
 def learn(modern: Modern, group_type: str) -> None:
-    """Conclude names from a target assignment that has just been computed.
+    """Infer names from a target assignment that has just been computed.
 
-    A topic that several members have is one that all of them subscribed; each name is one topic's.
+    A topic that several members have is one that all of them subscribed; each name belongs to one topic.
     """
     if group_type in {SHARE, STREAMS} or modern.assignment_epoch != modern.epoch:
         return
     candidates = _candidates(modern)
     while _conclude(modern, candidates):
-        pass  # each name that is known leaves fewer for the others
+        pass  # each known name leaves fewer for the others
 
 
 def _conclude(modern: Modern, candidates: dict[str, set[str]]) -> bool:

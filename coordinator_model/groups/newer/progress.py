@@ -1,4 +1,4 @@
-"""How far a modern group's members are on the way to their target assignment, and who holds it up."""
+"""How far the members of a newer group are on the way to their target assignment, and which hold it up."""
 
 from enum import StrEnum
 
@@ -10,16 +10,16 @@ from coordinator_model.state import AWAY, CONSUMER, Modern, ModernMember
 
 
 class Why(StrEnum):
-    """What a member does that others, or the group, wait for."""
+    """Why other members, or the group, wait for a member."""
 
     REVOKING = "revoking"
-    """It was told to give partitions up and has not confirmed it; its rebalance timeout runs."""
+    """It has to give partitions up and has not confirmed that; its rebalance timeout runs."""
     BEHIND = "behind"
-    """It has not asked since the target assignment was computed."""
+    """It has sent no heartbeat since the target assignment was computed."""
     AWAY = "away"
-    """A static member that went for a while; its session timeout runs."""
+    """It is static and left for a while; its session timeout runs."""
     WAITING = "waiting"
-    """It waits for partitions that others hold; where nobody does, for its own next heartbeat."""
+    """It waits for partitions of other members; if no member has them, for its own next heartbeat."""
 
 
 class HoldUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,16 +31,16 @@ class HoldUp(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str | None
     why: Why
     partitions: Assignment
-    """What it has to give up, or waits for: topic (or task) -> partitions."""
+    """The partitions that it has to give up, or waits for: topic (or task) -> partitions."""
     held_by: dict[str, Assignment]
-    """Of a waiting member: who still holds what it waits for."""
+    """For a waiting member: the members that still have these partitions."""
     since_ms: int
     until_ms: int
-    """When the coordinator expels it at the latest; -1 not known."""
+    """When the coordinator removes it at the latest; -1 unknown."""
 
 
 class MemberProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What only members of modern groups have."""
+    """The fields that only members of newer groups have."""
 
     epoch: int
     previous_epoch: int
@@ -58,18 +58,18 @@ class MemberProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What only modern groups have."""
+    """The fields that only newer groups have."""
 
     epoch: int
     assignment_epoch: int
     topology_epoch: int
-    """Streams; -1 else."""
+    """Streams groups; -1 for others."""
     held_up_by: tuple[HoldUp, ...]
-    """Members on whose way others wait come before those that only wait."""
+    """Members for which others wait come before members that only wait."""
 
 
 def progress_of(modern: Modern) -> GroupProgress:
-    """Return a group's epochs and who holds it up."""
+    """Return a group's epochs and the members that hold it up."""
     return GroupProgress(
         epoch=modern.epochs[0],
         assignment_epoch=modern.epochs[1],

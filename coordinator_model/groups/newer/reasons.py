@@ -1,4 +1,4 @@
-"""Why a modern group moved, as its records and the logs tell."""
+"""Finds the cause of a newer group's transition, from its records and the logs."""
 
 from coordinator_model.groups.core import DETAIL_MAX, cause_by
 from coordinator_model.groups.newer.membership import Passage
@@ -8,7 +8,7 @@ from coordinator_model.state import AWAY, Cause, Group, Modern
 
 
 def why(group: Group, modern: Modern, changes: Changes, passage: Passage, to: GroupState) -> Cause:
-    """Return why one write moved the group: what made the coordinator write it."""
+    """Return why one write made a transition: what made the coordinator write it."""
     if passage.went:
         return _departure(group, passage, to)
     cause = _membership(group, modern, changes, passage)
@@ -20,7 +20,7 @@ def why(group: Group, modern: Modern, changes: Changes, passage: Passage, to: Gr
 
 
 def _departure(group: Group, passage: Passage, to: GroupState) -> Cause:
-    """Return who went; of several the first whom the coordinator removed."""
+    """Return the departure as a cause; of several the first member that the coordinator removed."""
     member_id = next((m for m, one in passage.went.items() if one.how in REMOVALS), next(iter(passage.went)))
     going = passage.went[member_id]
     kind = going.how
@@ -33,7 +33,7 @@ def _departure(group: Group, passage: Passage, to: GroupState) -> Cause:
 def _membership(group: Group, modern: Modern, changes: Changes, passage: Passage) -> Cause | None:
     if passage.came:
         detail = "" if len(passage.came) == 1 else f"{len(passage.came)} members"
-        # The records of members that a conversion brings along stand before those of the joining one.
+        # A conversion writes the records of the members that it takes over before those of the joining one.
         return cause_by(group, CauseKind.MEMBER_JOINED, passage.came[-1], detail)
     for old, new in passage.replaced.items():
         return cause_by(group, CauseKind.STATIC_MEMBER_REPLACED, new, f"in place of {old}"[:DETAIL_MAX])
@@ -55,7 +55,7 @@ def _wants(modern: Modern, member_id: str) -> str:
 
 
 def _resolved(group: Group, modern: Modern, changes: Changes) -> Cause | None:
-    """Return whose expression was resolved for the first time, which happens after it has joined."""
+    """Return the member whose expression was resolved for the first time, which happens after its join."""
     for member_id, member in modern.members.items():
         if member.metadata is not None and member.metadata.regex in changes.resolved:
             detail = f"topics of {member.metadata.regex} were found"
@@ -64,7 +64,7 @@ def _resolved(group: Group, modern: Modern, changes: Changes) -> Cause | None:
 
 
 def _bump(group: Group, changes: Changes) -> Cause:
-    """Return why the epoch grew although every member is as it was."""
+    """Return why the epoch grew although no member changed."""
     if changes.topology_changed:
         return Cause(kind=CauseKind.SUBSCRIPTION_CHANGED, detail="another topology")
     if changes.topics_changed:
@@ -75,7 +75,7 @@ def _bump(group: Group, changes: Changes) -> Cause:
 
 
 def _progress(group: Group, modern: Modern, changes: Changes) -> Cause:
-    """Return how far the group came: nothing new was asked of it."""
+    """Return how far the group came: the write asks nothing new of it."""
     if changes.retargeted:
         return Cause(kind=CauseKind.ASSIGNMENT_STORED, detail=f"target for epoch {modern.assignment_epoch}")
     for member_id in changes.moved:

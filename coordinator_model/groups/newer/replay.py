@@ -1,4 +1,4 @@
-"""Replays records of one write on a group's picture, as the coordinator does, and notes what changed."""
+"""Replays records of one write on a stored newer group, as the coordinator does, and notes the changes."""
 
 from dataclasses import dataclass, field
 
@@ -29,15 +29,15 @@ _TOPOLOGY = frozenset({23})
 
 @dataclass(slots=True)
 class Changes:
-    """What the records of one write changed."""
+    """The changes by the records of one write."""
 
     touched: set[str] = field(default_factory=set)
-    """Members of which anything was written."""
+    """Members with any record in it."""
     joined: list[str] = field(default_factory=list)
     gone: dict[str, ModernMember] = field(default_factory=dict)
-    """Member -> how it stood before."""
+    """Former member -> its state before."""
     wants_else: list[str] = field(default_factory=list)
-    """Members that subscribe otherwise than before."""
+    """Members whose subscription differs from before."""
     updated: list[str] = field(default_factory=list)
     """Members whose other metadata changed."""
     moved: list[str] = field(default_factory=list)
@@ -47,15 +47,15 @@ class Changes:
     resolved: list[str] = field(default_factory=list)
     """Expressions whose topics were found for the first time."""
     topics_changed: bool = False
-    """Partitions of subscribed topics, what an expression stands for, or what a share group may use."""
+    """Whether partitions of subscribed topics, topics of an expression, or a share group's topics changed."""
     topology_changed: bool = False
-    """Streams: another topology; that its topics are found or missing is a change of topics."""
+    """Streams: whether the topology changed; topics found or missing are a change of topics."""
     retargeted: bool = False
-    """A target assignment was completed."""
+    """Whether a target assignment was completed."""
     ended: bool = False
-    """The group's own record was deleted, and none followed."""
+    """Whether the group's own record was deleted, without a new one."""
     uncommitted_ms: int = -1
-    """The last time at which the write was told not to be replicated yet; -1: it was at once."""
+    """The last time at which the write was not replicated yet; -1: it was replicated at once."""
 
 
 def replay(modern: Modern, record: ModernRecord, at_ms: int, changes: Changes) -> None:
@@ -146,7 +146,7 @@ def _current(modern: Modern, member_id: str, part: Current, at_ms: int, changes:
 
 
 def _without_past(part: Current) -> Current:
-    """Return a current assignment without the epoch before it, whose change alone is no news."""
+    """Return a current assignment without its previous epoch: a change of that alone is no change."""
     return msgspec.structs.replace(part, previous_epoch=0)
 
 
@@ -180,7 +180,7 @@ def _forget_member(modern: Modern, member_id: str, changes: Changes) -> None:
     member = modern.members.pop(member_id, None)
     if member is None:
         return
-    if member_id in changes.joined:  # came and went in one write
+    if member_id in changes.joined:  # it joined and left in one write
         changes.joined.remove(member_id)
     else:
         changes.gone.setdefault(member_id, member)
@@ -190,6 +190,6 @@ def _forget_current(modern: Modern, member_id: str, at_ms: int, changes: Changes
     member = modern.members.get(member_id)
     if member is None:
         return
-    # How it stood is still asked for: the record of the member itself goes next.
+    # Its state before is still needed: the record of the member itself is deleted next.
     changes.gone.setdefault(member_id, msgspec.structs.replace(member))
     member.current, member.since_ms = None, at_ms

@@ -1,4 +1,4 @@
-"""Says when a modern group moves, and keeps its rebalance and counters in step.
+"""Makes the transitions of a newer group, and keeps its rebalance and counters in step.
 
 A rebalance of these groups is a growth of the group epoch: it lasts until every member has reached an
 assignment of that epoch.
@@ -23,16 +23,16 @@ def settle(
     converted: bool,
     before: Rest,
 ) -> None:
-    """Bring the group's state and epoch to what its records say, and tell of it.
+    """Set the group's state and epoch to those of its records, and emit the transition.
 
     Args:
         turn: the write.
         modern: the group after it.
         changes: what it changed.
         cause: why it was written.
-        unexplained: a member that went, and nobody told how; a late line may.
-        converted: the group was of another type until now, which is told even in the same state.
-        before: how it stood before the write.
+        unexplained: a member that left for an unknown reason, which a late line may still give.
+        converted: whether the group had another type before; a conversion is emitted even in the same state.
+        before: its state before the write.
     """
     group = turn.group
     came_from, epoch_before = group.state, group.generation
@@ -40,7 +40,7 @@ def settle(
     _note(turn, changes, cause, came_from, epoch_before)
     correct_silently(group, generation=modern.epochs[0])
     if to is not came_from or converted:
-        committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers what is replicated
+        committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers with replicated state
         target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
         target = move_newer(turn, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
@@ -59,11 +59,11 @@ def _told(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> 
 
 
 def _note(turn: Turn, changes: Changes, cause: Cause, came_from: GroupState, epoch_before: int) -> None:
-    """Count the rebalances that began; the broker's own counter grows with each epoch as well."""
+    """Count the rebalances that began; the broker's own counter also grows with each epoch."""
     if not changes.epochs:
         return
     group, last = turn.group, turn.group.rebalance
-    # A conversion begins with the generation that the classic group had.
+    # A conversion begins with the generation of the classic group.
     begun = [epoch for epoch in changes.epochs if came_from is GroupState.DEAD or epoch > epoch_before]
     if not turn.context.backlog and begun:
         group.rebalances[str(cause.kind)] = group.rebalances.get(cause.kind, 0) + len(begun)

@@ -35,13 +35,13 @@ _PREPARING_CUT = re.compile(
 )
 _PREPARING_CUTS_MAX = 64
 _READINGS_MAX = 4
-"""Places for the end of a group, of those by which it lives in the line's partition, that are tried."""
+"""Limit of possible ends of a group's name that are tried, among those that fit the line's partition."""
 _UNPREFIXED = ("Group leader [member.id: ", "Loaded member MemberMetadata(")
 """3.x: what ``kafka.coordinator.group.GroupMetadata`` logs has no prefix."""
 
 
 class Parsed(NamedTuple):
-    """What one line says, and which offsets partition and broker it names."""
+    """The content of one line, and its offsets partition and broker."""
 
     observation: on.AnyObservation | None
     """None: not a line of the group coordinator."""
@@ -51,17 +51,17 @@ class Parsed(NamedTuple):
 
 _NOT_OURS = Parsed(None, None, None)
 _Found = tuple[on.AnyObservation, int | None]
-"""What a sentence says, and the partition that it names."""
+"""The content of a sentence, and its partition."""
 
 
 def parse_coordinator_line(message: str, *, shard_count: int | None = None) -> Parsed:
-    """Return what a log message says about groups, in time that grows as its length does.
+    """Return the content of a log message about groups, in time linear in its length.
 
     Args:
         message: the message alone, without date, level and logger.
         shard_count: partitions of ``__consumer_offsets``, to tell a group from a text that imitates one.
 
-    A coordinator line of no known shape gives ``LogNoted(kind="unrecognized")``.
+    A coordinator line of unknown shape gives ``LogNoted(kind="unrecognized")``.
 
     Raises:
         LogLineError: a number in it is out of range.
@@ -102,9 +102,10 @@ def _sentence(text: str, partition: int | None, shard_count: int | None) -> _Fou
 def _at_home(
     template: Template, text: str, reading: Reading, partition: int | None, shard_count: int | None
 ) -> Values:
-    """Return the reading with the longest group, or if that one does not live here with one that does.
+    """Return the reading with the longest group name that fits the line's partition; else the longest.
 
-    Of these, the shortest is tried first: a text that imitates the sentence mostly stands behind the group.
+    After the longest name the shortest is tried: a text that imitates the sentence mostly follows the group's
+    name.
     """
     words = reading.words
     if partition is None or not shard_count or reading.group_at < 0:
@@ -122,10 +123,10 @@ def _at_home(
 
 
 def _preparing(text: str, partition: int | None, shard_count: int | None) -> _Found | None:
-    """Read "Preparing to rebalance": group and reason are both free text, with a middle to be found.
+    """Read "Preparing to rebalance": group and reason are free text, so their boundary must be found.
 
-    Of several cuts, the best has its group in this partition and a reason that the coordinator
-    knows; of equals the last, because a strange group id is likelier than a strange client reason.
+    Of several cuts, the best has its group in this partition and a reason that the coordinator knows; of
+    equal cuts the last, because a strange group id is likelier than a strange client reason.
     """
     if not text.endswith((").", ")")):
         return None
@@ -144,7 +145,7 @@ def _preparing(text: str, partition: int | None, shard_count: int | None) -> _Fo
 def _homes(
     text: str, cuts: Sequence[re.Match[str]], partition: int | None, shard_count: int | None
 ) -> list[bool]:
-    """Say of each cut whether its group lives in the line's partition; True where we cannot tell."""
+    """Return for each cut whether its group fits the line's partition; True where that is unknown."""
     if not shard_count:
         return [True] * len(cuts)
     shards = shards_of_prefixes(text, len(_PREPARING), [cut.start() for cut in cuts], shard_count)

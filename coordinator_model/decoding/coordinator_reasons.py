@@ -51,7 +51,7 @@ def instance_of(text: str) -> str | None:
 
 
 def client_reason_of(text: str) -> str | None:
-    """Return what the client gave as its reason; None for the broker's own "not provided"."""
+    """Return the client's reason; None for the broker's own "not provided"."""
     return None if text == NOT_PROVIDED else text[:REASON_LENGTH_MAX]
 
 
@@ -63,21 +63,21 @@ def _always(kind: CauseKind) -> _Kind:
 
 
 def _or_client(kind: CauseKind) -> _Kind:
-    """``kind``, unless the client's reason is more exact."""
+    """Return ``kind``, unless the client's reason is more exact."""
     return lambda client: why_it_joined(client) or kind
 
 
 class ReasonShape(NamedTuple):
-    """One of the coordinator's sentences, and why it starts a rebalance."""
+    """One of the coordinator's reasons, and its kind of cause."""
 
     templates: tuple[Template, ...]
     kind: _Kind
     known: str
-    """From which broker or whose classes (``coordinator_shapes.Shape.known``)."""
+    """The broker or classes that have it (``coordinator_shapes.Shape.known``)."""
 
 
 def _shape(sentence: str, kind: _Kind, known: str, *, client: bool = False) -> ReasonShape:
-    """Return a sentence; with ``client`` the client's reason may stand behind it."""
+    """Return a sentence; with ``client`` the client's reason may follow it."""
     plain = Template(sentence)
     with_client = (Template(f"{sentence}; client reason: {{client}}"),) if client else ()
     return ReasonShape((*with_client, plain), kind, known)
@@ -136,7 +136,7 @@ _STARTS = tuple({shape.templates[0].start for shape in REASONS})
 
 
 def is_known_start(text: str, start: int = 0) -> bool:
-    """Say whether ``text`` goes on, from ``start``, as the coordinator's reasons begin."""
+    """Return whether ``text`` continues, from ``start``, like one of the coordinator's reasons."""
     return text.startswith(_STARTS, start)
 
 

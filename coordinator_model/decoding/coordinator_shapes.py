@@ -1,9 +1,9 @@
-"""The sentences of the group coordinator's log, as templates, and what each of them says.
+"""The sentences of the group coordinator's log, as templates, and the observation that each gives.
 
 ``{g}`` is the group; it and most other fields are free text (``templates.py`` reads them).
 
-Each says which running brokers were seen to log it, or in which versions' classes it was read.
-Not here: "Preparing to rebalance" (``coordinator_log.py``), where two free texts need more care.
+Each names the running brokers that logged it, or the versions whose classes contain it. Not here: "Preparing
+to rebalance" (``coordinator_log.py``), where two free texts need more care.
 """
 
 import re
@@ -26,7 +26,7 @@ Build = Callable[[Values], on.AnyObservation]
 
 
 class LogLineError(Exception):
-    """A sentence of ours says what cannot be; ``reason`` is one of a small fixed vocabulary."""
+    """A known sentence with an impossible value; ``reason`` is one of a small fixed vocabulary."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
@@ -48,14 +48,16 @@ def int32(digits: str) -> int:
 
 
 class Shape(NamedTuple):
-    """One sentence: how it is read, and what it says."""
+    """One sentence: its template, and the observation that it gives."""
 
     template: Template
     build: Build
     known: str
-    """From where: "4+" was logged by a running broker 4.3.1, "3+" by 3.9.2 and by 3.4.1 (a line of each is
-    in ``tests/golden/logs``); "4-" and "3-" were read, with the types of their arguments, in the classes
-    of these versions; "" is for whatever else begins so."""
+    """Its origin: "4+" was logged by a running broker 4.3.1, "3+" by 3.9.2 and by 3.4.1 (a line of each is
+
+    in ``tests/golden/logs``); "4-" and "3-" were read, with the types of their arguments, in the classes of
+    these versions; "" is for any other sentence with this beginning.
+    """
 
 
 def _shape(sentence: str, build: Build, known: str) -> Shape:
@@ -325,7 +327,7 @@ _FENCED_BECAUSE = (
     ("failed to sync within timeout", CauseKind.SYNC_TIMEOUT),
 )
 _EXPLICITLY = "has left group through explicit `LeaveGroup` request; client reason: {x}"
-# How members of consumer, share and streams groups go: all that their records leave open.
+# How members of consumer, share and streams groups leave: only that is missing in their records.
 _MODERN = (
     _shape(
         "[GroupId {g}] Static member {m} with instance id {i} temporarily left the consumer group.",
@@ -359,7 +361,7 @@ _MODERN = (
     _shape("[GroupId {g}] Streams member {m} fenced from the group because {x}.", _modern_fenced, "4+"),
     _shape("[GroupId {g}] Member {m} fenced from the group because {x}.", _modern_fenced, "4+"),
 )
-# Known, and nothing moves in a classic group; counted by kind.
+# Known lines that change nothing in a classic group; counted by kind.
 _NOTED = (
     (
         "Static member which joins during Stable stage and doesn't affect {x}",
@@ -493,7 +495,7 @@ _NOTED = (
     ),
     ("[GroupId {g}] {x} joins the {s} group{y}", "modern_member_joined", "4+"),
     ("[GroupId {g}] {x} re-joins the {s} group{y}", "modern_member_joined", "4+"),
-    # What follows the group is free text with brackets of its own, so the group is not told.
+    # Free text with brackets of its own follows the group, so the group is not read.
     ("[GroupId {x}", "modern_group", "4+"),
 )
 _SPECIFIC = (*_GENERATIONS, *_MEMBERS, *_GROUPS, *_SHARDS, *_MODERN)
@@ -501,7 +503,7 @@ SHAPES: tuple[Shape, ...] = (
     *_SPECIFIC,
     *(_shape(sentence, _noted(kind), known) for sentence, kind, known in _NOTED),
 )
-"""Every sentence; the first that fits says what the line means."""
+"""Every sentence; the first that fits gives the content of the line."""
 _KEY_SIZE = min(len(shape.template.start) for shape in SHAPES)
 _BY_START: dict[str, tuple[Shape, ...]] = {}
 for _one in SHAPES:
@@ -510,5 +512,5 @@ for _one in SHAPES:
 
 
 def shapes_for(text: str) -> tuple[Shape, ...]:
-    """Return the sentences that begin as ``text`` does, in the order in which they are to be tried."""
+    """Return the sentences with the beginning of ``text``, in the order in which they are to be tried."""
     return _BY_START.get(text[:_KEY_SIZE], ())

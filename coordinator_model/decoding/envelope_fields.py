@@ -45,7 +45,7 @@ _TIMES = (
     "__REALTIME_TIMESTAMP",
     "observedTimeUnixNano",
 )
-"""The nearest to the event first: a shipper adds its own beside those of a layout."""
+"""The field nearest to the event first: a shipper adds its own time beside that of a layout."""
 _LEVELS = ("level", "log.level", "severity", "loglevel", "severityText")
 _LOGGERS = ("logger", "loggerName", "logger_name", "log.logger", "_logger")
 _BROKERS = (
@@ -66,7 +66,7 @@ _PART_FIELDS = frozenset(
 )
 _DOCKER_FIELDS = frozenset({"log", "stream", "time", "attrs"})
 _DOCKER_PART_BYTES = 16_384
-"""At which Docker's json-file cuts a line."""
+"""Length at which Docker's json-file cuts a line."""
 
 
 _TRUE = (True, "true")
@@ -76,12 +76,12 @@ _GOES_ON = (
     ("CONTAINER_PARTIAL_MESSAGE", _TRUE),
     ("partial_message", _TRUE),
 )
-"""Vector, journald, and Docker's journald and fluentd drivers; only the last of them marks the last part."""
+"""Vector, journald, and Docker's journald and fluentd drivers; only Docker's mark the last part."""
 _SOURCE_NESTS = frozenset(
     {"host", "container", "kubernetes", "log", "file", "labels", "stream", "resource", "attributes", "fields"}
 )
 _PASSED_OVER = frozenset({"labels", "stream", "resource", "attributes", "fields", "kubernetes"})
-"""Nests whose name says nothing of what is in them."""
+"""Nested objects whose name says nothing about their content."""
 _WRITERS = frozenset(
     {
         *("host", "hostname", "host_name", "host.name", "host.id", "_HOSTNAME", "_MACHINE_ID", "_BOOT_ID"),
@@ -91,26 +91,26 @@ _WRITERS = frozenset(
         *("partial_id", "CONTAINER_PARTIAL_ID"),
     }
 )
-"""What tells one process, container or machine from others."""
+"""Fields that distinguish one process, container or machine from others."""
 _FILES = frozenset(
     {"file", "filename", "filepath", "path", "log.file.path", "file.path", "log.file.name", "file.name"}
 )
-"""What tells apart what one machine writes; two machines may have the same."""
+"""Fields that distinguish the logs of one machine; two machines may have the same values."""
 _OF_A_CONTAINER = ("/pods/", "/containers/")
 _WORD_MAX = 1_024
 _NESTED_MAX = 3
 
 
 class Origin(NamedTuple):
-    """What the envelopes tell of who wrote a line."""
+    """The writer of a line, as far as the envelopes name it."""
 
     words: tuple[tuple[str, str], ...]
     is_told: bool
-    """They name the process, the container or the machine."""
+    """Whether they name the process, the container or the machine."""
 
 
 def origin_of(around: Iterable[Fields]) -> Origin:
-    """Return who wrote a line, as far as its envelopes tell."""
+    """Return the writer of a line, as far as its envelopes name it."""
     words = [word for fields in around for word in _words_of(fields, "", 0)]
     is_told = any(
         name in _WRITERS or (name in _FILES and any(one in text for one in _OF_A_CONTAINER))
@@ -137,9 +137,9 @@ def key_broker(key: bytes | None) -> int:
 
 
 def open_quickly(message: str, carrier: Carrier, fields: Fields) -> Opened | None:
-    """Open a line in Kafka's own pattern, whose envelope tells nothing that counts but the broker.
+    """Open a line in Kafka's own pattern whose envelope names only the broker.
 
-    None: it is not so simple; nearly all lines are.
+    None: the line is not so simple; nearly all lines are.
     """
     quick = QUICK.match(message)
     if quick is None or quick[1] is None:
@@ -152,7 +152,7 @@ def open_quickly(message: str, carrier: Carrier, fields: Fields) -> Opened | Non
 
 
 def carrier_of(fields: Fields, around: Carrier) -> Carrier:
-    """Return what is known of a line in an envelope that stands in another."""
+    """Return the carrier of a line in an envelope inside another one."""
     moment = _event_moment(fields, around)
     return Carrier(
         broker=around.broker if around.broker >= 0 else envelope_broker(fields),
@@ -167,7 +167,7 @@ def carrier_of(fields: Fields, around: Carrier) -> Carrier:
 
 
 def part_of(fields: Fields) -> tuple[str, bool] | None:
-    """Return of which stream a part of a line is, and whether another follows; None: it is whole."""
+    """Return the stream of a part of a line, and whether another part follows; None: the line is whole."""
     if _PART_FIELDS.isdisjoint(fields):
         return None
     stream = str(fields.get("stream") or "stdout")
@@ -184,7 +184,7 @@ def part_of(fields: Fields) -> tuple[str, bool] | None:
 
 
 def marks_no_end(fields: Fields) -> bool:
-    """Say whether a part is marked as such in a way in which the last part of its line is not."""
+    """Return whether a part has a mark that the last part of its line does not have."""
     return any(fields.get(name) in values for name, values in _GOES_ON)
 
 
@@ -200,7 +200,7 @@ def message_of(fields: Fields) -> str | None:
 
 
 def _text_of(found: Any) -> str | None:
-    """Return a text that is not written as one: OpenTelemetry's, or journald's of bytes."""
+    """Return a text that is not a JSON string: OpenTelemetry's, or journald's array of bytes."""
     if isinstance(found, dict):
         text = found.get("stringValue")
         return text if isinstance(text, str) else None
@@ -242,7 +242,7 @@ def _event_moment(fields: Fields, around: Carrier) -> Moment:
 
 
 def envelope_broker(fields: Fields) -> int:
-    """Return which broker the envelope names; -1: none."""
+    """Return the broker in the envelope; -1: none."""
     for place in _places(fields):
         for name in _BROKERS:
             number = _number(place.get(name))
@@ -272,7 +272,7 @@ def _number(found: Any) -> int:
 
 
 def objects(found: Any) -> Iterator[Fields]:
-    """Return the objects in a list; of what is no list none."""
+    """Return the objects in a list; none if it is no list."""
     return (one for one in found if isinstance(one, dict)) if isinstance(found, list) else iter(())
 
 

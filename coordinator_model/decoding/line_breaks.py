@@ -1,11 +1,11 @@
-r"""Undoes what a layout does to line breaks.
+r"""Restores line breaks that a layout has encoded.
 
-A line break in a client's or a group's name makes several lines of one where logs are shipped line by
-line, and the later ones say what the client likes.  So the layouts in ``deploy/log4j2`` write the message
-as log4j2's ``%enc{%m}{CRLF}`` does: ``\r`` and ``\n``, two characters each, in place of the control
-characters, and end with a mark that says so.  log4j2 leaves a backslash that was there as it is: a name
-that holds ``\n`` as two characters looks the same.  Where a line names a group and its partition of the
-offsets topic, Kafka's own formula tells which was meant; elsewhere the mark decides.
+A line break in a client's or a group's name makes several lines of one where logs are shipped line by line,
+and the client controls the later ones.  So the layouts in ``deploy/log4j2`` write the message as log4j2's
+``%enc{%m}{CRLF}`` does: ``\r`` and ``\n``, two characters each, in place of the control characters, and end
+with a mark that says so.  log4j2 does not escape a backslash in the text: a name that contains ``\n`` as two
+characters looks the same.  Where a line names a group and its partition of the offsets topic, Kafka's own
+formula decides between the two; elsewhere the mark decides.
 """
 
 import re
@@ -42,7 +42,7 @@ def parse_broken_line(message: str, *, breaks_encoded: bool, shard_count: int) -
 
 
 def _lives_at_home(parsed: Parsed, shard_count: int) -> bool | None:
-    """Say whether the group belongs to the partition that the line names; None where that is not told."""
+    """Return whether the group fits the partition in the line; None if the line names no partition."""
     group = getattr(parsed.observation, "group", None)
     if not isinstance(group, str) or parsed.partition is None:
         return None

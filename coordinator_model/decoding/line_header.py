@@ -26,11 +26,11 @@ BEGINS = re.compile(
     r"\[GroupCoordinator (?:id=)?\d|\[GroupMetadataManager brokerId=\d|Completed request:"
     r"|Group leader \[member\.id: |Loaded member MemberMetadata\("
 )
-"""How the messages begin that are read; the last two are 3.x's, whose logger writes no prefix."""
+"""How the messages that are read begin; the last two are 3.x's, whose logger writes no prefix."""
 MARKS = re.compile(
     r"\[GroupCoordinator (?:id=)?\d|\[GroupMetadataManager brokerId=\d|Completed request:\s*\{"
 )
-"""What in a line that was not understood says that it may have been one of ours."""
+"""Words in an unreadable line that show that it may be a coordinator or request line."""
 
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|SEVERE|FATAL|CRITICAL"
 _LEVEL = re.compile(
@@ -99,30 +99,30 @@ class Header(NamedTuple):
     end: int
     """Where the message begins."""
     carried: int
-    """Where the line begins that a container runtime or syslog carries; 0: at once."""
+    """Where the line begins that a container runtime or syslog carries; 0: at the start of the text."""
     is_known: bool
-    """The message begins as those do that are read; if not, ``end`` is behind time and level."""
+    """Whether the message begins like those that are read; if not, ``end`` is after time and level."""
     is_json: bool
     """The message is, or begins like, a JSON object."""
     times: tuple[Moment, ...]
-    """From the left to the right: the last one is the line's own."""
+    """From left to right: the last one is the line's own."""
     level: str | None
     logger: str | None
     stream: str
-    """Of a container runtime ("": none); with ``is_partial`` the message goes on in its next line."""
+    """A container runtime's stream ("": none); with ``is_partial`` the message continues in its next line."""
     is_partial: bool
     has_colour: bool
 
 
 class _Reading:
-    """How far a header was read."""
+    """How far a header has been read."""
 
     def __init__(self, text: str, timezone: str, near_ms: int) -> None:
         self.text = text
         self.place = 0
         self.carried = 0
         self.told = 0
-        """Behind the last part that cannot be the message's own: a time, a level, a runtime's."""
+        """The end of the last part that the message cannot contain: a time, a level, a runtime's prefix."""
         self.times: list[Moment] = []
         self.level: str | None = None
         self.logger: str | None = None
@@ -137,11 +137,11 @@ class _Reading:
         self._near_ms = near_ms
 
     def step(self) -> bool:
-        """Read one part; False: what stands here is none."""
+        """Read one part; False: here is no such part."""
         return any(part(self) for part in _PARTS)
 
     def take(self, shape: re.Pattern[str]) -> re.Match[str] | None:
-        """Read what has this shape."""
+        """Read a part of this shape."""
         found = shape.match(self.text, self.place)
         if found and found.end() > self.place:
             self.place = found.end()
@@ -149,7 +149,7 @@ class _Reading:
         return None
 
     def time(self) -> bool:
-        """Read a time, perhaps in brackets, and what syslog or a container runtime puts behind it."""
+        """Read a time, perhaps in brackets, and what syslog or a container runtime writes after it."""
         if len(self.times) >= _TIMES_MAX:
             return False
         opening = _OPENING.find(self.text[self.place : self.place + 1] or "-")
@@ -196,7 +196,7 @@ def _levelled(reading: _Reading) -> bool:
 
 
 def _forwarded(reading: _Reading) -> bool:
-    """Read what stands before the line only: syslog's priority, docker compose's container."""
+    """Read a prefix of the line: syslog's priority, docker compose's container."""
     found = None
     if reading.told == reading.carried and not reading.brackets and reading.logger is None:
         found = reading.take(_PRIORITY) or reading.take(_CONTAINER)
@@ -259,12 +259,12 @@ _PARTS: tuple[Callable[[_Reading], bool], ...] = (
 
 
 def read_header(text: str, timezone: str, near_ms: int) -> Header:
-    """Return what stands before the message of a line.
+    """Return the header before the message of a line.
 
     Args:
         text: the line.
         timezone: of times that name none.
-        near_ms: a time near to the line's, for what is not written in it; -1: none.
+        near_ms: a time close to the line's, for parts of the time that it lacks; -1: none.
     """
     reading = _Reading(text, timezone, near_ms)
     is_known = is_json = False

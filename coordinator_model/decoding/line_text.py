@@ -1,7 +1,7 @@
-"""One log line with what stands around its message, from the text that a record or an envelope carries.
+"""One log line with the header and tail of its message, from the text that a record or an envelope carries.
 
-Time: the line's own, else the envelope's, else the record's; what an envelope tells is mostly when the
-shipper read the line.
+Time: the line's own, else the envelope's, else the record's; an envelope's time is mostly when the shipper
+read the line.
 """
 
 import re
@@ -19,29 +19,29 @@ class Line(NamedTuple):
     """One log event."""
 
     broker: int
-    """-1: neither key nor envelope tell."""
+    """-1: neither key nor envelope name it."""
     at_ms: int
-    """-1: nothing tells."""
+    """-1: unknown."""
     level: str | None
     logger: str | None
     message: str
     is_whole: bool = False
-    """Its time was written in whole seconds: what ``at_ms`` has beyond them is a guess."""
+    """Whether its time had whole seconds: the milliseconds of ``at_ms`` are a guess."""
 
 
 class Carrier(NamedTuple):
-    """What is known of a line from around it."""
+    """What the record and the envelopes around a line say of it."""
 
     broker: int
     stamp_ms: int
-    """Of its record."""
+    """The record's timestamp."""
     timezone: str
     moment: Moment = NO_MOMENT
     """The envelope's time."""
     level: str | None = None
     logger: str | None = None
     part: tuple[str, bool] | None = None
-    """The stream of which it is a part (one that was too long is cut), and whether another follows."""
+    """The stream of which it is a part (a long line is cut), and whether another part follows."""
     around: tuple[Mapping[str, Any], ...] = ()
     """The envelopes in which it stands, the outermost first."""
 
@@ -51,16 +51,16 @@ class Opened(NamedTuple):
 
     line: Line
     is_known: bool
-    """Its message begins as a group coordinator's or a request logger's does."""
+    """Whether its message begins like a group coordinator's or a request logger's."""
     has_header: bool
-    """Something beside the message was understood: a time, a level, a logger."""
+    """Whether anything beside the message was read: a time, a level, a logger."""
     has_marks: bool
-    """It was not understood, and holds words that only lines of ours should hold."""
+    """Whether it could not be read, and contains words that should occur only in lines that are read."""
     breaks_encoded: bool
     """Line breaks in the message are written as ``\\n`` and ``\\r``."""
     carrier: Carrier
     text: str
-    """What the carrier carries, with which the parts of a line are put together."""
+    """The text in the carrier, from which the parts of a line are joined."""
 
 
 _LEVEL = r"TRACE|DEBUG|INFO|WARN|ERROR|FATAL"
@@ -82,12 +82,12 @@ _HEADER_SIZE = 1_024
 
 
 def is_continuation(message: str) -> bool:
-    """Say whether a line without a date is the rest of an event above it: a stack trace."""
+    """Return whether a line without a date is the rest of an event above it: a stack trace."""
     return _CONTINUATION.match(message) is not None
 
 
 def begins_anew(text: str) -> bool:
-    """Say whether a text begins as a line does, or as what follows a line, and so is no rest of one."""
+    """Return whether a text begins like a line, or like the text after a line, and so continues none."""
     opened = open_text(text[:_HEADER_SIZE], Carrier(-1, -1, "UTC"))
     has_header = opened.line.level is not None and opened.line.at_ms >= 0
     is_trace = is_continuation(text) and not text.startswith(" ")
@@ -138,7 +138,7 @@ def opened_quickly(text: str, quick: re.Match[str], carrier: Carrier) -> Opened:
 
 
 def _split_request(message: str, *, is_last: bool) -> tuple[str, str | None]:
-    """Cut the logger off; no search through a long text for what can only stand at its end."""
+    """Cut the logger off at the end, without a search through a long text."""
     if message.endswith(_REQUEST_LOGGER_BEHIND):
         return message[: -len(_REQUEST_LOGGER_BEHIND)], _REQUEST_LOGGER
     if message.endswith((")", BREAKS_ENCODED)):
@@ -154,7 +154,7 @@ def _opened_by_header(text: str, carrier: Carrier) -> Opened:
         message = message.lstrip(" \t")
     if header.has_colour:
         message = _without_colour(message)
-    # A logger before the message is not written behind it as well.
+    # A logger before the message is not repeated after it.
     is_last = header.level is not None and bool(header.times)
     bare, logger, is_encoded = message, header.logger, False
     if logger is None:
@@ -176,14 +176,14 @@ def _opened_by_header(text: str, carrier: Carrier) -> Opened:
 
 
 def _outer(header: Header, carrier: Carrier) -> Moment:
-    """Return the time of what carries the line: the first part of a long one has the others' header."""
+    """Return the time of the line's carrier: the first part of a long line has the header of the others."""
     return header.times[0] if header.carried else carrier.moment
 
 
 def _own_ms(header: Header, carrier: Carrier) -> tuple[int, bool]:
-    """Return when the line was written, and whether only the second is known.
+    """Return when the line was written (epoch ms), and whether only its second is known.
 
-    The innermost time is the nearest to that.
+    The innermost time is the closest to the event.
     """
     times = [one for one in reversed(header.times) if one.at_ms >= 0]
     if not times:
@@ -198,7 +198,7 @@ def _carried_ms(carrier: Carrier) -> int:
 
 
 def _without_colour(message: str) -> str:
-    """Cut the codes off that end what the header's have begun."""
+    """Cut off the codes that end the colours begun in the header."""
     while found := _TRAILING_COLOUR.search(message, max(0, len(message) - _COLOUR_SIZE)):
         message = message[: found.start()]
     return message

@@ -1,9 +1,9 @@
-"""Times as log lines and envelopes write them, in epoch milliseconds.
+"""Parses times in log lines and envelopes to epoch milliseconds.
 
-A time in a line is often local, and in many layouts has whole seconds only.  Then its milliseconds are
-those of another time that is known of the same line (the shipper's, the record's) if that one lies in the
-same second; otherwise the end of the second that is nearer to it.  So lines of one second keep the order
-of their records without anything being remembered from line to line.
+A time in a line is often local, and in many layouts has whole seconds only.  Then its milliseconds are those
+of another time of the same line (the shipper's, the record's) if that lies in the same second; otherwise the
+end of the second that is closer to it.  So lines of one second keep the order of their records without any
+state between lines.
 """
 
 import re
@@ -76,8 +76,8 @@ def refined_ms(moment: Moment, others_ms: Iterable[int]) -> int:
     """Return a time; one in whole seconds gets its milliseconds from another time of the same line.
 
     Args:
-        moment: what was written.
-        others_ms: other times that are known of the line, the nearest to the event first; -1: not known.
+        moment: the time as written.
+        others_ms: other known times of the line, the closest to the event first; -1: unknown.
     """
     if not moment.is_whole or moment.at_ms < 0:
         return moment.at_ms
@@ -122,13 +122,13 @@ _MAY_BEGIN = frozenset("0123456789JFMASONDTW")
 
 
 def read_time(text: str, place: int, timezone: str, near_ms: int) -> tuple[Moment, int]:
-    """Read the time that begins at ``place``, and return it with the place behind it.
+    """Read the time that begins at ``place``, and return it with the place after it.
 
     Args:
         text: a line.
         place: where in it.
         timezone: of a time that names none.
-        near_ms: a time near to it, for what is not written: the year, the day, or which of two
+        near_ms: a time close to it, for parts that it lacks: the year, the day, or which of two
             readings of a local time is meant; -1: none.
 
     The place is returned unchanged where no time begins.
@@ -162,7 +162,7 @@ def _moment_of(words: Mapping[str, str | None], timezone: str, near_ms: int) -> 
 
 
 def _dated(words: Mapping[str, str | None], clock: str, timezone: str, near_ms: int) -> list[str]:
-    """Return the local times, as ``2026-11-20 23:51:50``, that can be meant."""
+    """Return the possible local times, as ``2026-11-20 23:51:50``."""
     year, day = words.get("year"), words.get("day")
     if day is None:
         return [f"{date} {clock}" for date in _days_near(near_ms, timezone)]
@@ -172,7 +172,7 @@ def _dated(words: Mapping[str, str | None], clock: str, timezone: str, near_ms: 
 
 
 def _days_near(near_ms: int, timezone: str, step_days: int = 1) -> list[str]:
-    """Return the day of ``near_ms`` and those a step before and behind it; none if there is no such time."""
+    """Return the day of ``near_ms`` and those a step before and after it; none if there is no such time."""
     days: list[str] = []
     if near_ms < 0:
         return days
@@ -216,7 +216,7 @@ def time_ms(found: Any, timezone: str) -> int:
 
 
 def _epoch_moment(number: float) -> Moment:
-    """Tell the unit by the size: seconds until the year 5138, ms from 1973 on, and so on."""
+    """Return a time whose unit its size shows: seconds until the year 5138, ms from 1973 on, and so on."""
     if not 0 <= number < 1e20:
         return NO_MOMENT
     for limit, factor in ((1e11, 1000.0), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6)):

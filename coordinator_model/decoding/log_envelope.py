@@ -54,9 +54,9 @@ __all__ = (
 )
 
 LENGTH_MAX = 16 << 20
-"""Bytes; a leader's JoinGroup line of a big group reaches 10 MB, what is longer is not read at all."""
+"""Bytes; a leader's JoinGroup line of a big group reaches 10 MB, longer records are not read at all."""
 LINES_MAX = 10_000
-"""In one record; what is behind them is counted and not read."""
+"""Limit of lines in one record; further lines are counted and not read."""
 _DEPTH_MAX = 4
 
 
@@ -89,7 +89,7 @@ def open_record(value: bytes | None, *, key: bytes | None, timestamp_ms: int, ti
 def open_lines(
     value: bytes | None, *, key: bytes | None, timestamp_ms: int, timezone: str
 ) -> Iterable[Found]:
-    """Return each line in the value of a record, and for each that cannot be opened why; at least one."""
+    """Return each line in the value of a record, or why it cannot be opened; at least one entry."""
     if not value:
         return (EnvelopeError("empty"),)
     if len(value) > LENGTH_MAX:
@@ -119,7 +119,7 @@ def whole_message(value: bytes, broker: int) -> tuple[str, int] | None:
 
 
 def _simple_envelope(value: bytes, carrier: Carrier) -> Opened | None:
-    """Return the line of a plain object with a message in Kafka's own pattern; None: it is not that."""
+    """Return the line of a plain object with a message in Kafka's own pattern; None for any other."""
     try:
         fields = _JSON.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -208,7 +208,7 @@ def _one_line(text: str, carrier: Carrier, depth: int) -> Iterator[Found]:
         yield from _field_lines(pairs, carrier, depth + 1)
         return
     if not opened.is_known and depth < _DEPTH_MAX and opened.line.message[:2] == '{"':
-        # What a container runtime carries may be JSON again.
+        # A container runtime may carry JSON again.
         within = opened.carrier._replace(
             moment=Moment(opened.line.at_ms) if opened.has_header else carrier.moment
         )
@@ -283,7 +283,7 @@ def _field_lines(fields: Fields, carrier: Carrier, depth: int) -> Iterator[Found
 
 def _message_lines(message: str, carrier: Carrier, depth: int) -> Iterator[Found]:
     if depth < _DEPTH_MAX and message.lstrip()[:1] == "{":
-        # A shipper that read JSON lines (Docker's, or log4j2's own): the inner one is nearer to the event.
+        # A shipper wrapped JSON lines (Docker's, or log4j2's own): the inner one is closer to the event.
         try:
             yield from _json_lines(message.strip().encode(), carrier, depth + 1)
         except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Reads what a decoded record of a consumer, share or streams group holds."""
+"""Reads the content of a decoded record of a consumer, share or streams group."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -25,7 +25,7 @@ _TASKS = (("activeTasks", ""), ("standbyTasks", " standby"), ("warmupTasks", " w
 
 
 def part_of(record_type: int, key: Mapping[str, Value], value: Mapping[str, Value]) -> AnyPart | None:
-    """Return what a decoded record (no tombstone) holds; None for types that tell the model nothing."""
+    """Return the content of a decoded record (no tombstone); None for types that the model does not need."""
     read = _READERS.get(record_type)
     return None if read is None else read(key, value)
 

@@ -1,7 +1,7 @@
-"""OpenTelemetry's export of logs in its binary form, which the Collector's Kafka exporter writes by default.
+"""Reads OpenTelemetry's binary export of logs, the default format of the Collector's Kafka exporter.
 
-Reads of ``ExportLogsServiceRequest`` only what a log line needs, into the same shape as its JSON.  A
-message is a row of fields, each a number with a wire type; what is not known is stepped over.
+Reads of ``ExportLogsServiceRequest`` only what a log line needs, into the same shape as its JSON.  A message
+is a row of fields, each a number with a wire type; unknown fields are skipped.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ class _Field(NamedTuple):
 
 
 def export_of(data: bytes) -> dict[str, Any]:
-    """Return an export as its JSON has it.
+    """Return an export in the shape of its JSON.
 
     Raises:
-        NotOtlp: these bytes are none, or hold no log record.
+        NotOtlp: these bytes are no export, or contain no log record.
     """
     resources = [_resource_logs(one) for one in _messages(data, 1, is_strict=True)]
     if not any(scope["logRecords"] for resource in resources for scope in resource["scopeLogs"]):

@@ -1,6 +1,6 @@
 """Turns records of ``__consumer_offsets`` into observations.
 
-What the bytes mean is ``schemas.py``'s business; this module says what they tell about a group.
+``schemas.py`` decodes the bytes; this module turns the fields into observations of a group.
 """
 
 import base64
@@ -23,12 +23,12 @@ from coordinator_model.observations import (
 )
 
 Recorded: TypeAlias = OffsetsCommitted | GroupRecorded | GroupTombstone | ModernRecord
-"""What one record can tell."""
+"""The observations that one record can give."""
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 COMMIT_TYPES = frozenset({LEGACY_OFFSET_COMMIT, OFFSET_COMMIT})
 _CONSUMER_PROTOCOL = "consumer"
-"""Only for this protocol type do we know what a member's opaque bytes mean (Connect has its own)."""
+"""Only this protocol type has a known format of the members' opaque bytes (Connect has its own)."""
 _VERSION_AND_COUNT, _SHORT, _INT = struct.Struct(">hi"), struct.Struct(">h"), struct.Struct(">i")
 _TIME_AND_COUNT, _TIMEOUTS_AND_SIZE = struct.Struct(">qi"), struct.Struct(">iii")
 _GROUP_KEY, _GROUP_VALUE = b"\x00\x02", b"\x00\x03"
@@ -37,7 +37,7 @@ _NULL_TEXT = b"\xff\xff"
 _SUBSCRIPTIONS_CACHED = 1_024
 """Members of a group mostly subscribe alike, and so do its generations."""
 _ASSIGNMENTS_CACHED, _CACHED_ASSIGNMENT_BYTES_MAX = 1_024, 512
-"""Most members have from one generation to the next what they had; long ones would take much memory."""
+"""Most members keep their assignment from one generation to the next; long ones would take much memory."""
 
 _GROUP_TYPES: Mapping[str, str] = {
     "ConsumerGroup": "consumer",
@@ -47,7 +47,7 @@ _GROUP_TYPES: Mapping[str, str] = {
 
 
 class CommitKey(NamedTuple):
-    """Whose offset of which partition."""
+    """The group, topic and partition of an offset."""
 
     group: str
     topic: str
@@ -80,7 +80,7 @@ def read_commit_key(data: bytes) -> CommitKey:
 
 
 def read_commit_value(record_type: int, data: bytes) -> CommitValue:
-    """Return what an offset commit's value says.
+    """Return the fields of an offset commit's value.
 
     Raises:
         DecodeError: it is not one.
@@ -90,10 +90,10 @@ def read_commit_value(record_type: int, data: bytes) -> CommitValue:
 
 
 def _checked_commit(value: Mapping[str, Value]) -> CommitValue:
-    """Return what an offset commit says.
+    """Return the fields of an offset commit.
 
     Raises:
-        DecodeError: no coordinator took such an offset at such a time.
+        DecodeError: no coordinator wrote such an offset at such a time.
     """
     offset, at_ms = value["offset"], value["commitTimestamp"]
     if offset < 0 or not is_time_ms(at_ms):
@@ -102,7 +102,7 @@ def _checked_commit(value: Mapping[str, Value]) -> CommitValue:
 
 
 def observe(key: bytes | None, value: bytes | None, *, recorded_at_ms: int) -> Recorded:
-    """Return what one record tells; ``recorded_at_ms`` dates a commit's tombstone.
+    """Return the observation of one record; ``recorded_at_ms`` dates a commit's tombstone.
 
     Raises:
         DecodeError: the record cannot be read.
@@ -180,14 +180,15 @@ def _member(value: Value, *, opaque: bool) -> MemberRecord:
     )
 
 
-# --- the group records that nearly all are ------------------------------------------------------------
+# --- fast paths for the most frequent group records ---------------------------------------------------
 
 
 def _plain_group(key: bytes, value: bytes | None) -> GroupRecorded | None:
-    """Return what a sound record of a classic group says, sooner than the tables do; None for others.
+    """Return a sound record of a classic group, faster than by the tables; None for others.
 
-    A snapshot of a large cluster is made of these, in the version that brokers have written since Kafka 2.3.
-    Slices may reach beyond the bytes, since places only grow: what adds up to the end has stayed within.
+    A snapshot of a large cluster consists of these, in the version that brokers have written since Kafka 2.3.
+    Slices may reach beyond the bytes, since places only grow: if the last one ends at the end, all were
+    within.
     """
     if value is None or key[:2] != _GROUP_KEY or value[:2] != _GROUP_VALUE:
         return None
@@ -222,10 +223,10 @@ def _plain_group(key: bytes, value: bytes | None) -> GroupRecorded | None:
 def _plain_member(data: bytes, place: int, *, opaque: bool) -> tuple[MemberRecord, int]:
     """Return the member that begins at ``place`` and where it ends.
 
-    Most of a record are its members, so three of their texts are read right here, without a call.
+    A record consists mostly of its members, so three of their texts are read here, without a call.
 
     Raises:
-        IndexError, ValueError, struct.error: it is no sound one.
+        IndexError, ValueError, struct.error: the member is not sound.
     """
     id_end = place + 2 + (data[place] << 8 | data[place + 1])
     dynamic = data.startswith(_NULL_TEXT, id_end)
@@ -307,7 +308,7 @@ def assigned_partitions(assignment: bytes) -> dict[str, tuple[int, ...]] | None:
 def _plainly_assigned(data: bytes) -> dict[str, tuple[int, ...]] | None:
     """Return the same for sound bytes that name each topic once, in a fifth of the time; None for others.
 
-    A snapshot of a large cluster is made of these.
+    A snapshot of a large cluster consists of these.
     """
     return _cached_assignment(data) if len(data) <= _CACHED_ASSIGNMENT_BYTES_MAX else _plain_assignment(data)
 

@@ -14,7 +14,7 @@ Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), lt=2**15)]
 Int32 = Annotated[int, msgspec.Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
 Millis = Annotated[float, msgspec.Meta(ge=0, le=INT32_MAX)]
-"""How long something took: no timeout of Kafka's is longer than an INT32 of milliseconds."""
+"""A duration: no timeout of Kafka's is longer than an INT32 of milliseconds."""
 
 
 class Part(msgspec.Struct, rename="camel", frozen=True):
@@ -22,31 +22,31 @@ class Part(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Header(Part, frozen=True):
-    """What the request header adds."""
+    """The fields of the request header."""
 
     client_id: str | None = None
 
 
 class Software(Part, frozen=True):
-    """What the client calls itself."""
+    """The client's name for its software."""
 
     software_name: str = ""
 
 
 class RequestLine(Part, frozen=True):
-    """What every line has beside request and response."""
+    """The fields of every line beside request and response."""
 
     request_header: Header
     connection: str = ""
     total_time_ms: Millis = 0.0
     remote_time_ms: Millis = 0.0
-    """Of that, how long the answer waited after the request had been worked on: for a replica."""
+    """The part of it in which the finished answer waited for a replica."""
     principal: str = ""
     client_information: Software = Software()
 
 
 class Named(Part, frozen=True):
-    """What most group requests begin with."""
+    """The fields with which most group requests begin."""
 
     group_id: str
     member_id: str = ""
@@ -329,7 +329,7 @@ class EpochLine(RequestLine, frozen=True, kw_only=True):
 
 
 class RenderedLine(Part, frozen=True):
-    """Only to tell a line whose request was not rendered from one that is broken."""
+    """Distinguishes a line whose request was not rendered from a broken one."""
 
     request: msgspec.Raw = msgspec.Raw()
     response: msgspec.Raw = msgspec.Raw()

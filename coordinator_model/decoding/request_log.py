@@ -1,8 +1,8 @@
 """Reads one line of a broker's request log: a group request with its answer.
 
-The message is ``Completed request:`` and one JSON object, in one field order for each Kafka version
-that writes JSON (2.8 and later).  Only the fields that the model needs are decoded, and lines of APIs
-that do not concern groups are told by their first bytes alone.
+The message is ``Completed request:`` and one JSON object, in one field order for each Kafka version that
+writes JSON (2.8 and later).  Only the fields that the model needs are decoded, and lines of other APIs are
+recognised by their first bytes alone.
 """
 
 import re
@@ -51,7 +51,7 @@ class RequestLineError(Exception):
 
 
 class Answered(NamedTuple):
-    """What one line says: its kind (the API, or other_api) and the observations."""
+    """The content of one line: its kind (the API, or other_api) and the observations."""
 
     kind: str
     observations: tuple[on.AnyObservation, ...]
@@ -61,7 +61,7 @@ _CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
 _CONNECTION_LENGTH_MAX = 400
 """Two addresses with their scopes and ports take 200 characters at most; the expression backtracks."""
 _KEPT_LENGTH_MAX = 1_000
-"""Characters that a client chooses; longer names are not cached: strangers could fill the memory."""
+"""Limit of characters that a client chooses; longer names are not cached: others could fill the memory."""
 
 
 @lru_cache(maxsize=65536)
@@ -78,7 +78,7 @@ def _client(line: RequestLine) -> on.Client:
 
 
 def client_of(client_id: str, connection: str, principal: str, software: str) -> on.Client:
-    """Return who sent a request; the same object for the same sender, unless its names are long."""
+    """Return the sender of a request; the same object for the same sender, unless its names are long."""
     is_short = len(client_id) + len(software) <= _KEPT_LENGTH_MAX
     build = _known_client if is_short else _known_client.__wrapped__
     return build(client_id, connection, principal, software)
@@ -104,9 +104,9 @@ def _arrived_ms(line: RequestLine, at_ms: int) -> int:
 
 
 def _stall(line: RequestLine, group: str, error_code: int, at_ms: int) -> tuple[on.ShardStalled, ...]:
-    """Return what an answer that waited for writes says of those of all groups beside this one.
+    """Return a stall of all groups of the partition, if an answer waited for its write.
 
-    Answered at once, the same error comes from a broker that is going down.
+    A broker that shuts down answers the same error at once.
     """
     is_stalled = error_code == Error.COORDINATOR_NOT_AVAILABLE and line.remote_time_ms >= SLOW_MS
     return (on.ShardStalled(group=group, since_ms=_arrived_ms(line, at_ms)),) if is_stalled else ()
@@ -158,7 +158,7 @@ def _sync(line: SyncLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 
 def _heartbeat(line: HeartbeatLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     asked = line.request
-    # One that waited for a replica counted, for the coordinator, when it came.
+    # A request that waited for a replica took effect in the coordinator when it came.
     came_ms = at_ms if line.remote_time_ms < SLOW_MS else _before(at_ms, line.remote_time_ms)
     return (
         *_stall(line, asked.group_id, line.response.error_code, at_ms),
@@ -196,12 +196,12 @@ def _leave(line: LeaveLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 
 
 _OFFSETS_TOPIC = "__consumer_offsets"
-"""The brokers' own name for it, under whatever name a copy is read."""
+"""The brokers' own name for it, even if the stream reads a copy with another name."""
 _OF_THE_MEMBER = (82, 25, 22, 113, 110, 27, 16, 15, 14)
 
 
 def worst_error(codes: set[int]) -> int:
-    """Return the error that says most: of member or generation, then of the group, then of a partition."""
+    """Return the most telling error: of member or generation, then of the group, then of a partition."""
     for code in _OF_THE_MEMBER:
         if code in codes:
             return code
@@ -295,9 +295,9 @@ def _delete(line: DeleteLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
 
 
 def _epoch(protocol: str) -> Callable[[EpochLine, int], tuple[on.AnyObservation, ...]]:
-    """Return what reads a heartbeat of a protocol whose members have epochs.
+    """Return a reader of heartbeats of a protocol whose members have epochs.
 
-    A heartbeat of a member that has an epoch and keeps it is nothing but a sign of life, and is folded.
+    A heartbeat of a member that keeps its epoch is only a sign of life, and is coalesced.
     """
 
     def read(line: EpochLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
@@ -369,21 +369,21 @@ _NOTED: Mapping[int, str] = {
     91: "alter_share_group_offsets",
     92: "delete_share_group_offsets",
 }
-"""APIs that concern groups and tell the classic model nothing: counted by name, not decoded."""
+"""APIs that concern groups and that the classic model does not need: counted by name, not decoded."""
 _RENDERED = msgspec.json.Decoder(RenderedLine)
 _OUT_OF_RANGE = re.compile(r"Expected `(?:int|float)` [<>]|(?:Integer value|Number) out of range")
-"""What msgspec says of a number beyond the bounds of its field, or of all numbers."""
+"""msgspec's messages for a number beyond the bounds of its field, or of all numbers."""
 
 
 def parse_request_line(message: bytes, at_ms: int) -> Answered:
-    """Return what a line says.
+    """Return the content of a line.
 
     Args:
         message: from ``Completed request:`` on; the logger's name at the end may still be there.
         at_ms: when the line was written, which is when the answer had been sent.
 
     Raises:
-        RequestLineError: it is not JSON, was not rendered, or lacks what its API always has.
+        RequestLineError: it is not JSON, was not rendered, or lacks a field that its API always has.
     """
     api = _API.match(message)
     if api is None:

@@ -1,8 +1,8 @@
 """Every record of ``__consumer_offsets`` as data, and the one interpreter that reads them all.
 
-``RECORDS`` is the whole knowledge: a new record type is one more entry, a new field one more line.
-It follows the schemas of Apache Kafka 4.3.1, with what 4.0 wrote differently and 4.4 adds.
-The stream reads plain offset commits faster, many at once; a test holds that to this table.
+``RECORDS`` holds every format: a new record type is one more entry, a new field one more line. It follows the
+schemas of Apache Kafka 4.3.1, with what 4.0 wrote differently and 4.4 adds. The stream reads plain offset
+commits faster, many at once; a test compares that with this table.
 
 Longer than 400 lines, because the table is one thing and the interpreter cannot be read without it.
 """
@@ -60,7 +60,7 @@ class Field(NamedTuple):
     until: int = 2**15 - 1
     nullable: bool = False
     tag: int | None = None
-    """Number of a tagged field, which stands in the struct's tagged section instead of in order."""
+    """Number of a tagged field, which is in the struct's tagged section instead of in order."""
 
 
 class Record(NamedTuple):
@@ -381,7 +381,7 @@ _PRIMITIVES: Mapping[Kind, Read] = {
 
 
 def _length_of(kind: Type, *, flexible: bool) -> Callable[[Reader], int | None]:
-    """Return how the length before a string, bytes or array is read."""
+    """Return a reader of the length before a string, bytes or array."""
     if flexible:
         return Reader.compact_length
     return Reader.short_length if kind is STRING else Reader.int_length
@@ -427,7 +427,7 @@ def _nullable_struct(field: Field, body: Read) -> Read:
 
 
 def _reader_of(field: Field, version: int, *, flexible: bool) -> Read:
-    """Return what reads ``field`` in this version."""
+    """Return a reader of ``field`` in this version."""
     kind = field.type
     if isinstance(kind, Struct):
         body = _struct(kind.fields, version, flexible=flexible)
@@ -446,7 +446,7 @@ def _reader_of(field: Field, version: int, *, flexible: bool) -> Read:
 
 
 def _struct(fields: tuple[Field, ...], version: int, *, flexible: bool) -> Read:
-    """Return what reads ``fields`` and, if flexible, the tagged section after them."""
+    """Return a reader of ``fields`` and, if flexible, the tagged section after them."""
     here = [field for field in fields if field.since <= version <= field.until]
     ordered = [(f.name, _reader_of(f, version, flexible=flexible)) for f in here if f.tag is None]
     tagged = {f.tag: (f.name, _reader_of(f, version, flexible=flexible)) for f in here if f.tag is not None}
@@ -478,7 +478,7 @@ def _key_reader(record_type: int) -> Read:
 
 @cache
 def _value_readers(record_type: int, version: int) -> tuple[Read, ...]:
-    """Return what may read this version, the most likely first."""
+    """Return the possible readers of this version, the most likely first."""
     record = RECORDS[record_type]
     layouts = [record.value] if record.older is None else [record.value, record.older]
     return tuple(_struct(fields, version, flexible=version >= record.flexible) for fields in layouts)
@@ -536,7 +536,7 @@ def decode_value(record_type: int, data: bytes) -> tuple[int, dict[str, Value]]:
 
 
 def _read_whole(read: Read, data: bytes) -> dict[str, Value]:
-    """Return what stands after the version, which must be all there is."""
+    """Return the fields after the version, which must fill the bytes."""
     reader = Reader(data, 2)
     value: dict[str, Value] = read(reader)
     reader.finish()

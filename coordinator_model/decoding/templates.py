@@ -1,8 +1,8 @@
 """Sentences with free text in them, read in linear time.
 
-A template is fixed words with fields between them.  Numbers and single words are read where they stand;
-the other fields are free text and may hold the sentence's own words, so the fixed words are searched for
-from the left, and behind a group from the right: each word once in each direction, never by backtracking.
+A template is fixed words with fields between them.  Numbers and single words are read in place; the other
+fields are free text and may contain the sentence's own words, so the fixed words are searched for from the
+left, and after a group from the right: each word once in each direction, never by backtracking.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 GENERATED = re.compile(rf"-{UUID}")
-"""How a member id ends that the coordinator made: from the client's id, a dash and a UUID."""
+"""The end of a member id that the coordinator built: the client's id, a dash and a UUID."""
 GENERATED_SIZE = 37
 _NUMBER = r"-?\d++"
 _FIXED = {
@@ -26,16 +26,16 @@ _FIXED = {
 }
 """Fields whose characters cannot be those of the words around them; others are free text."""
 _FIXED_LENGTH_MAX = 32_767
-"""Longer numbers are not looked for behind words that numbers may hold as well, such as "-"."""
+"""Limit of digits searched for after words that numbers may contain as well, such as "-"."""
 _MEMBERS = frozenset({"m", "m2"})
 """Free text that ends as a generated member id does, if it can be read so."""
 _GROUP = "g"
 _CANDIDATES_MAX = 64
-"""Places where a group may end that are looked at, from the right; and the first of all."""
+"""Limit of possible ends of a group's name that are tried, from the right; the first one is added."""
 
 
 class _Hit(NamedTuple):
-    """Where fixed words stand, and what the fields between them hold."""
+    """Where fixed words were found, and the values of the fields between them."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class _Piece:
     __slots__ = ("_lead", "_reach", "_shape", "_size")
 
     def __init__(self, parts: list[str]) -> None:
-        """Begin: words and names of fields in turn."""
+        """Begin with words and names of fields in turn."""
         self._lead = parts[0]
         self._size = len(parts[0])
         self._reach = sum(map(len, parts[::2])) + _FIXED_LENGTH_MAX * (len(parts) // 2)
@@ -66,7 +66,7 @@ class _Piece:
             self._shape = re.compile("".join(shapes), re.ASCII)
 
     def stands(self, text: str, start: int, end: int) -> bool:
-        """Say whether the words may stand in ``text[start:end]``."""
+        """Return whether the words may be in ``text[start:end]``."""
         return text.find(self._lead, start, end) >= 0
 
     def at_start(self, text: str, end: int) -> _Hit | None:
@@ -74,7 +74,7 @@ class _Piece:
         return self._hit(text, 0, end) if text.startswith(self._lead) else None
 
     def at_end(self, text: str, start: int, end: int) -> _Hit | None:
-        """Return the words if they stand last in ``text[start:end]``."""
+        """Return the words if ``text[start:end]`` ends with them."""
         if self._shape is None:
             place = end - self._size
             fits = place >= start and text.startswith(self._lead, place)
@@ -90,7 +90,7 @@ class _Piece:
         return None
 
     def first(self, text: str, start: int, end: int, *, behind_id: bool = False) -> _Hit | None:
-        """Return the words where they stand first; with ``behind_id``, first behind a generated id."""
+        """Return the first occurrence of the words; with ``behind_id``, the first after a generated id."""
         place = text.find(self._lead, start, end)
         while place >= 0:
             if not behind_id or _ends_generated(text, start, place):
@@ -101,11 +101,11 @@ class _Piece:
         return None
 
     def last(self, text: str, start: int, end: int) -> _Hit | None:
-        """Return the words where they stand last."""
+        """Return the last occurrence of the words."""
         return next(self.backwards(text, start, end), None)
 
     def backwards(self, text: str, start: int, end: int) -> Iterator[_Hit]:
-        """Yield the words wherever they stand, the last first."""
+        """Yield every occurrence of the words, the last first."""
         place = text.rfind(self._lead, start, end)
         while place >= 0:
             hit = self._hit(text, place, end)
@@ -122,28 +122,28 @@ class _Piece:
 
 
 def _ends_generated(text: str, start: int, end: int) -> bool:
-    """Say whether ``text[start:end]`` ends as a generated member id does."""
+    """Return whether ``text[start:end]`` ends as a generated member id does."""
     place = end - GENERATED_SIZE
     return place >= start and text[place] == "-" and GENERATED.match(text, place, end) is not None
 
 
 class _Frame(NamedTuple):
-    """What is known of a text before its fields are read."""
+    """The parts of a text that are known before its fields are read."""
 
     text: str
     tail: _Hit
     """The words at its end."""
     group: _Hit | None
-    """The words behind the group."""
+    """The words after the group."""
     strict: bool
 
 
 class Reading(NamedTuple):
-    """What the fields of a sentence hold."""
+    """The values of a sentence's fields."""
 
     words: Mapping[str, str]
     group_at: int
-    """Where the group begins; -1: the sentence has none, or it can end in one place only."""
+    """Where the group begins; -1: the sentence has none, or only one place where it can end."""
 
 
 class Template:
@@ -155,11 +155,11 @@ class Template:
     def __init__(self, sentence: str) -> None:
         self.sentence = sentence
         self.start = sentence.split("{", 1)[0].removesuffix(".")
-        """What every such sentence begins with."""
+        """The beginning of every such sentence."""
         self._stops = sentence.endswith(".")
         parts = re.split(r"\{(\w+)\}", sentence.removesuffix("."))
         self._longest = max(parts[::2], key=len)
-        """Where these words are missing, nothing else need be looked for."""
+        """If these words are missing, nothing else need be searched for."""
         self._fields: list[str] = []
         pieces = [[parts[0]]]
         for name, words in zip(parts[1::2], parts[2::2], strict=True):
@@ -171,17 +171,17 @@ class Template:
         self._head, *self._pieces = map(_Piece, pieces)
         group = self._fields.index(_GROUP) if _GROUP in self._fields else -1
         self._group = group if group < len(self._fields) - 1 else -1
-        """Which field is the group, if it can end in several places."""
+        """The index of the group's field, if it can end in several places."""
         self._options = [(True, False) if name in _MEMBERS else (False,) for name in self._fields]
         """For each field, whether a generated id is looked for first."""
 
     def read(self, text: str, *, group_end: int = -1, strict: bool = False) -> Reading | None:
-        """Return what the fields hold; None: it is another sentence.
+        """Return the values of the fields; None: it is another sentence.
 
         Args:
             text: the whole sentence.
-            group_end: where the group ends, one of ``group_ends``; -1: as late as it can.
-            strict: member ids must end as generated ones do.
+            group_end: where the group ends, one of ``group_ends``; -1: as late as possible.
+            strict: whether member ids must end like generated ones.
         """
         if self._longest not in text:
             return None
@@ -208,7 +208,7 @@ class Template:
         return sorted({*ends, first.start} if first else ends)
 
     def _behind_group(self, text: str, start: int, end: int, group_end: int) -> _Hit | None:
-        """Return the words that end the group: as far right as all that follows them can stand."""
+        """Return the words that end the group: as far right as the words after them allow."""
         if group_end >= 0:
             return self._pieces[self._group].first(text, group_end, end)
         hit = None
@@ -220,9 +220,9 @@ class Template:
         return hit
 
     def _place(self, frame: _Frame, index: int, start: int) -> list[_Hit] | None:
-        """Return where the words behind each field stand, from the field ``index`` on: as far left as can be.
+        """Return the places of the words after each field, from the field ``index`` on, leftmost first.
 
-        The first place leaves most room for what follows; only a generated member id is preferred to it.
+        The first place leaves most room for the rest; only a generated member id is preferred to it.
         """
         text, tail, group, strict = frame
         piece, options = self._pieces[index], self._options[index]

@@ -1,8 +1,8 @@
-"""Reads Kafka's wire types out of bytes that may be anything.
+"""Reads Kafka's wire types from bytes that may be anything.
 
-Every mistake in the bytes is one exception, ``DecodeError``, whose ``fault`` comes from a small
-fixed list, because it becomes a metric label.  No length found in the bytes is believed before it is
-compared with the bytes that are left, so nothing here allocates more than it was given.
+Every mistake in the bytes is one exception, ``DecodeError``, whose ``fault`` comes from a small fixed list,
+because it becomes a metric label.  Every length in the bytes is compared with the bytes that are left before
+it is used, so nothing here allocates more than it was given.
 """
 
 import base64
@@ -22,16 +22,16 @@ _VARINT_BYTES_MAX = 5
 _VARINT_MAX = 2**32 - 1
 _LENGTH_MAX = 2**31 - 1
 _TEXT_BYTES_MAX = 2**15 - 1
-"""Kafka refuses longer strings, whatever their length could say."""
+"""Kafka refuses longer strings, whatever length the bytes announce."""
 
 
 class Fault(StrEnum):
-    """What is wrong with bytes that cannot be read; the values are metric labels."""
+    """The mistake in bytes that cannot be read; the values are metric labels."""
 
     TRUNCATED = "truncated"
     """More bytes are announced than there are: a torn record, or a length made of garbage."""
     BAD_LENGTH = "bad_length"
-    """A length that cannot be: negative, null where Kafka writes no null, a varint without an end."""
+    """An impossible length: negative, null where Kafka writes no null, a varint without an end."""
     BAD_UTF8 = "bad_utf8"
     """A text that is not UTF-8. Brokers write only what they decoded themselves, so this is damage."""
     UNKNOWN_TYPE = "unknown_type"
@@ -45,13 +45,13 @@ class Fault(StrEnum):
     NULL_KEY = "null_key"
     """A record without a key, which no coordinator writes."""
     OUT_OF_RANGE = "out_of_range"
-    """A number that fits its bytes and cannot be what it stands for: a negative offset, a time of no year."""
+    """A number that fits its bytes but not its meaning: a negative offset, a time of no year."""
 
 
 class DecodeError(Exception):
-    """These bytes are not what they should be.
+    """Bytes that are not in Kafka's format.
 
-    ``fault`` is safe as a metric label; ``detail`` is for people and may hold numbers.
+    ``fault`` is safe as a metric label; ``detail`` is for people and may contain numbers.
     """
 
     def __init__(self, fault: Fault, detail: str = "") -> None:
@@ -81,7 +81,7 @@ class Reader:
         return self._end - self._position
 
     def _advance(self, size: int) -> int:
-        """Return where ``size`` bytes begin, and step over them.
+        """Return where ``size`` bytes begin, and skip them.
 
         Raises:
             DecodeError: there are fewer left.
@@ -167,7 +167,7 @@ class Reader:
     def short_text(self) -> str | None:
         """Return a non-flexible string; None is null.
 
-        The same as ``text`` behind ``short_length``, in one call: group records are made of these.
+        The same as ``text`` after ``short_length``, in one call: group records consist of these.
         """
         data, start, end = self._data, self._position + 2, self._end
         if start <= end:
@@ -182,7 +182,7 @@ class Reader:
         return None if size is None else self.text(size)
 
     def blob(self) -> bytes | None:
-        """Return non-flexible bytes; None is null. As ``take`` behind ``int_length``, in one call."""
+        """Return non-flexible bytes; None is null. As ``take`` after ``int_length``, in one call."""
         start = self._position + 4
         if start <= self._end:
             size: int = _INT32.unpack_from(self._data, start - 4)[0]
@@ -214,9 +214,9 @@ class Reader:
         return struct.unpack_from(f">{count}i", self._data, start)
 
     def tags(self) -> Iterator[tuple[int, "Reader"]]:
-        """Yield each tagged field as (tag, reader of exactly its payload) and step over it.
+        """Yield each tagged field as (tag, reader of exactly its payload) and skip it.
 
-        Whoever does not know a tag just does not use its reader.
+        A caller that does not know a tag does not use its reader.
         """
         for _ in range(self.uvarint()):
             tag, size = self.uvarint(), self.uvarint()
@@ -224,10 +224,10 @@ class Reader:
             yield tag, Reader(self._data, start, start + size)
 
     def finish(self) -> None:
-        """Check that nothing is left.
+        """Check that no bytes are left.
 
-        Kafka's loader would ignore a rest.  No release writes one, though, and a mirror that reads
-        over it makes groups out of garbage, so here it is a fault.
+        Kafka's loader would ignore a rest.  But no release writes one, and a mirror that ignores it makes
+        groups out of garbage, so here it is a fault.
 
         Raises:
             DecodeError: bytes are left.

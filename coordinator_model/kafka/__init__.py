@@ -1,4 +1,4 @@
-"""Facts of Kafka that need no mirror: states and their moves, kinds of cause, timeouts, hashing."""
+"""Facts of Kafka that need no mirror: states and their transitions, kinds of cause, timeouts, hashing."""
 
 from coordinator_model.kafka.cause_kinds import (
     DEPARTURES,

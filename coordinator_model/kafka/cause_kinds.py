@@ -1,7 +1,7 @@
-"""Why a group moves: the kinds of cause that the contract lists, and what holds for each.
+"""Why a group makes a transition: the kinds of cause in the contract, and the traits of each.
 
-Source: ``GroupMetadataManager`` of Apache Kafka 4.3.1: who calls ``maybePrepareRebalanceOrCompleteJoin`` and
-``prepareRebalance``, and in newer groups what raises the group epoch.
+Source: ``GroupMetadataManager`` of Apache Kafka 4.3.1: the callers of ``maybePrepareRebalanceOrCompleteJoin``
+and ``prepareRebalance``, and in newer groups whatever raises the group epoch.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class CauseKind(StrEnum):
-    """Why a group moved; the contract's list."""
+    """Why a group made a transition; the contract's list."""
 
     MEMBER_JOINED = "member_joined"
     MEMBER_LEFT = "member_left"
@@ -34,27 +34,27 @@ class CauseKind(StrEnum):
 
 
 class By(Enum):
-    """Who ended a membership."""
+    """Which side ended a membership."""
 
     CLIENT = "client"
-    """It sent LeaveGroup."""
+    """The client sent LeaveGroup."""
     COORDINATOR = "coordinator"
-    """It removed the member, which was not asked."""
+    """The coordinator removed the member without being asked."""
 
 
 class Traits(NamedTuple):
-    """What holds for a kind of cause, whatever the group."""
+    """The traits of a kind of cause, in any group."""
 
     departure: By | None = None
-    """A member went, and who ended its membership."""
+    """Which side ended a membership; None: no member left."""
     timeout: bool = False
-    """The member's process failed to do in time what it owed."""
+    """Whether the member's process missed a deadline."""
     rejoin: bool = False
-    """A member that stays one joined again, or one came: JoinGroup by itself began the rebalance."""
+    """Whether a JoinGroup alone began the rebalance: of a new member, or of one that stayed."""
     raises_epoch: bool = False
-    """In newer groups it begins a rebalance: the group epoch grows."""
+    """Whether it begins a rebalance in newer groups: the group epoch grows."""
     may_follow_failover: bool = True
-    """It may be no more than the echo of a move of the coordinator, which members noticed one by one."""
+    """Whether it may be only the echo of a failover, which members noticed one by one."""
 
 
 _ELSEWHERE = Traits(may_follow_failover=False)
@@ -79,18 +79,18 @@ TRAITS: Mapping[CauseKind, Traits] = {
     CauseKind.GROUP_CREATED: _ELSEWHERE,
     CauseKind.GROUP_DELETED: _ELSEWHERE,
     CauseKind.OFFSETS_EXPIRED: _ELSEWHERE,
-    # One that nobody has told may be any of them.
+    # An unknown cause may be any of them.
     CauseKind.UNKNOWN: _ELSEWHERE,
 }
 
 DEPARTURES = frozenset(kind for kind, one in TRAITS.items() if one.departure)
 TIMEOUTS = frozenset(kind for kind, one in TRAITS.items() if one.timeout)
-"""The member's process failed, whoever noticed it."""
+"""The member's process missed a deadline, whichever side noticed it."""
 REMOVALS = frozenset(kind for kind, one in TRAITS.items() if one.departure is By.COORDINATOR)
 MAYBE_LEAVES = frozenset(
     kind for kind, one in TRAITS.items() if one.departure is By.CLIENT and not one.timeout
 ) | {CauseKind.UNKNOWN}
-"""By choice, as far as anything tells: most of those of whom nothing does went by themselves."""
+"""A leave by choice, or an unknown cause: most members that leave for an unknown reason left by choice."""
 REJOINS = frozenset(kind for kind, one in TRAITS.items() if one.rejoin)
 RAISE_EPOCH = frozenset(kind for kind, one in TRAITS.items() if one.raises_epoch)
 MAY_FOLLOW_FAILOVER = frozenset(kind for kind, one in TRAITS.items() if one.may_follow_failover)

@@ -1,13 +1,13 @@
-"""What clients say of themselves when they join or leave (KIP-800), as far as the mirror recognises it.
+"""The reasons that clients give when they join or leave (KIP-800), as far as the mirror recognises them.
 
 Sources: the Java client's ``AbstractCoordinator`` (``handlePollTimeoutExpiry``, its heartbeat handler) and
-``ConsumerCoordinator.rejoinNeededOrPending``.  Texts go on after these beginnings.
+``ConsumerCoordinator.rejoinNeededOrPending``.  Texts continue after these beginnings.
 """
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 
 NOT_PROVIDED = "not provided"
-"""The broker's own words where a client gave no reason (``JoinGroupRequest``, ``LeaveGroupRequest``)."""
+"""The broker's own text where a client gave no reason (``JoinGroupRequest``, ``LeaveGroupRequest``)."""
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
 """``max.poll.interval.ms`` ran out, and the client left."""
 
@@ -25,10 +25,10 @@ def how_it_left(reason: str | None) -> CauseKind:
 
 
 def why_it_joined(reason: str | None) -> CauseKind | None:
-    """Return why a client says that it joined again, None if it says nothing that tells."""
+    """Return the client's reason for joining again as a cause; None if the reason shows none."""
     return next((kind for start, kind in _WHY_JOINED if (reason or "").startswith(start)), None)
 
 
 def follows_others(reason: str | None) -> bool:
-    """Say whether the client was told to join again, and so did not begin the rebalance."""
+    """Return whether the client was asked to join again, and so did not begin the rebalance."""
     return (reason or "").startswith(_FOLLOWS)

@@ -15,7 +15,7 @@ _WHY = {
 
 
 def mermaid() -> str:
-    """Return the classic machine as a Mermaid state diagram, every move of ``MOVES`` once."""
+    """Return the classic state machine as a Mermaid diagram, every edge of ``MOVES`` once."""
     edges = [
         f"    {source} --> {target}" + (f": {_WHY[source, target]}" if (source, target) in _WHY else "")
         for source in GroupState

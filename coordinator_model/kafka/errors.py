@@ -1,4 +1,4 @@
-"""Kafka's error codes that the mirror, its rules and its probes tell apart; only here they are numbers.
+"""Kafka's error codes that the mirror, its rules and its probes distinguish; only here they are numbers.
 
 Source: ``org.apache.kafka.common.protocol.Errors``; the names are Kafka's.
 """
@@ -7,16 +7,17 @@ from enum import IntEnum
 
 
 class Error(IntEnum):
-    """What a broker answers, by Kafka's number."""
+    """A broker's answer, by Kafka's number."""
 
     NONE = 0
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     """From a group's coordinator: a write was not replicated in time.
 
-    Nobody's silence means anything then: heartbeats are answered, and logged, when older writes are
-    replicated.  That lasts until a replica that died is missed no more (``broker.session.timeout.ms``, 9 s).
-    Source: ``CoordinatorRuntime`` (a write without records waits for those before it); measured on 4.3.1."""
+    No member's silence proves anything then: heartbeats are answered, and logged, once older writes are
+    replicated.  That lasts until a dead replica is removed (``broker.session.timeout.ms``, 9 s). Source:
+    ``CoordinatorRuntime`` (a write without records waits for those before it); measured on 4.3.1.
+    """
     NOT_COORDINATOR = 16
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
@@ -38,7 +39,7 @@ class Error(IntEnum):
 NOT_IN_CHARGE = frozenset(
     {Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR}
 )
-"""Answers of a broker that is not, or not yet, the group's coordinator; they say nothing of the group."""
+"""Answers of a broker that does not coordinate the group (yet); they prove nothing about the group."""
 NOT_AUTHORIZED = frozenset(
     {Error.TOPIC_AUTHORIZATION_FAILED, Error.GROUP_AUTHORIZATION_FAILED, Error.CLUSTER_AUTHORIZATION_FAILED}
 )

@@ -24,12 +24,12 @@ def shard_of_hash(value: int, shard_count: int) -> int:
 
 
 def hash_of(group: str) -> int:
-    """Return what ``shard_of_hash`` takes, for who asks about one group and many counts."""
+    """Return a hash for ``shard_of_hash``, for callers that try one group with many counts."""
     return _extended(0, group)
 
 
 def shards_of_prefixes(text: str, start: int, ends: Iterable[int], shard_count: int) -> list[int]:
-    """Return the shard of ``text[start:end]`` for each of the ``ends``, which ascend, in one pass."""
+    """Return the shard of ``text[start:end]`` for each of the ascending ``ends``, in one pass."""
     shards: list[int] = []
     value, place = 0, start
     for end in ends:
@@ -61,7 +61,7 @@ def _size(text: str) -> int:
 
 
 def _extended(value: int, text: str) -> int:
-    """Return the hash, as 32 bits without sign, of a text whose hash is ``value`` with ``text`` behind it."""
+    """Return the hash, as 32 bits without sign, of a text with hash ``value`` followed by ``text``."""
     units = _units(text)
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & _MASK

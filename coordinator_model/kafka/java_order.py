@@ -1,8 +1,8 @@
-"""The order in which Java's ``HashMap`` walks over strings.
+"""The order in which Java's ``HashMap`` iterates over strings.
 
-The coordinator elects ``members.keySet().iterator().next()`` and lists members in that order, so who
-leads is decided by the hashes of member ids.  Not mirrored: the trees that Java makes of buckets with
-eight or more keys, whose order among themselves it keeps all the same.
+The coordinator elects ``members.keySet().iterator().next()`` and lists members in that order, so the hashes
+of member ids decide the leader.  Not mirrored: the trees into which Java turns buckets with eight or more
+keys; their iteration order is the same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ def _grown(size: int, capacity: int) -> int:
 
 
 class JavaMap(Generic[V]):
-    """A dictionary that is walked over as a ``HashMap`` would be; its table grows and never shrinks."""
+    """A dictionary with the iteration order of a ``HashMap``; its table grows and never shrinks."""
 
     def __init__(self) -> None:
         """Empty, with Java's default table."""
@@ -62,7 +62,7 @@ class JavaMap(Generic[V]):
         self._values.clear()
 
     def keys(self) -> list[str]:
-        """Return the keys, by bucket, and within one as they came."""
+        """Return the keys, by bucket, and within a bucket in the order of insertion."""
         mask = self._capacity - 1
         return sorted(self._values, key=lambda key: _spread(key) & mask)
 
@@ -72,7 +72,7 @@ class JavaMap(Generic[V]):
 
 
 def put_in_order(keys: Iterable[str]) -> list[str]:
-    """Return ``keys`` as a map shows them into which they were put one by one."""
+    """Return ``keys`` in the order of a map into which they were put one by one."""
     order: JavaMap[None] = JavaMap()
     for key in keys:
         order[key] = None
@@ -80,7 +80,7 @@ def put_in_order(keys: Iterable[str]) -> list[str]:
 
 
 def copied_order(keys: Iterable[str]) -> list[str]:
-    """Return ``keys`` as ``new HashSet<>(collection)`` shows them, which is sized at once."""
+    """Return ``keys`` in the order of ``new HashSet<>(collection)``, which is sized at once."""
     unique = list(dict.fromkeys(keys))
     wanted = max(int(len(unique) / 0.75) + 1, _CAPACITY_MIN)
     mask = (1 << (wanted - 1).bit_length()) - 1

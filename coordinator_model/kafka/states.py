@@ -1,7 +1,7 @@
-"""The states of a group and the moves a classic group can make.
+"""The states of a group, and the transitions that a classic group can make.
 
-Mirrors ``ClassicGroupState`` of Apache Kafka 4.3.1.  No other module says which moves are possible;
-``classic.py`` says when they happen.  README.md's diagram is drawn from ``MOVES``.
+Mirrors ``ClassicGroupState`` of Apache Kafka 4.3.1.  No other module says which transitions are possible;
+``groups/core/transitions.py`` makes them.  The documented diagram is drawn from ``MOVES``.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class GroupState(StrEnum):
-    """Where a group stands, spelled as brokers spell it."""
+    """The state of a group, spelled as brokers spell it."""
 
     EMPTY = "Empty"
     """No members; offsets may remain."""
@@ -30,7 +30,7 @@ class GroupState(StrEnum):
 
 
 SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD})
-"""No rebalance goes on, whatever the group's type: it stays so until somebody comes, goes or changes."""
+"""No rebalance is running, whatever the group's type: a change of its members or topics begins one."""
 WITHOUT_MEMBERS = frozenset({GroupState.EMPTY, GroupState.DEAD})
 
 MOVES: Mapping[GroupState, frozenset[GroupState]] = {
@@ -44,10 +44,12 @@ MOVES: Mapping[GroupState, frozenset[GroupState]] = {
     ),
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
 }
-"""Classic moves, from -> possible next.  A group that a new coordinator loads is set to Stable or
-Empty directly, which is no move of the machine."""
+"""Classic transitions, from -> possible next.  A new coordinator sets a group that it loads to Stable or
+
+Empty directly, which is no transition of this machine.
+"""
 
 
 def can_move(source: GroupState, target: GroupState) -> bool:
-    """Say whether Kafka's classic coordinator has this move."""
+    """Return whether Kafka's classic coordinator has this transition."""
     return target in MOVES.get(source, frozenset())

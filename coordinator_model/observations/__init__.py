@@ -1,4 +1,4 @@
-"""What can be seen of groups, as small frozen values; decoders make them, the mirror applies them."""
+"""Observations of groups, as small frozen values; decoders make them, the mirror applies them."""
 
 from coordinator_model.observations.answers import (
     BrokerDescribed,

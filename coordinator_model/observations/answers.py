@@ -1,4 +1,4 @@
-"""What the brokers answered when the driver asked them, in band."""
+"""The brokers' answers to the driver's questions, in band."""
 
 import msgspec
 
@@ -17,9 +17,9 @@ class DescribedMember(msgspec.Struct, frozen=True, array_like=True, kw_only=True
 
 
 class GroupDescribed(GroupObservation, tag="desc", frozen=True, kw_only=True):
-    """A coordinator's own answer about a group (DescribeGroups, ConsumerGroupDescribe and their kin).
+    """A coordinator's own answer about a group (DescribeGroups, ConsumerGroupDescribe and the like).
 
-    It held at some moment from ``asked_at_ms`` to ``Seen.at_ms``, both on the answering broker's clock.
+    It was true at some moment from ``asked_at_ms`` to ``Seen.at_ms``, both on the answering broker's clock.
     """
 
     asked_at_ms: int
@@ -28,11 +28,11 @@ class GroupDescribed(GroupObservation, tag="desc", frozen=True, kw_only=True):
     """As brokers spell it; Dead: the coordinator does not know the group."""
     protocol_type: str = ""
     protocol: str = ""
-    """Assignment strategy, "" where the broker does not tell (a classic group that is not Stable)."""
+    """Assignment strategy, "" where the broker does not report it (a classic group that is not Stable)."""
     epoch: int = -1
-    """Group epoch; classic groups do not tell their generation."""
+    """Group epoch; -1 for classic groups, whose generation brokers do not report."""
     members: tuple[DescribedMember, ...] | None = None
-    """None: too many to be carried."""
+    """None: too many to be sent."""
 
 
 class ShardLed(Observation, tag="led", frozen=True, kw_only=True):
@@ -40,55 +40,57 @@ class ShardLed(Observation, tag="led", frozen=True, kw_only=True):
 
     leader: int
     epoch: int = -1
-    """Leader epoch, which is the coordinator's; -1 where the broker does not tell."""
+    """Leader epoch, which is the coordinator's; -1 where the broker does not report it."""
 
 
 class ReplicaMissed(Observation, tag="missed", frozen=True, kw_only=True):
-    """A broker with a replica of the shard's offsets partition has gone: until then, writes waited for it."""
+    """A broker with a replica of the shard's offsets partition has gone: until now, writes waited for it."""
 
     since_ms: int
     """Since when they may have waited."""
 
 
 class LeadersDescribed(Observation, tag="leaders", frozen=True, kw_only=True):
-    """The same for the whole cluster: offsets partition -> (leader, leader epoch), as far as changed."""
+    """The leaders of the whole cluster: offsets partition -> (leader, leader epoch), those that changed."""
 
     leaders: dict[int, tuple[int, int]]
 
 
 class BrokerDescribed(Observation, tag="broker", frozen=True, kw_only=True):
-    """What a broker is set to, as far as groups depend on it (Kafka's names and spelling)."""
+    """The settings of a broker that matter to groups (Kafka's names and spelling)."""
 
     broker: int
     settings: dict[str, str]
 
 
 class TopicsDescribed(Observation, tag="topics", frozen=True, kw_only=True):
-    """How many partitions topics have that groups read, as far as changed; 0: there is no such topic."""
+    """The number of partitions of topics that groups read, those that changed; 0: there is no such topic."""
 
     partitions: dict[str, int]
 
 
 class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
-    """Where partitions that a group commits to ended when the brokers were asked, at ``Seen.at_ms``.
+    """The end offsets of partitions that a group commits to, asked for at ``Seen.at_ms``.
 
-    Topic -> partition -> end offset, as far as it changed, or stayed and the group is behind.
+    Topic -> partition -> end offset: those that changed, and those that did not while the group is behind.
     """
 
     ends: dict[str, dict[int, int]]
     since_ms: int = -1
     """Since when the brokers have been asked without a pause; -1: all the time (a capture)."""
     asked_ms: int = -1
-    """When they were asked, if that was before: what stands in a capture before a group is met."""
+    """When they were asked for, if that was earlier: end offsets in a capture before the group is seen."""
     stable: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
-    """Topic -> partition -> last stable offset, where the group seems to wait for it to move,
-    or did when it was told last."""
+    """Topic -> partition -> last stable offset, where the group seems to wait for it to grow,
+
+    or did when it was last reported.
+    """
     transaction_ms: int = -1
-    """How long brokers let a transaction last (``transaction.max.timeout.ms``); -1: not known."""
+    """Longest transaction that brokers allow (``transaction.max.timeout.ms``); -1: unknown."""
 
 
 class RetentionTold(Observation, tag="retain", frozen=True, kw_only=True):
-    """How long brokers keep the offsets of groups that do not use them, as far as changed."""
+    """How long brokers keep unused offsets; only what changed."""
 
     retention_ms: dict[int, int]
     """Broker -> ``offsets.retention.minutes``, in milliseconds."""

@@ -1,4 +1,4 @@
-"""What every observation is: about one group, or about more than one."""
+"""The base of all observations: about one group, or about more than one."""
 
 from enum import IntEnum
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Source(IntEnum):
-    """Where an observation was seen.
+    """Where an observation comes from.
 
-    The number is its rank among observations of one millisecond: the coordinator logs before it
-    appends, and appends before it answers.
+    The number is its rank among observations of one millisecond: the coordinator logs before it appends, and
+    appends before it answers.
     """
 
     COORDINATOR_LOG = 0
@@ -19,11 +19,11 @@ class Source(IntEnum):
 
 
 CLUSTER_SHARD = -1
-"""The shard of what concerns the whole cluster (source loss, decode counts, coordinator moves)."""
+"""The shard of the whole cluster (source loss, decode counts, failovers)."""
 
 
 class Observation(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """Base of everything that can be seen."""
+    """Base of all observations."""
 
 
 class GroupObservation(Observation, frozen=True, array_like=True, kw_only=True):

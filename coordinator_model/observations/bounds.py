@@ -1,8 +1,8 @@
-"""Bounds of the numbers that others send: every decoder holds what it reads against these.
+"""Bounds of the numbers that others send: every decoder checks its numbers against these.
 
-A number beyond them is no observation: msgpack cannot carry more than 64 bits, and a time of the year
-40000 would take the shard's watermark along.  Kafka's own types give the widths (INT32: generations,
-epochs, partitions, broker ids; INT64: offsets, producer ids).
+A number beyond them is no observation: msgpack cannot carry more than 64 bits, and a time of the year 40000
+would advance the shard's watermark to it.  Kafka's own types give the widths (INT32: generations, epochs,
+partitions, broker ids; INT64: offsets, producer ids).
 """
 
 from collections.abc import Callable, Collection, MutableMapping
@@ -10,29 +10,29 @@ from heapq import nsmallest
 from typing import Any, Final, TypeVar
 
 NEVER = 2**62
-"""A deadline that is none."""
+"""A deadline that never comes."""
 
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 TIME_MS_MAX: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999, which is as far as dates can be written."""
+"""The last millisecond of the year 9999, the last that can be written as a date."""
 _DIGITS_MAX: Final = 20
 """More digits than any 64-bit number has; ``int`` takes quadratic time for long ones."""
 
 
 def is_int32(number: int) -> bool:
-    """Say whether ``number`` is a generation, epoch, partition or broker id as Kafka's protocol has them."""
+    """Return whether ``number`` is a generation, epoch, partition or broker id in Kafka's protocol."""
     return -INT32_MAX - 1 <= number <= INT32_MAX
 
 
 def is_int64(number: int) -> bool:
-    """Say whether ``number`` is an offset or producer id as Kafka's protocol has them."""
+    """Return whether ``number`` is an offset or producer id in Kafka's protocol."""
     return -INT64_MAX - 1 <= number <= INT64_MAX
 
 
 def is_time_ms(number: int) -> bool:
-    """Say whether ``number`` is a time in epoch milliseconds that can be written as a date, or -1."""
+    """Return whether ``number`` is a time in epoch milliseconds that can be written as a date, or -1."""
     return -1 <= number <= TIME_MS_MAX
 
 
@@ -51,18 +51,18 @@ def int64_of(digits: str) -> int | None:
     return number if is_int64(number) else None
 
 
-# --- how much may be remembered of what strangers name (see ``strangers.py``) ---
+# --- how much may be stored of names that others send (see ``strangers.py``) ---
 
 BROKERS_MAX: Final = 4_096
-"""Of whom one shard keeps what they said; the largest clusters have a thousand."""
+"""Limit of brokers whose reports one shard stores; the largest clusters have a thousand."""
 TOPICS_MAX: Final = 20_000
-"""Topics to which one group commits."""
+"""Limit of topics to which one group commits."""
 PARTITIONS_MAX: Final = 100_000
-"""Partitions of one topic to which one group commits."""
+"""Limit of partitions of one topic to which one group commits."""
 TOO_MANY_TOPICS: Final = "too_many_topics"
-"""Kind of the divergence that counts commits to more."""
+"""The divergence that counts commits beyond that."""
 _KEPT = 0.9
-"""Of a bound that is reached, so that not each further one costs a look at all of them."""
+"""Share of a limit that is kept when it is reached, so that not each new entry costs a scan of all."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -70,13 +70,13 @@ V = TypeVar("V")
 def drop_oldest(
     known: MutableMapping[K, V], most: int, age: Callable[[V], Any], kept: Collection[K] = ()
 ) -> int:
-    """Take out what is oldest if there are more than ``most``; returns how many went.
+    """Remove the oldest entries if there are more than ``most``; return how many were removed.
 
     Args:
-        known: of strangers.
+        known: entries named by others.
         most: how many there may be.
         age: smaller is older.
-        kept: keys that are never taken out.
+        kept: keys that are never removed.
     """
     if len(known) <= most:
         return 0

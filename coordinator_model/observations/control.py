@@ -1,4 +1,4 @@
-"""What the driver and the decoders tell in band: clocks, settings, what was counted, lost or quarantined."""
+"""In-band observations from the driver and the decoders: clocks, settings, counts, losses, failures."""
 
 import msgspec
 
@@ -6,12 +6,12 @@ from coordinator_model.observations.base import GroupObservation, Observation, S
 
 
 class Clock(Observation, tag="clock", frozen=True, kw_only=True):
-    """The driver's time, with what was true of this shard's offsets partition then.
+    """The driver's time, with the state of this shard's offsets partition at that time.
 
-    ``end_offset`` was the partition's end at that time and ``position`` where the query stood
-    (-1: unknown or source disabled; an end of -2: read, but no broker told it).  ``events_partitions``
-    is how many partitions the events topic has (0: source disabled), so that a shard knows whom to wait
-    for.  ``skew_ms`` maps a broker to (its clock minus the driver's).
+    ``end_offset`` was the partition's end at that time and ``position`` the query's next offset (-1: unknown
+    or source disabled; an end of -2: read, but no broker reported it).  ``events_partitions`` is how many
+    partitions the events topic has (0: source disabled), so that a shard knows which to wait for.
+    ``skew_ms`` maps a broker to (its clock minus the driver's).
     """
 
     sequence: int
@@ -22,15 +22,15 @@ class Clock(Observation, tag="clock", frozen=True, kw_only=True):
     ask: bool = False
     """True asks the shard to report every group it holds."""
     is_answer: bool = False
-    """The end is a broker's answer to a question asked at that time, not just what has been read."""
+    """Whether the end is a broker's answer to a question asked at that time, not just what has been read."""
     wrong_ms: int = 0
     """How far the clock of the partition's leader is ahead, where it is wrong; else 0."""
     zones_ms: dict[int, int] = msgspec.field(default_factory=dict)
-    """Broker -> how far its lines are ahead by their zone, as some shard has found."""
+    """Broker -> how far (ms) its lines are ahead by their zone, as some shard has found."""
 
 
 class EventsClock(Observation, tag="eclock", frozen=True, kw_only=True):
-    """A copy of a clock record in one partition of the events topic: what was before it is read."""
+    """A copy of a clock record in one partition of the events topic: everything before it has been read."""
 
     sequence: int
     skew_ms: dict[int, int] = msgspec.field(default_factory=dict)
@@ -52,7 +52,7 @@ class Adopted(GroupObservation, tag="adopt", frozen=True, kw_only=True):
 
 
 class BrokerHeard(Observation, tag="heard", frozen=True, kw_only=True):
-    """In these seconds (epoch seconds, ascending) the broker's log gave at least one line of this source."""
+    """In these seconds (epoch seconds, ascending) the broker's log had at least one line of this source."""
 
     broker: int
     heard: Source
@@ -60,7 +60,7 @@ class BrokerHeard(Observation, tag="heard", frozen=True, kw_only=True):
 
 
 class Contradicted(Observation, tag="contra", frozen=True, kw_only=True):
-    """A shard saw in the topic what the broker's log should have told: that log is losing lines."""
+    """A shard read in the topic what the broker's log should have reported: that log is losing lines."""
 
     broker: int
     lost: Source
@@ -68,11 +68,11 @@ class Contradicted(Observation, tag="contra", frozen=True, kw_only=True):
 
 
 class Counted(Observation, tag="count", frozen=True, kw_only=True):
-    """How many records of each kind a decoder met: (source name, kind) -> count."""
+    """How many records of each kind a decoder read: (source name, kind) -> count."""
 
     counts: tuple[tuple[str, str, int], ...]
     committed: tuple[tuple[int, int], ...] = ()
-    """(offsets partition, newest record time in epoch ms) of commits that clients made among them."""
+    """(offsets partition, newest record time in epoch ms) of clients' commits among them."""
 
 
 class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):
 
 
 class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
-    """A shard saw a group rebalance just after its coordinator had moved; for the whole cluster to count."""
+    """A shard saw a group rebalance just after a failover of its coordinator; for the whole cluster."""
 
     group: str
     rebalanced_ms: int
@@ -95,14 +95,14 @@ class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
     """Of the offsets topic."""
     moved_ms: int
     came_from: int = -1
-    """Broker that gave it up; -1 not told."""
+    """Broker that unloaded it; -1 unknown."""
     went_to: int = -1
     stood: bool = False
-    """The coordinator did not move: its writes stalled."""
+    """Whether the coordinator stayed the same: only its writes stalled."""
 
 
 class GroupQuarantined(Observation, tag="quar", frozen=True, kw_only=True):
-    """A shard's own code failed on a group ("": on the shard itself); for the whole cluster to know."""
+    """A shard's own code failed on a group ("": on the shard itself); for the whole cluster."""
 
     group: str
     partition: int
@@ -112,20 +112,20 @@ class GroupQuarantined(Observation, tag="quar", frozen=True, kw_only=True):
     count: int = 0
     error: str = ""
     lost: bool = False
-    """Its saved state could not be read, so that it began anew."""
+    """Whether its saved state could not be read, so that it began again."""
     over: bool = False
-    """Nothing has failed on it for a while."""
+    """Whether nothing has failed on it for a while."""
 
 
 class ShardRefilled(Observation, tag="refill", frozen=True, kw_only=True):
-    """A shard that began anew knows its groups again, or has waited for them for long enough."""
+    """A shard that began again has its groups back, or has waited for them for long enough."""
 
     complete: bool
-    """Every group that the brokers list there was told again."""
+    """Whether every group that the brokers list there was sent again."""
 
 
 class RecordsLost(Observation, tag="lost", frozen=True, kw_only=True):
-    """Records of an input were gone before they were read; for the whole cluster."""
+    """Records of an input were deleted before they were read; for the whole cluster."""
 
     topic: str
     feed: str
@@ -134,8 +134,8 @@ class RecordsLost(Observation, tag="lost", frozen=True, kw_only=True):
     records: int
     """At least so many."""
     is_anew: bool = False
-    """The topic was made anew: nobody knows how many the old one held."""
+    """Whether the topic was created again: how many records the old one had is unknown."""
 
 
 class PartitionAnew(Observation, tag="anew", frozen=True, kw_only=True):
-    """The shard's offsets partition was made anew: its offsets begin again."""
+    """The shard's offsets partition was created again: its offsets begin at 0 again."""

@@ -1,4 +1,4 @@
-"""What the coordinator's INFO log tells."""
+"""Observations from the coordinator's INFO log."""
 
 import msgspec
 
@@ -107,13 +107,13 @@ class GroupLoaded(GroupObservation, tag="gload", frozen=True, kw_only=True):
 
     group_type: str
     member_count: int
-    """-1: the line (3.x) tells none."""
+    """-1: the line (3.x) has no number."""
     generation: int = -1
-    """-1: the line (4.x) tells none."""
+    """-1: the line (4.x) has no generation."""
 
 
 class GroupUnloaded(GroupObservation, tag="gunload", frozen=True, kw_only=True):
-    """The broker gave the group up: its offsets partition moved."""
+    """The broker unloaded the group: its offsets partition went to another broker."""
 
     generation: int
 
@@ -128,7 +128,7 @@ class GroupDied(GroupObservation, tag="died", frozen=True, kw_only=True):
 
 
 class ModernMemberGone(GroupObservation, tag="mgone", frozen=True, kw_only=True):
-    """A member of a consumer, share or streams group left or was fenced; the topic only says that it went."""
+    """A member of a consumer, share or streams group left or was fenced; its record does not say which."""
 
     member_id: str
     kind: str
@@ -155,13 +155,13 @@ class InstanceFenced(Observation, tag="fence", frozen=True, kw_only=True):
 
 
 class InstanceRefused(GroupObservation, tag="irefd", frozen=True, kw_only=True):
-    """The same in a consumer group (KIP-848), where the line names the group."""
+    """A request of a static member of a consumer group (KIP-848) was refused; the line names the group."""
 
     member_id: str
     instance_id: str
     by_member_id: str
     fenced: bool
-    """True: the sender was replaced; False: it would join, and the holder has not gone (error 111)."""
+    """True: the sender was replaced; False: it wanted to join while another member has the id (error 111)."""
 
 
 class GroupConverted(GroupObservation, tag="conv", frozen=True, kw_only=True):
@@ -189,14 +189,14 @@ class ShardLoaded(Observation, tag="loaded", frozen=True, kw_only=True):
 
 
 class ShardUnloaded(Observation, tag="unloaded", frozen=True, kw_only=True):
-    """A broker has given up this offsets partition."""
+    """A broker has unloaded this offsets partition."""
 
 
 class ShardStalled(Observation, tag="stalled", frozen=True, kw_only=True):
     """The coordinator answered that a write to this offsets partition was not replicated in time."""
 
     group: str
-    """Whose request it was; the partition's other groups wait as well."""
+    """The group of the request; the partition's other groups wait as well."""
     since_ms: int
     """When the coordinator was asked."""
 

@@ -1,7 +1,7 @@
-"""What one record of a consumer, share or streams group holds, as far as the model needs it.
+"""The fields of a record of a consumer, share or streams group that the model needs.
 
-The bytes are ``schemas.py``'s business.  Parts travel inside ``observations.ModernRecord``: small arrays
-with a tag, so **new fields go to the end with a default**.
+``decoding/schemas.py`` reads the bytes.  Parts travel inside ``ModernRecord``: small arrays with a tag, so
+**new fields go to the end with a default**.
 """
 
 from enum import StrEnum
@@ -15,26 +15,26 @@ Assignment: TypeAlias = dict[str, tuple[int, ...]]
 
 
 class MemberState(StrEnum):
-    """Where a member stands on its way to its target assignment.
+    """The state of a member on its way to its target assignment.
 
     Consumer and share groups number them 0, 1, 2, streams groups 1, 2, 3.
     """
 
     STABLE = "stable"
-    """Has all it may have at its epoch."""
+    """It has everything that it may have at its epoch."""
     UNREVOKED = "unrevoked"
-    """Was told to give partitions (tasks) up and has not confirmed it yet."""
+    """It has to give partitions (tasks) up and has not confirmed that yet."""
     UNRELEASED = "unreleased"
-    """Waits for partitions (tasks) that other members still own."""
+    """It waits for partitions (tasks) that other members still own."""
     UNKNOWN = "unknown"
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """Base of what records hold."""
+    """Base of the parts of records."""
 
 
 class GroupEpoch(Part, tag="epoch", frozen=True, kw_only=True):
-    """Types 3, 11, 17: the group's epoch, which grows with each reason to assign anew."""
+    """Types 3, 11, 17: the group's epoch, which grows with each reason for a new assignment."""
 
     epoch: int
     metadata_hash: int = 0
@@ -50,7 +50,7 @@ class TargetEpoch(Part, tag="tepoch", frozen=True, kw_only=True):
 
 
 class MemberMetadata(Part, tag="member", frozen=True, kw_only=True):
-    """Types 5, 10, 19: who a member is and what it wants."""
+    """Types 5, 10, 19: a member's identity and subscription."""
 
     client_id: str
     client_host: str
@@ -67,15 +67,15 @@ class MemberMetadata(Part, tag="member", frozen=True, kw_only=True):
 
 
 class Target(Part, tag="target", frozen=True, kw_only=True):
-    """Types 7, 13, 21: what a member shall have."""
+    """Types 7, 13, 21: a member's target assignment."""
 
     assigned: Assignment
 
 
 class Current(Part, tag="current", frozen=True, kw_only=True):
-    """Types 8, 14, 22: what a member has.
+    """Types 8, 14, 22: a member's current assignment.
 
-    ``epoch`` -2 is a static member that went for a while.
+    ``epoch`` -2 is a static member that left for a while.
     """
 
     epoch: int
@@ -83,22 +83,22 @@ class Current(Part, tag="current", frozen=True, kw_only=True):
     state: MemberState
     assigned: Assignment
     revoking: Assignment = {}
-    """What it was told to give up."""
+    """The partitions that it has to give up."""
 
 
 class Regex(Part, tag="regex", frozen=True, kw_only=True):
-    """Type 16: the topics that a subscribed expression stands for."""
+    """Type 16: the topics that match a subscribed expression."""
 
     expression: str
     topics: tuple[str, ...] = ()
 
 
 class TopicNames(Part, tag="names", frozen=True, kw_only=True):
-    """Types 4 and 15: ids of topics with their names, and what else says that partitions changed."""
+    """Types 4 and 15: ids of topics with their names, and other signs that partitions changed."""
 
     names: dict[str, str]
     initializing: Assignment = {}
-    """Share groups: partitions whose start is not settled yet."""
+    """Share groups: partitions whose start offset is not set yet."""
 
 
 class Topology(Part, tag="topology", frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What records of __consumer_offsets tell."""
+"""Observations from records of __consumer_offsets."""
 
 import msgspec
 
@@ -15,11 +15,11 @@ class Commit(msgspec.Struct, frozen=True, array_like=True):
     committed_at_ms: int
     count: int = 1
     topic_id: int = 0
-    """First half of the id of the topic; 0: not told (backlog, older brokers, transactions)."""
+    """First half of the id of the topic; 0: unknown (backlog, older brokers, transactions)."""
 
 
 class OffsetsCommitted(GroupObservation, tag="oc", frozen=True, kw_only=True):
-    """Commits of one group that stand next to one another in the topic, folded by partition."""
+    """Commits of one group that are next to one another in the topic, coalesced by partition."""
 
     commits: tuple[Commit, ...]
 
@@ -54,7 +54,9 @@ class GroupRecorded(GroupObservation, tag="gm", frozen=True, kw_only=True):
     members: tuple[MemberRecord, ...]
     uncommitted_ms: int = -1
     """The brokers' last answer by which the record, long appended, was not replicated yet (-1: none);
-    set when the shard orders it.  The coordinator acts on a record when it is."""
+
+    set when the shard orders it.  The coordinator acts on a record once it is replicated.
+    """
 
 
 class GroupTombstone(GroupObservation, tag="gt", frozen=True, kw_only=True):
@@ -69,19 +71,19 @@ class ModernRecord(GroupObservation, tag="modern", frozen=True, kw_only=True):
     name: str
     tombstone: bool
     member_id: str = ""
-    """Whose record it is, for types that have a member in their key."""
+    """The member in the key, for types that have one."""
     part: AnyPart | None = None
-    """What it holds; None for a tombstone, and for types that tell the model nothing."""
+    """Its content; None for a tombstone, and for types that the model does not need."""
     expression: str = ""
     """The regular expression in the key (type 16)."""
     uncommitted_ms: int = -1
-    """The last time at which its partition's leader told that it was not replicated yet; -1: at once."""
+    """The last time at which its partition's leader reported it as not replicated; -1: it was at once."""
 
 
 class ModernWrite(GroupObservation, tag="mwrite", frozen=True, kw_only=True):
-    """Records that the coordinator wrote as one: nobody ever saw the group between two of them.
+    """Records that the coordinator wrote as one: no state of the group between two of them ever existed.
 
-    Made in the shard, of neighbours in the topic; in order.
+    The shard combines them from neighbours in the topic, in order.
     """
 
     records: "tuple[ModernRecord | GroupTombstone | GroupRecorded, ...]"

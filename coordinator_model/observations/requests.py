@@ -1,4 +1,4 @@
-"""What the request log tells: requests with their answers."""
+"""Observations from the request log: requests with their answers."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from coordinator_model.observations.base import GroupObservation, Observation
 
 
 class Client(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """Who sent a request, as the broker saw it."""
+    """The sender of a request, as the broker saw it."""
 
     client_id: str = ""
     host: str = ""
@@ -18,7 +18,7 @@ class Client(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Heartbeats(GroupObservation, tag="hb", frozen=True, kw_only=True):
-    """Heartbeats of one member with one generation and one answer, folded; ``times`` ascend."""
+    """Heartbeats of one member with one generation and one answer, coalesced; ``times`` ascend."""
 
     member_id: str
     generation: int
@@ -27,7 +27,7 @@ class Heartbeats(GroupObservation, tag="hb", frozen=True, kw_only=True):
     client: Client = Client()
     instance_id: str | None = None
     protocol: str = "classic"
-    """The protocol that the request speaks; of the others ``generation`` is the member's epoch."""
+    """The protocol of the request; for others than classic ``generation`` is the member's epoch."""
 
 
 class JoinAnswered(GroupObservation, tag="jr", frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class LeaveAnswered(GroupObservation, tag="lr", frozen=True, kw_only=True):
 
 
 class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
-    """OffsetCommits of one member and generation with one answer, folded; ``times`` ascend."""
+    """OffsetCommits of one member and generation with one answer, coalesced; ``times`` ascend."""
 
     member_id: str
     generation: int
@@ -91,7 +91,7 @@ class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
 
 
 CLAIMS_MAX = 10
-"""Partitions of a refused commit that are told."""
+"""Partitions of a refused commit that are stored."""
 
 
 class OffsetsClaimed(GroupObservation, tag="claim", frozen=True, kw_only=True):
@@ -125,8 +125,8 @@ class DeleteAnswered(GroupObservation, tag="dr", frozen=True, kw_only=True):
 class EpochAnswered(GroupObservation, tag="epoch", frozen=True, kw_only=True):
     """A heartbeat of a consumer, share or streams group that was more than a sign of life.
 
-    ``asked`` is the member's epoch in the request: 0 joins, -1 leaves, -2 is a static member that goes
-    for a while; ``epoch`` the one in the answer.
+    ``asked`` is the member's epoch in the request: 0 joins, -1 leaves, -2 is a static member that leaves for
+    a while; ``epoch`` is the one in the answer.
     """
 
     protocol: str
@@ -136,6 +136,6 @@ class EpochAnswered(GroupObservation, tag="epoch", frozen=True, kw_only=True):
     error_code: int
     arrived_at_ms: int
     interval_ms: int = -1
-    """How often the coordinator wants to hear from the member; -1 not told."""
+    """The heartbeat interval that the coordinator asks for; -1 unknown."""
     instance_id: str | None = None
     client: Client = Client()

@@ -1,12 +1,12 @@
-"""What can be learned about a group, and where it was seen.
+"""Every observation of a group, with where it was seen.
 
-An observation says what happened, never what to do about it.  Decoders make them from bytes and
-lines, ``shard.py`` puts them in order, the group models apply them.  They travel between Spark
-stages as msgpack, so every class here is a small array with a tag: **add fields only at the end,
-with a default**, and never reuse a tag.
+An observation says what happened, never what to do about it.  Decoders make observations from bytes and
+lines, ``ordering`` orders them, ``groups`` applies them.  They travel between Spark stages as msgpack, so
+every class here is a small array with a tag: **add fields only at the end, with a default**, and never reuse
+a tag.
 
-Times are integers in epoch milliseconds on the clock of the broker that spoke, unless a name says
-otherwise.
+Times are integers in epoch milliseconds on the clock of the broker that logged or answered, unless a name
+says otherwise.
 """
 
 import msgspec
@@ -167,10 +167,10 @@ AnyObservation = (
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """One observation with its place: when, from whom, and where it stood in its Kafka partition."""
+    """One observation with its place: its time, its broker, and its offset in its Kafka partition."""
 
     at_ms: int
-    """When it happened, on the broker's clock (a folded run: its last time)."""
+    """When it happened, on the broker's clock (a coalesced run: its last time)."""
     source: Source
     partition: int
     """Partition of the input topic, not of the group."""
@@ -178,16 +178,16 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     index: int
     """Position within its record."""
     broker: int
-    """Who said it; -1 where the source does not tell (offsets topic, control)."""
+    """The broker that logged or answered it; -1 where the source names none (offsets topic, control)."""
     recorded_at_ms: int
     """Timestamp of the Kafka record that carried it."""
     backlog: bool
-    """It stood before the end offsets captured at the first start: sets states, makes no outputs."""
+    """Whether it lies before the end offsets at the first start: it sets states and emits nothing."""
     what: AnyObservation
     is_whole: bool = False
-    """Its line told whole seconds: it may have happened at any time within the second of ``at_ms``."""
+    """Whether its line had whole seconds: it may have happened at any time within the second of ``at_ms``."""
     is_ahead: bool = False
-    """Its line told a time long after its append, for whatever reason: ``at_ms`` is the append's."""
+    """Whether its line had a time long after its append, for whatever reason: ``at_ms`` is the append's."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -200,7 +200,7 @@ def pack(seen: list[Seen]) -> bytes:
 
 
 def unpack(cell: bytes) -> list[Seen]:
-    """Return what ``pack`` was given.
+    """Return the observations that ``pack`` was given.
 
     Raises:
         msgspec.DecodeError: the cell is not ours; a bug, since only our own stages write them.

@@ -1,4 +1,4 @@
-"""Moves an observation in time, with all times that it carries: who dated them had a wrong clock."""
+"""Shifts an observation in time, with all its times: the clock that dated them was wrong."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from coordinator_model.observations.traits import TRAITS
 def shifted(seen: Seen, by_ms: int) -> Seen:
     """Return ``seen`` as if every clock that dated it had shown ``by_ms`` more.
 
-    A record's append time is its broker's as well; a line's is that of whoever leads the partition of the
-    events topic.
+    A record's append time is its broker's as well; a line's append time is that of the leader of the events
+    topic's partition.
     """
     recorded_ms = seen.recorded_at_ms
     if seen.source is Source.OFFSETS and recorded_ms >= 0:

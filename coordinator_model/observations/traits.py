@@ -1,7 +1,7 @@
-"""One line for each observation: whom it concerns, and how it is treated before anything handles it.
+"""One line for each observation: whom it concerns, and how it is treated before a handler applies it.
 
 ``groups/table.py`` names the handlers of groups, ``shard/boundaries.py`` those of a shard and
-``shard/cluster.py`` those of the cluster's own shard.  The README shows all of them as one table.
+``shard/cluster.py`` those of the cluster's own shard.  ``coordinator_model`` documents them as one table.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from coordinator_model.observations import answers, base, control, log, records,
 
 
 class Concerns(Flag):
-    """Who takes in an observation."""
+    """Whom an observation concerns."""
 
     GROUP = auto()
     """The group that it names."""
@@ -22,13 +22,13 @@ class Concerns(Flag):
     SHARD = auto()
     """All groups of a shard, or the shard itself."""
     WATERMARK = auto()
-    """Only how far a shard's time may go; the buffer keeps it to itself."""
+    """Only how far a shard's watermark may go; the buffer handles it alone."""
     CLUSTER = auto()
     """The shard of the whole cluster."""
 
 
 class AfterRecord(Enum):
-    """What of an observation still counts if the group's newest record is younger."""
+    """The part of an observation that still counts if the group's newest record is younger."""
 
     ALL = "all of it"
     NOTHING = "nothing: the record tells more"
@@ -49,24 +49,24 @@ class Traits:
     from_driver: bool = False
     """The driver writes it, in band; it is dated by the control partition."""
     cuts_time: bool = False
-    """Concerns several groups at once: no group runs past it before the others have reached it."""
+    """Whether it concerns several groups at once: no group runs past it before all others have reached it."""
     coalesces: bool = False
-    """Many become one that carries their times."""
+    """Whether many become one that has all their times."""
     joins_write: bool = False
-    """A record that the coordinator may write together with others as one."""
+    """Whether it is a record that the coordinator may write together with others as one."""
     shows_life: bool = True
-    """An unknown group begins with it; if False, it tells an end, or only records make such a group known."""
+    """Whether an unknown group begins with it; False: it ends a group, or only records create one."""
     shows_classic_life: bool = False
-    """After the end of a newer group, the group of that name is a classic one."""
+    """Whether, after the end of a newer group, it shows that the group of that name is a classic one."""
     ends_life: bool = False
-    """A line that tells an end: it is void if it is older than the group's present life."""
+    """Whether it is a line that ends a group: it is void if older than the group's present life."""
     tells_generation: bool = False
-    """It names a generation, which shows by itself whether it is stale."""
+    """Whether it has a generation, which shows by itself whether it is stale."""
     place: GroupState | None = None
     """The state that the group enters by it, in the generation that it names."""
     after_record: AfterRecord = AfterRecord.ALL
     time_fields: tuple[str, ...] = ()
-    """Fields of one time in epoch ms, where -1 is unknown."""
+    """Fields with one time each in epoch ms, where -1 is unknown."""
 
 
 _GROUP, _GROUPS, _SHARD, _CLUSTER = Concerns.GROUP, Concerns.GROUPS, Concerns.SHARD, Concerns.CLUSTER
@@ -132,7 +132,7 @@ TRAITS: Mapping[type[base.Observation], Traits] = {
     requests.DeleteAnswered: Traits(_GROUP, shows_life=False, ends_life=True),
     requests.EpochAnswered: Traits(_GROUP, shows_life=False, time_fields=("arrived_at_ms",)),
     log.ShardStalled: Traits(_SHARD, cuts_time=True, time_fields=("since_ms",)),
-    # --- what the decoders tell of the logs themselves
+    # --- from the decoders, about the logs themselves
     control.BrokerHeard: Traits(_SHARD | _CLUSTER),
     control.Counted: Traits(_CLUSTER),
     control.Undecodable: Traits(_CLUSTER),

@@ -1,8 +1,8 @@
 """Kafka's assignors by their own algorithms: which member they would give which partition.
 
 Each member gets just what Kafka 4.3.1's classes give it (``tests/golden/assignors``), with these limits:
-racks are not looked at, since no source tells them; the order within a member's list is not Kafka's; and
-where members of older generations claim partitions *and* subscriptions differ, Kafka may prefer their old
+racks are ignored, since no source shows them; the order within a member's list is not Kafka's; and where
+members of older generations report owned partitions *and* subscriptions differ, Kafka may prefer their old
 owners.
 """
 

@@ -1,4 +1,4 @@
-"""What every assignor is given, and the orders in which Kafka's own walk over it."""
+"""The input of every assignor, and the orders in which Kafka's own assignors iterate over it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -27,18 +27,18 @@ class Subscriber(msgspec.Struct, frozen=True, kw_only=True):
     member_id: str
     topics: tuple[str, ...]
     owned: tuple[Partition, ...] = ()
-    """What it owned in ``generation``; range and round robin do not look at it."""
+    """The partitions it owned in ``generation``; range and round robin ignore them."""
     instance_id: str | None = None
     generation: int = NO_GENERATION
 
 
 def java_order(text: str) -> bytes:
-    """Return what sorts texts as ``String.compareTo`` does: by UTF-16 units, not by code points."""
+    """Return a key that sorts texts as ``String.compareTo`` does: by UTF-16 units, not by code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def member_order(member: Subscriber) -> tuple[bool, bytes]:
-    """Return what sorts members as Kafka does: static ones first, by instance id, the others by id.
+    """Return a key that sorts members as Kafka does: static ones first, by instance id, the others by id.
 
     Source: ``AbstractPartitionAssignor.MemberInfo.compareTo``.
     """
@@ -47,7 +47,7 @@ def member_order(member: Subscriber) -> tuple[bool, bytes]:
 
 
 def as_hashed(members: Sequence[Subscriber]) -> list[Subscriber]:
-    """Return members in the order in which Java's ``HashMap`` walks over their ids."""
+    """Return members in the order in which Java's ``HashMap`` iterates over their ids."""
     by_id = {member.member_id: member for member in members}
     return [by_id[member_id] for member_id in put_in_order(by_id)]
 

@@ -1,4 +1,4 @@
-"""What members owned before, as the sticky assignors believe it: disputes are settled by generation."""
+"""The partitions that members owned before, by the sticky assignors' rules: the higher generation wins."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from coordinator_model.kafka.assignors.basics import Assignment, Partition, Subs
 
 
 class Owned(NamedTuple):
-    """The claims that hold."""
+    """The reported ownership that the assignor accepts."""
 
     by_member: Assignment
     """In the order of the members given."""
     disputed: frozenset[Partition]
-    """Claimed by two members of one generation, so that nobody has them."""
+    """Reported by two members of one generation, so that neither owns them."""
 
 
 def believe(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Owned:

@@ -1,7 +1,7 @@
 """Kafka's ``RangeAssignor`` without racks: each topic by itself, in ranges, to members in order.
 
-Topics with as many partitions and the same subscribers are co-partitioned by that alone: the same
-member gets the same numbers of each.
+Topics with equally many partitions and the same subscribers are co-partitioned by that alone: a member gets
+the same numbers of each.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Kafka's sticky assignor where all members subscribe alike, and the cooperative one made of it.
 
-Everybody keeps what it has up to its quota, the rest is dealt out: balanced, and nothing moves that
-need not.  Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` (the same since 3.5), without
-racks; other subscriptions go to ``sticky_general.py``.
+Every member keeps its partitions up to its quota, the rest is distributed: balanced, with as few
+reassignments as possible.  Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` (the same since
+3.5), without racks; other subscriptions go to ``sticky_general.py``.
 """
 
 from collections import deque
@@ -21,12 +21,12 @@ from coordinator_model.kafka.assignors.sticky_general import assign_general
 
 
 def assign_sticky(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """Return who gets what."""
+    """Return each member's partitions."""
     return _assign(members, counts)[0]
 
 
 def assign_cooperative(members: Sequence[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """Return who gets what in this step: what one has to give up to another, nobody gets before the next.
+    """Return each member's partitions in this step; one that a member gives up is free until the next.
 
     Source: ``CooperativeStickyAssignor.adjustAssignment``.
     """
@@ -39,14 +39,14 @@ def assign_cooperative(members: Sequence[Subscriber], counts: Mapping[str, int])
 
 
 def subscribe_alike(members: Sequence[Subscriber]) -> bool:
-    """Say whether all members want the same topics."""
+    """Return whether all members want the same topics."""
     return len({frozenset(member.topics) for member in members}) <= 1
 
 
 def _assign(
     members: Sequence[Subscriber], counts: Mapping[str, int]
 ) -> tuple[Assignment, dict[Partition, str] | None]:
-    """Return the assignment, and what changes hands in it; None: to be found by comparing."""
+    """Return the assignment, and its reassigned partitions; None: the caller has to compare."""
     hashed = as_hashed(members)
     known = {topic: counts[topic] for topic in known_topics(members, counts)}
     owned = believe(hashed, known)
@@ -57,7 +57,7 @@ def _assign(
 
 
 def _moving(members: Sequence[Subscriber], assignment: Assignment) -> dict[Partition, str]:
-    """Return what is taken from one member and given to another."""
+    """Return the partitions that one member loses to another."""
     owned = {member.member_id: set(member.owned) for member in members}
     taken = {p for member_id, had in owned.items() for p in had.difference(assignment[member_id])}
     return {
@@ -69,11 +69,11 @@ def _moving(members: Sequence[Subscriber], assignment: Assignment) -> dict[Parti
 
 
 class _Dealer:
-    """One assignment in the making."""
+    """One assignment under construction."""
 
     def __init__(self, counts: Mapping[str, int], owned: Owned) -> None:
         self.moving: dict[Partition, str] = {}
-        """Partition -> its new owner, which gets it from one that is still there."""
+        """Partition -> its new owner; the former owner is still a member."""
         self._owned = owned
         self._all = [Partition(topic, number) for topic in counts for number in range(counts[topic])]
         self._least, self._more = divmod(len(self._all), max(len(owned.by_member), 1))
@@ -85,7 +85,7 @@ class _Dealer:
         self._at_least: list[str] = []
 
     def deal(self) -> Assignment:
-        """Return who gets what."""
+        """Return each member's partitions."""
         for member_id, had in self._owned.by_member.items():
             self._keep(member_id, sorted(had, key=_by_number))
         kept = {partition for got in self._assignment.values() for partition in got}

@@ -1,7 +1,8 @@
 """Kafka's sticky assignor where members subscribe differently: as balanced as that allows.
 
-Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder`` without racks.  Members of older generations
-are not told apart here (Kafka may give a partition back to one of them), which changes who, not how many.
+Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder`` without racks.  Members of older generations are
+treated like the others here (Kafka may give a partition back to one of them), which changes the owners, not
+how many partitions change owners.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ def assign_general(
 
 
 class _Movements:
-    """Moves made so far: a partition goes back rather than another of its topic the same way."""
+    """Reassignments so far: a partition goes back rather than another of its topic the same way."""
 
     def __init__(self) -> None:
         self._pair_of: dict[Partition, _Pair] = {}
@@ -82,7 +83,7 @@ class _Balancer:
         self._movements = _Movements()
 
     def balance(self) -> Assignment:
-        """Deal out what nobody has, then move as long as that makes it more even."""
+        """Distribute free partitions, then reassign as long as that makes the assignment more even."""
         was_empty = not any(self._now.values())
         new = [partition for partition in self._all if partition not in self._owner]
         for partition in new:
@@ -95,7 +96,7 @@ class _Balancer:
         before = {member_id: list(got) for member_id, got in self._now.items()}
         if self._active:
             if not self._lost_topic:
-                # Kafka looks at the new ones first, and whether these moves helped is not asked below.
+                # Kafka tries the new ones first; whether that reassigned any is not checked below.
                 self._even_out([p for p in new if len(self._takers[p.topic]) > 1])
             moved = self._even_out(contested)
             if moved and not was_empty and _unevenness(self._now) >= _unevenness(before):
@@ -143,7 +144,7 @@ class _Balancer:
         return True
 
     def _is_even(self) -> bool:
-        """Say whether nothing more can be moved from a richer member to a poorer one that may have it."""
+        """Return whether no partition can go from a richer member to a poorer one that subscribes to it."""
         sizes = {member_id: len(self._now[member_id]) for member_id in self._active}
         if min(sizes.values()) >= max(sizes.values()) - 1:
             return True

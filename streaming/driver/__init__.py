@@ -1,4 +1,4 @@
-"""One cluster's job in the driver: clock, supervisor, probes, marks."""
+"""The driver's side of one cluster's job: clock, supervisor, probes, marks."""
 
 from streaming.driver.cluster_job import ClusterJob
 from streaming.driver.outlets import Counts, Outlets

@@ -1,4 +1,4 @@
-"""What the executors are told when a job starts: the settings, and alerts left open by an earlier job."""
+"""Writes what a starting job tells the executors: the settings, and alerts that an earlier job left open."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from streaming.pipeline import Beginning
 
 _ANSWER_S = 10.0
 _ADOPT_BATCH = 200
-"""Alerts in one control record, so that it stays far below the largest record Kafka takes."""
+"""Alerts per control record; keeps it far below the largest record that Kafka accepts."""
 
 
 def announce(
     plan: ClusterPlan, beginning: Beginning, producer: KafkaProducer, *, adopt: Sequence[Alert]
 ) -> None:
-    """Write the settings, and the open alerts of a job whose checkpoint is gone.
+    """Write the settings, and the open alerts if the job's checkpoint is gone.
 
     Raises:
         kafka.errors.KafkaError: the control topic did not acknowledge.
@@ -29,7 +29,7 @@ def announce(
 
 
 def write(plan: ClusterPlan, producer: KafkaProducer, record: ControlRecord) -> None:
-    """Write one control record and wait for it.
+    """Write one control record and wait for the acknowledgement.
 
     Raises:
         kafka.errors.KafkaError: the control topic did not acknowledge.
@@ -40,7 +40,7 @@ def write(plan: ClusterPlan, producer: KafkaProducer, record: ControlRecord) -> 
 def records(
     plan: ClusterPlan, beginning: Beginning, adopt: Sequence[Alert], now_ms: int
 ) -> Iterator[SettingsRecord | AdoptRecord]:
-    """Yield the control records with which a start begins."""
+    """Yield the control records that a start writes first."""
     settings = msgspec.json.decode(plan.settings)
     yield SettingsRecord(at_ms=now_ms, run=beginning.run, settings=settings)
     yield from adoptions(beginning.run, adopt, now_ms)

@@ -1,8 +1,8 @@
-"""The alerts topic as the job reads it: what is open there, and what has been over for long and may go.
+"""The alerts topic as the job reads it: open alerts, and alerts that ended long ago and can be deleted.
 
-The topic is compacted: it keeps one record for each alert that ever was until somebody writes a tombstone.
-What was read is not read again by this process, and no reading takes longer than it may: whoever starts goes
-on without what could not be read in time, and says so.
+The topic is compacted: it keeps one record of each alert until somebody writes a tombstone.  This process
+reads no record twice, and each reading has a time limit: a start goes on without what it could not read in
+time, and reports that.
 """
 
 import logging
@@ -18,33 +18,33 @@ from streaming.health import Progress
 from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer, producer
 
 KEPT_MS = 7 * 86_400_000
-"""An alert that is over stays in the topic for so long."""
+"""How long an ended alert stays in the topic."""
 START_S = 20.0
-"""So long a start reads; the rest is read in the background."""
+"""How long a start reads; the rest is read in the background."""
 _ROUND_S = 60.0
 _FIRST_S = 30.0
 _EVERY_S = 600.0
 _BURIED_MAX = 5_000
-"""Tombstones written in one round."""
+"""Most tombstones written in one round."""
 _ANSWER_S = 10.0
 _POLL_MS = 200
 _OF_ITS_APPEND = 1
-"""The type of a record's time that the broker gave it (``LogAppendTime``)."""
+"""The timestamp type of a record that the broker stamped (``LogAppendTime``)."""
 
 _log = logging.getLogger(__name__)
 
 
 class Ended(NamedTuple):
-    """The last record of an alert that is over."""
+    """The last record of an ended alert."""
 
     place: TopicPartition
     offset: int
     at_ms: int
-    """When it ended, and was written or first read here: the latest of them."""
+    """The latest of: when it ended, was written, was first read here."""
 
 
 class Opened(NamedTuple):
-    """The last record of an alert that fires."""
+    """The last record of a firing alert."""
 
     alert: Alert
     at_ms: int
@@ -52,7 +52,7 @@ class Opened(NamedTuple):
 
 
 class AlertsTopic:
-    """What one cluster's alerts topic says, read on from where it was read before."""
+    """One cluster's alerts topic; each reading continues where the previous one stopped."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class AlertsTopic:
         now_s: Callable[[], float] = time.monotonic,
         clock_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
-        """Prepare; nothing is opened before ``read``.
+        """Prepare; ``read`` opens the connection.
 
         Args:
             topic: its name.
-            cluster: whose alerts are wanted; others may write there as well.
-            open_consumer: opens a consumer of the cluster where the topic lives.
-            now_s: for patience.
-            clock_ms: the time now.
+            cluster: the cluster whose alerts are wanted; others may write to the topic as well.
+            open_consumer: opens a consumer of the cluster that has the topic.
+            now_s: a clock for time limits.
+            clock_ms: returns the current time.
         """
         self._topic = topic
         self._cluster = cluster
@@ -82,13 +82,13 @@ class AlertsTopic:
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._words: dict[str, Word] = {}
-        """The last word about each alert."""
+        """The newest record of each alert."""
         self._said = Said()
         self.refused = 0
-        """Records that are no alerts, or that nobody of ours can have written."""
+        """Records that are no alerts, or that none of our processes can have written."""
 
     def read(self, patience_s: float) -> int:
-        """Read on, for as long as ``patience_s``; return how many offsets are left, 0: none.
+        """Read on for at most ``patience_s``; return how many offsets are left.
 
         Raises:
             kafka.errors.KafkaError: Kafka does not answer.
@@ -102,12 +102,12 @@ class AlertsTopic:
             reader.close()
 
     def open_alerts(self) -> list[Opened]:
-        """Return what fires, as far as it was read."""
+        """Return the alerts that fire, as far as the topic was read."""
         with self._lock:
             return list(self._opened.values())
 
     def ended(self) -> dict[str, Ended]:
-        """Return what is over and still stands in the topic, as far as it was read."""
+        """Return the ended alerts still in the topic, as far as it was read."""
         with self._lock:
             return dict(self._ended)
 
@@ -131,7 +131,7 @@ class AlertsTopic:
         return 0
 
     def _left(self, reader: KafkaConsumer, ends: Mapping[TopicPartition, int]) -> int:
-        """Return how many offsets are still to be read, and remember where we are."""
+        """Return how many offsets are still unread, and remember the position."""
         self._positions = {partition: reader.position(partition) for partition in ends}
         return sum(max(0, end - self._positions[partition]) for partition, end in ends.items())
 
@@ -172,9 +172,9 @@ class AlertsTopic:
             self._ended[alert.id] = Ended(partition, record.offset, at_ms)
 
     def _written_ms(self, record: Any) -> int:
-        """Return since when a record stands in the topic, as far as nobody can have forged that.
+        """Return since when a record has been in the topic, as far as nobody can forge that.
 
-        A writer's own time may lie far back, and a tombstone for what fires would follow at once.
+        A writer's own timestamp may lie far back; then a firing alert would be deleted at once.
         """
         return int(record.timestamp) if record.timestamp_type == _OF_ITS_APPEND else self._clock_ms()
 
@@ -182,13 +182,13 @@ class AlertsTopic:
 def to_bury(
     ended: Mapping[str, Ended], cursors: Iterable[Mapping[int, int]], now_ms: int
 ) -> list[tuple[str, TopicPartition]]:
-    """Return the alerts that may go, with where they stand: over for long, and no receiver waits for them.
+    """Return the alerts that can be deleted, with their partitions: long over, and no receiver needs them.
 
     Args:
         ended: alert id -> its last record.
-        cursors: for each receiver partition -> offset, everything before which it has, or gave up.  One
-            without a cursor was told nothing that it would have to be told the end of.
-        now_ms: the time now.
+        cursors: for each receiver partition -> offset; it has, or gave up, all records before that.  A
+            receiver without a cursor was told no alert, so it need not be told any end.
+        now_ms: the current time.
     """
     known = list(cursors)
     return [
@@ -200,7 +200,7 @@ def to_bury(
 
 
 class Caretaker:
-    """Reads the alerts topic of one cluster at the start and now and then, and buries what is long over."""
+    """Reads one cluster's alerts topic at the start and at intervals, and deletes those that ended long ago."""
 
     def __init__(
         self, plan: ClusterPlan, progress: Progress, *, is_ours: Callable[[], bool], adopt: "Adopt"
@@ -209,8 +209,8 @@ class Caretaker:
 
         Args:
             plan: the cluster.
-            progress: takes what an operator must know.
-            is_ours: whether the outputs are this process's to write.
+            progress: takes notices for the operator.
+            is_ours: whether this process may write the outputs.
             adopt: takes open alerts that the start could not read in time.
         """
         self._plan = plan
@@ -225,11 +225,11 @@ class Caretaker:
         self._thread = threading.Thread(target=self._look_on, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to look after the topic."""
+        """Start to watch the topic."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=15)
@@ -253,7 +253,7 @@ class Caretaker:
         return found
 
     def open_now(self) -> list[Alert]:
-        """Return the open alerts as they are now, as far as they can be read in time.
+        """Return the alerts that are open now, as far as they can be read in time.
 
         Raises:
             kafka.errors.KafkaError: Kafka does not answer.
@@ -276,7 +276,7 @@ class Caretaker:
             self._stopped.wait(pause_s)
 
     def look(self) -> bool:
-        """Read on, adopt what a start missed, bury what is long over; say whether there is more to do.
+        """Read on, adopt what a start missed, delete what is long over; say whether more remains to be done.
 
         Raises:
             kafka.errors.KafkaError: Kafka does not answer.
@@ -294,7 +294,7 @@ class Caretaker:
         return len(due) > _BURIED_MAX
 
     def _adopt_late(self) -> None:
-        """Hand over what was open before the start and was read only now."""
+        """Hand over alerts that were open before the start and have been read only now."""
         adopted, self._adopted = self._adopted, None
         if adopted is None:
             return
@@ -337,11 +337,11 @@ class Caretaker:
 
 
 Adopt = Callable[[list[Alert]], None]
-"""Takes alerts that are open in the topic and are to be gone on with, or ended."""
+"""Takes open alerts of the topic, to be continued or ended."""
 
 
 def unread(topic: str, left: int) -> str:
-    """Return in words that not all of the topic was read."""
+    """Return the sentence that not all of the topic was read."""
     return (
         f"{left} offsets of {topic} are still to be read, so alerts that an earlier job left open may go on "
         "or end some minutes late; it is read in the background"

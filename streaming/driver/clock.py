@@ -1,9 +1,8 @@
-"""Time, in band: the driver's clock and what its probes learn, written where the query reads.
+"""Writes clock records: the driver's time and facts about the inputs, written where the query reads.
 
-A shard believes that it has seen everything up to some time only when a clock record says so *and*
-all that stood before that record was read.  So the driver's time goes into the control topic, with
-the ends of the offsets partitions as they were at that time, and a copy into every partition of the
-events topic.
+A shard believes that it has seen everything up to some time only if a clock record says so *and* everything
+before that record was read.  So the driver's time goes into the control topic, with the ends of the offsets
+partitions at that time, and a copy of it into every partition of the events topic.
 """
 
 import logging
@@ -36,32 +35,32 @@ from streaming.pipeline import Reading
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
 _STOP_S = 20.0
 _OVERDUE_S = 20.0
-"""A broker that is gone is missed for 9 s by KRaft, 18 s by ZooKeeper."""
+"""KRaft gives a lost broker up after 9 s, ZooKeeper after 18 s."""
 _PROMPT_S = 0.5
-"""An acknowledgement takes some milliseconds; one that takes longer waits for a broker that is gone."""
+"""An acknowledgement takes some milliseconds; a slower one waits for a broker that is gone."""
 _WATCHFUL_S = 0.2
-"""Between two ticks while one is awaited: these clocks date what else waits for that broker."""
+"""Time between two ticks while a broker is gone: these clocks date everything else that waits for it."""
 _SKEW_SAMPLES = 20
 _LEADERS_EVERY_S = 60.0
 _SKEW_STEP_MS = 10
-"""Skews are told in steps of this size, so that noise does not change them from record to record."""
+"""Skews are reported in steps of this size, so that noise does not change them from record to record."""
 _LARGE_STEP_MS = 250
-"""The same for skews by which a broker's times are corrected: those should not tremble."""
+"""The same for skews that correct a broker's times: those must be steadier still."""
 _LEAD_SAMPLES = 5
-"""A partition that moves to a broker with another clock must not have its clocks refused for long."""
+"""How soon clocks are believed again after a partition moved to a broker with another clock."""
 _CONTROL = -1
-"""Stands for the control topic among the partitions of the events topic."""
+"""The control topic's number among the partitions of the events topic."""
 
 _log = logging.getLogger(__name__)
 
 
 def interval_s(trigger_ms: int) -> float:
-    """Return how often the clock ticks: twice for each trigger, and at least every half second."""
+    """Return the time between two ticks: two per trigger, and at most half a second."""
     return min(500, trigger_ms / 2) / 1000
 
 
 def sentence(topic: str, silent: dict[int, str]) -> str:
-    """Return in words which partitions tell no end, what it costs and what to do."""
+    """Return the sentence about partitions without a known end, with what that costs and what to do."""
     named, reasons = some(list(map(str, sorted(silent))), at_most=10), some(sorted(set(silent.values())))
     return (
         f"{len(silent)} of the partitions of {topic} ({named}) do not tell where they end: {reasons}. "
@@ -71,7 +70,7 @@ def sentence(topic: str, silent: dict[int, str]) -> str:
 
 
 def stepped(off_ms: int) -> str:
-    """Return in words that the driver's wall clock is not believed."""
+    """Return the sentence that the driver's wall clock is not believed."""
     ahead = "ahead of" if off_ms > 0 else "behind"
     return (
         f"The clock of the machine that groupwatch runs on stands {abs(off_ms) / 1000:.0f} s {ahead} the "
@@ -81,19 +80,19 @@ def stepped(off_ms: int) -> str:
 
 
 class Skews:
-    """How far each broker's clock is from ours, from the append times of records we sent."""
+    """How far each broker's clock is from ours, measured by the append times of records we sent."""
 
     def __init__(self, samples: int = _SKEW_SAMPLES) -> None:
         self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=samples))
         self._large: dict[int, int] = {}
-        """Broker -> the skew told of it, where its times are corrected by that."""
+        """Broker -> the reported skew, for brokers whose times are corrected by it."""
 
     def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
-        """Note that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
+        """Record that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
         self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
 
     def known(self) -> dict[int, int]:
-        """Return broker -> its clock minus ours, in rounded milliseconds; small ones are left out."""
+        """Return broker -> its clock minus ours, in rounded milliseconds, without small ones."""
         medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
         rounded = {b: round(skew / _SKEW_STEP_MS) * _SKEW_STEP_MS for b, skew in medians.items()}
         for broker, skew in rounded.items():
@@ -104,33 +103,33 @@ class Skews:
         return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
 
     def forget(self) -> None:
-        """Begin anew: our own clock has stepped, and what was measured before it means nothing."""
+        """Start anew: our own clock has stepped, so earlier measurements are useless."""
         self._samples.clear()
         self._large.clear()
 
 
 class Reports(Protocol):
-    """Where the clock says how it is doing; it reads nothing there, so no health decides a time."""
+    """Takes the clock's reports; the clock reads nothing from it, so health cannot influence time."""
 
     def notice(self, topic: str, sentence: str) -> None:
-        """Say what an operator must know of ``topic``; "": it is over."""
+        """Take a notice about ``topic`` for the operator; "": it is over."""
         ...
 
     def clock_told(self, at_ms: int, ends: Sequence[int]) -> None:
-        """A record was made for ``at_ms`` with these end offsets."""
+        """A record for ``at_ms`` with these end offsets was made."""
         ...
 
     def clock_failed(self, why: str) -> None:
-        """No record can be written; "": they can."""
+        """No record can be written; "": they can be again."""
         ...
 
     def ends_silent(self, sentence: str) -> None:
-        """Partitions do not say where they end; "": they all do."""
+        """Some partitions' ends are unknown; "": all are known."""
         ...
 
 
 class _Sent(NamedTuple):
-    """A record that has not been acknowledged yet."""
+    """A record without an acknowledgement so far."""
 
     topic: str
     partition: int
@@ -141,9 +140,9 @@ class _Sent(NamedTuple):
 class Clock:
     """Writes clock records until stopped.
 
-    Acknowledgements are not waited for: while a replica is missed they take seconds, and just these
-    seconds must be told of.  A copy for an events partition that owes one would be ahead of lines that
-    wait at the brokers, so it is left out.
+    It does not wait for acknowledgements: while a replica is missing they take seconds, and the clock must
+    report just those seconds.  An events partition with a missing acknowledgement gets no further copy, since
+    the copy would overtake log lines that wait at the brokers.
     """
 
     def __init__(
@@ -167,17 +166,17 @@ class Clock:
 
         Args:
             plan: the cluster.
-            run: of its checkpoint.
+            run: the run of its checkpoint.
             shard_count: how many partitions the offsets topic has.
-            events_partitions: how many the events topic has.
+            events_partitions: how many partitions the events topic has.
             producer: writes the control topic.
             events_producer: writes the events topic.
-            ask: which shards to ask for a report now.
+            ask: returns the shards to ask for a report now.
             reading: how far the query has read.
-            reports: where the clock says how it is doing.
-            job: how the job is doing, for a notifier in another process; the shards do not read it.
+            reports: takes the clock's reports.
+            job: returns the job's state for a notifier in another process; shards ignore it.
             secret: seals the records.
-            told: the time that is told.
+            told: the source of the time.
             corrections: brokers whose times are corrected.
         """
         self._plan = plan
@@ -197,7 +196,7 @@ class Clock:
         self._base = self._told.base
         self._skews = Skews()
         self._leads = Skews(_LEAD_SAMPLES)
-        """Partition of the events topic, or -1 for the control topic -> how far its leader is ahead."""
+        """Events partition, or -1 for the control topic -> how far its leader's clock is ahead."""
         self._told_skew_ms: dict[int, int] = {}
         self._leaders: dict[int, int] = {}
         self._leaders_at = float("-inf")
@@ -211,26 +210,26 @@ class Clock:
         self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
 
     def start(self) -> None:
-        """Begin to tick in a thread of its own."""
+        """Start to tick, in a thread of its own."""
         self._thread.start()
 
     def await_tick(self, seconds: float) -> bool:
-        """Return when a clock record has been written, or after ``seconds``; says whether one was."""
+        """Wait up to ``seconds`` for a clock record to be written; say whether one was."""
         return self._ticked.wait(seconds)
 
     def stop(self) -> None:
-        """Stop ticking; returns when the last tick is over."""
+        """Stop ticking; return when the last tick is over."""
         self._stopped.set()
         self._thread.join(timeout=_STOP_S)
         self._drop_admin()
 
     def skew_ms(self) -> dict[int, int]:
-        """Return broker -> its clock minus ours as the last tick told it; from any thread."""
+        """Return broker -> its clock minus ours, as in the last tick; from any thread."""
         return self._told_skew_ms
 
     @property
     def is_alive(self) -> bool:
-        """False once the thread has ended, which it must not while the job runs."""
+        """False once the thread has ended, which is an error while the job runs."""
         return self._thread.is_alive()
 
     def _run_forever(self) -> None:
@@ -266,11 +265,11 @@ class Clock:
         """Write one clock record and its copies.
 
         Raises:
-            kafka.errors.KafkaError: no end offset was to be had, or earlier records are not acknowledged.
+            kafka.errors.KafkaError: no end offset is available, or earlier records are not acknowledged.
         """
         self._settle()
         is_waiting = bool(self._unacknowledged)
-        # Read before the ends are asked for: what happened by then stands before them.
+        # Read the time before asking for the ends: everything up to that time lies before them.
         at_ms = self._now_ms()
         self._sequence = max(at_ms, self._sequence + 1)
         ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
@@ -302,7 +301,7 @@ class Clock:
             self._settle()
 
     def _wrong_ms(self, skew_ms: dict[int, int]) -> dict[int, int]:
-        """Return how far the clocks of offsets partitions' leaders are off, where a skew is no mere skew."""
+        """Return how far the clocks of offsets partitions' leaders are wrong, beyond an ordinary skew."""
         wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
         asked = self._asked
         if not wrong or asked is None:
@@ -310,7 +309,7 @@ class Clock:
         return {n: wrong[leader] for n, leader in asked.leaders.items() if leader in wrong}
 
     def _now_ms(self) -> int:
-        """Return the time to tell: it ascends, unless the brokers proved that what was told was wrong."""
+        """Return the time to write: it ascends, unless the brokers prove that the earlier time was wrong."""
         self._told.agree()
         now_ms = int(self._told.now_ms())
         step_ms, self._base = self._told.base - self._base, self._told.base
@@ -323,7 +322,7 @@ class Clock:
         return now_ms if is_back else max(now_ms, self._last_ms + 1)
 
     def _settle(self) -> None:
-        """Forget what has been acknowledged."""
+        """Forget acknowledged records."""
         settled = [one for one in self._unacknowledged if one.future.is_done]
         self._unacknowledged = [one for one in self._unacknowledged if not one.future.is_done]
         for one in settled:
@@ -347,7 +346,7 @@ class Clock:
         return _Sent(topic or "", partition, time.monotonic(), future)
 
     def _send_copies(self, at_ms: int, skew_ms: dict[int, int], leads_ms: dict[int, int]) -> list[_Sent]:
-        # The skews go along: a line counts as read when its broker's clock, not ours, had passed it.
+        # The copy carries the skews: a line counts as read once its broker's clock, not ours, has passed it.
         copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": self._sequence, "run": self._run}
         copy["skew_ms"] = skew_ms
         topic = self._plan.events_topic
@@ -374,7 +373,7 @@ class Clock:
         return ends.offsets
 
     def _tell_of(self, silent: dict[int, str]) -> None:
-        """Note which partitions tell no end; the log has it when it begins and when it is over."""
+        """Record which partitions' ends are unknown; log when that begins and when it is over."""
         before, topic = self._silent, self._plan.offsets_topic or ""
         self._silent = sentence(topic, silent) if silent else ""
         self._reports.ends_silent(self._silent)
@@ -400,7 +399,7 @@ class Clock:
         return self._reading.positions(self._plan.offsets_topic)
 
     def _note_skew(self, written: Any, sent_ms: float) -> None:
-        # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.
+        # Only a topic with LogAppendTime carries the broker's time; otherwise our own comes back.
         if written.timestamp <= 0 or written.timestamp == self._last_ms:
             return
         acknowledged_ms = self._told.peek_ms()

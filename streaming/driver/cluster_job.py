@@ -1,4 +1,4 @@
-"""One cluster's query with its clock and probes, kept alive until somebody stops it."""
+"""Runs one cluster's query with its clock and probes, until it is stopped."""
 
 import logging
 import threading
@@ -45,9 +45,9 @@ from streaming.pipeline import BatchSink, Beginning, CheckpointRefusedError, Rea
 
 _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
-"""A query that ran this long has earned a quick restart."""
+"""A query that ran this long is restarted quickly."""
 _FIRST_TICK_S = 5.0
-"""Long enough for a cluster that is well; with one that is not, reading begins without a time."""
+"""Long enough for a healthy cluster; with another, reading starts without a first clock."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,10 +55,10 @@ _REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError, Ma
 
 
 class ClusterJob:
-    """One cluster's query with its clock, started again from the checkpoint whenever it dies."""
+    """One cluster's query with its clock; restarted from the checkpoint whenever it dies."""
 
     spark_lost = ""
-    """A sentence, once no query can run in this process any more."""
+    """A sentence, once this process can run no further query."""
 
     def __init__(
         self,
@@ -74,10 +74,9 @@ class ClusterJob:
         Args:
             spark: the session.
             plan: the cluster.
-            outlets: who takes what the job learns.
-            groups: the cluster's groups as they are known: whom to ask about, and whose ends to ask for;
-                None: neither brokers nor ends are asked.
-            counts: who counts what happens beside the batches.
+            outlets: takes what the job learns.
+            groups: the cluster's known groups, whose state and end offsets are queried; None: no queries.
+            counts: counts what happens outside the batches.
         """
         counts = Counts() if counts is None else counts
         self.plan = plan
@@ -106,7 +105,7 @@ class ClusterJob:
             plan, self.progress, is_ours=lambda: self._mark.is_ours, adopt=self._adopt_late
         )
         self._adopts: str | None = None
-        """The run whose start adopts what is open; None: its checkpoint knows."""
+        """The run whose start adopts open alerts; None: its checkpoint has them."""
         self._clock: Clock | None = None
         self._missed: list[pipeline.Missed] = []
         self._counts = counts
@@ -118,14 +117,14 @@ class ClusterJob:
             self.progress.reconciliation = self.progress.broker_settings = "off"
 
     def start(self) -> None:
-        """Begin to run in threads of its own."""
+        """Start to run, in threads of its own."""
         self._probe.start()
         self._evidence.start()
         self._caretaker.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Say that it is to stop; ``stop`` waits for it."""
+        """Request the stop; ``stop`` waits for it."""
         self._stopping.set()
         self._evidence.ask_to_stop()
 
@@ -139,7 +138,7 @@ class ClusterJob:
         self._probe.stop()
 
     def dead_threads(self) -> list[str]:
-        """Return the names of threads that should run and do not."""
+        """Return the names of threads that have died."""
         clock, asking = self._clock, self._asking
         alive = {
             self._thread.name: self._thread.is_alive(),
@@ -173,14 +172,14 @@ class ClusterJob:
                     self.spark_lost = pipeline.session_stopped(self._spark)
                     self.progress.query_ended(gist(error))
                     _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
-            # One that dies of the same batch after minutes each time is not steady.
+            # A query that dies of the same batch, each time after minutes, is not steady.
             is_steady = time.monotonic() - began > _STEADY_S and self.progress.batches > batches
             failures = 1 if is_steady else failures + 1
             self.progress.restarts += 1
             self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
 
     def _refuse(self, sentence: str) -> None:
-        """Note why this cluster cannot be watched; whoever has our mark keeps it."""
+        """Record why this cluster cannot be watched; another process that has our mark keeps it."""
         self.progress.query_ended()
         is_known, self.progress.refused = self.progress.refused == sentence, sentence
         _log.log(logging.DEBUG if is_known else logging.ERROR, "%s: %s", self.plan.cluster, sentence)
@@ -209,7 +208,7 @@ class ClusterJob:
             self._run_query(began, has_run, admin, out, events_out)
 
     def _adopt_late(self, alerts: list[Alert]) -> None:
-        """Go on with what the start had no time to read.
+        """Adopt alerts that the start had no time to read.
 
         Raises:
             kafka.errors.KafkaError: the control topic did not acknowledge.
@@ -226,10 +225,11 @@ class ClusterJob:
             out.close(timeout=5)
 
     def _tell_missed(self, found: pipeline.Found, run: str, out: KafkaProducer) -> None:
-        """Count what was lost, and tell the shards before the checkpoint is put right.
+        """Count lost records, and report them to the shards before the checkpoint is corrected.
 
         Raises:
-            kafka.errors.KafkaError: the control topic did not acknowledge; then it is found again.
+            kafka.errors.KafkaError: the control topic did not acknowledge; the next start finds the loss
+            again.
         """
         for one in found.missed:
             record = LostRecord(
@@ -252,7 +252,7 @@ class ClusterJob:
             self._reading.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
 
     def _take_over(self, began: Beginning, has_run: bool, out: KafkaProducer) -> None:
-        """Tell the settings, and what an earlier job left open if the checkpoint does not know it."""
+        """Write the settings, and alerts of an earlier job that the checkpoint does not contain."""
         left_open = self._caretaker.at_start()
         for alert in left_open:
             self._outlets.remember(alert)
@@ -305,7 +305,7 @@ class ClusterJob:
             begun=progress.batch_begun,
             ensure=self._mark.ensure,
         )
-        # The clock first: without a time in it, the first batch could only take in what it read.
+        # The clock starts first: without a time, the first batch could only apply what it read.
         self._clock = clock
         clock.start()
         self._ask_brokers(began, out, clock)
@@ -339,7 +339,7 @@ class ClusterJob:
         self.progress.batch_done()
 
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
-        """Take a batch's rows; evidence wants its alerts, where it is configured."""
+        """Take a batch's rows, and give its alerts to the evidence keeper if there is one."""
         kept = list(rows)
         for kind, key, value in kept:
             if kind == "zone":

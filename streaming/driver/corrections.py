@@ -1,4 +1,4 @@
-"""Brokers whose times are corrected: said in the log, in ``/ready`` and as a metric, told to all shards."""
+"""Brokers whose times are corrected; shown in the log, in ``/ready`` and as a metric, sent to all shards."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from coordinator_model.ordering import SKEW_MAX_MS
 
 BROKERS_MAX = 100
-"""Lines name brokers, and anybody may write lines."""
+"""Most brokers kept: anybody may write lines, and lines name brokers."""
 
 
 class Corrections:
-    """One cluster's; safe to use from several threads."""
+    """One cluster's corrections; safe to use from several threads."""
 
     def __init__(
         self,
         notice: Callable[[str, str], None] = lambda _topic, _sentence: None,
         show: Callable[[int, float], None] = lambda _broker, _s: None,
     ) -> None:
-        """Begin with none.
+        """Start without any.
 
         Args:
             notice: receives (topic, sentence for an operator); "": it is over.
@@ -30,12 +30,12 @@ class Corrections:
         self._clocks_ms: dict[int, int] = {}
 
     def zones_ms(self) -> dict[int, int]:
-        """Return broker -> how far its lines are ahead by their zone."""
+        """Return broker -> how far its lines are ahead because of their time zone."""
         with self._lock:
             return dict(self._zones_ms)
 
     def found(self, broker: int, ahead_ms: int) -> None:
-        """A shard has found that a broker writes its lines in another zone, or (0) no longer does."""
+        """Record a shard's finding that a broker's lines have another zone, or (0) no longer have."""
         with self._lock:
             if len(self._zones_ms) >= BROKERS_MAX and broker not in self._zones_ms:
                 return
@@ -47,7 +47,7 @@ class Corrections:
         self._tell(broker)
 
     def measured(self, skew_ms: Mapping[int, int]) -> None:
-        """The driver has measured how far each broker's clock is ahead; small skews need no correction."""
+        """Record how far each broker's clock is ahead; small skews need no correction."""
         wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
         with self._lock:
             before, self._clocks_ms = self._clocks_ms, wrong
@@ -64,7 +64,7 @@ class Corrections:
 
 
 def zone_sentence(broker: int, ahead_ms: int) -> str:
-    """Return in words that a broker's lines are corrected."""
+    """Return the sentence that a broker's lines are corrected."""
     hours, minutes = divmod(abs(ahead_ms) // 60_000, 60)
     away = f"{hours} h {minutes} min {'ahead of' if ahead_ms > 0 else 'behind'}"
     return (
@@ -74,7 +74,7 @@ def zone_sentence(broker: int, ahead_ms: int) -> str:
 
 
 def clock_sentence(broker: int, ahead_ms: int) -> str:
-    """Return in words that a broker's clock is wrong."""
+    """Return the sentence that a broker's clock is wrong."""
     return (
         f"The clock of broker {broker} is {abs(ahead_ms) / 1000:.0f} s "
         f"{'ahead of' if ahead_ms > 0 else 'behind'} the driver's, and what it dates is corrected by that. "

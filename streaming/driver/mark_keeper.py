@@ -12,9 +12,9 @@ from streaming.driver.mark_places import Place
 
 RENEW_S = 3.0
 ABANDONED_S = 9.0
-"""A mark that was not renewed for so long while we watched it belongs to nobody."""
+"""A mark that nobody renewed for this long while we watched it is abandoned."""
 FRESH_S = 6.0
-"""Without a look at the marks for longer than this nothing is written: we may have been frozen."""
+"""If we have not looked at the marks for longer than this, we write nothing: we may have been frozen."""
 PATIENCE_S = 30.0
 _LOOK_S = 0.5
 _STOP_S = 5.0
@@ -23,16 +23,16 @@ _log = logging.getLogger(__name__)
 
 
 class ClaimStoppedError(Exception):
-    """The job is to stop before it has begun."""
+    """The job was asked to stop before it had its claim."""
 
 
 def boot_time_s() -> float:
-    """Return seconds of a clock that never goes back and goes on while the machine sleeps."""
+    """Return the seconds of a clock that never goes back and continues while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class MarkKeeper:
-    """One process' claim on one cluster's checkpoint and outputs."""
+    """One process's claim on one cluster's checkpoint and outputs."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class MarkKeeper:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew_on, name=f"mark-{mine.cluster}", daemon=True)
         self.taken = ""
-        """A sentence, once somebody else has the checkpoint or the outputs."""
+        """A sentence, once another process has the checkpoint or the outputs."""
 
     def claim(self, wait: Callable[[float], object] = time.sleep) -> None:
         """Claim every place, and renew the claim from then on.
 
-        Returns at once where nobody has left a mark or its process is seen to be gone, and after
+        Returns at once if there is no mark, or if its process is known to be gone; otherwise after
         ``ABANDONED_S`` at the latest.
 
         Raises:
             MarkHeldError: another process renews its mark.
-            ClaimStoppedError: ``wait`` said so.
+            ClaimStoppedError: ``wait`` asked to stop.
         """
         began = self._now()
         known = self._look_around({}, is_first=True)
@@ -85,7 +85,7 @@ class MarkKeeper:
     def _look_around(
         self, known: dict[str, tuple[int, bool]], *, is_first: bool
     ) -> dict[str, tuple[int, bool]]:
-        """Return token -> (beat, whether its process is gone) of all marks of others."""
+        """Return token -> (beat, whether its process is gone) for all marks of others."""
         found: dict[str, tuple[int, bool]] = {}
         for place in self._places:
             for mark in place.others():
@@ -98,7 +98,7 @@ class MarkKeeper:
         return found
 
     def named(self, run: str) -> None:
-        """Note the run, for whoever meets our mark."""
+        """Put the run into our mark."""
         with self._lock:
             self._mine = msgspec.structs.replace(self._mine, run=run)
 
@@ -110,14 +110,14 @@ class MarkKeeper:
                 _log.error("%s", error)
                 return
             except Exception as error:
-                # Kafka or the checkpoint is away; whoever waits for our mark finds it away as well.
+                # Kafka or the checkpoint is away; a process that waits for our mark finds it away as well.
                 _log.debug("%s: renewing the mark: %r", self._mine.cluster, error)
 
     def renew(self) -> None:
-        """See that the places are still ours, and say so there.
+        """Check that the places are still ours, and renew our mark there.
 
         Raises:
-            MarkHeldError: one is another's now.
+            MarkHeldError: another process has one now.
         """
         with self._lock:
             self._look()
@@ -137,12 +137,12 @@ class MarkKeeper:
         self._looked_at = at
 
     def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
-        """See to it, before something is written, that nobody took over while we were frozen.
+        """Check, before something is written, that no process took over while we were frozen.
 
-        A place that does not answer is waited for: a broker that is gone is missed for some seconds.
+        It waits for a place that does not answer: a lost broker is given up after some seconds.
 
         Raises:
-            MarkHeldError: somebody did.
+            MarkHeldError: one did.
             Exception: a place did not answer for half a minute.
         """
         began = self._now()
@@ -160,7 +160,7 @@ class MarkKeeper:
                 wait(_LOOK_S)
 
     def release(self) -> None:
-        """Stop renewing, and take the mark away where it is still ours."""
+        """Stop renewing, and remove the mark where it is still ours."""
         self._stopped.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=_STOP_S)

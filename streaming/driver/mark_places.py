@@ -1,4 +1,4 @@
-"""Where marks lie: in the checkpoint's folder, and in the control topic beside the outputs."""
+"""The places of marks: a file in the checkpoint's folder, and records in the control topic."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ from streaming.kafka_clients import KafkaConsumer, KafkaProducer, TopicPartition
 
 FILE = "groupwatch.mark"
 LOOK_BACK_MS = 30_000
-"""Of the control topic's own time; a mark that is alive stands in its last seconds."""
+"""How far back the control topic is read, by its own time; the records of a live mark are seconds old."""
 RECORDS_MIN, RECORDS_MAX = 200, 5_000
 _READ_S = 3.0
 _ANSWER_S = 10.0
@@ -21,7 +21,7 @@ _RELEASE_S = 3.0
 _TOKENS_MAX = 1_000
 _KIND = b'"kind":"mark"'
 _HEAD = 64
-"""A record's kind stands at its front."""
+"""A record's kind stands at its beginning."""
 _RETRIES = 3
 _RETRY_S = 0.1
 
@@ -29,29 +29,29 @@ _log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
-    """Somewhere a mark can lie."""
+    """A place for marks."""
 
     what: str
-    """What two jobs share that meet here."""
+    """What two jobs that meet here share."""
 
     def others(self) -> list[Mark]:
-        """Return the newest mark of every other process that has not taken it away."""
+        """Return the newest mark of every other process that has not removed it."""
         ...
 
     def write(self, mark: Mark) -> None:
-        """Leave or renew ours."""
+        """Write or renew our mark."""
         ...
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
-        """Return who holds the place although we left our mark; ``displaced`` are those whom we followed."""
+        """Return who holds the place although we left our mark; ``displaced`` are the tokens we succeeded."""
         ...
 
     def remove(self, mark: Mark) -> None:
-        """Take ours away."""
+        """Remove our mark."""
         ...
 
     def close(self) -> None:
-        """Let go of connections; the mark stays."""
+        """Close the connections; the mark stays."""
         ...
 
 
@@ -63,16 +63,16 @@ class Files(Protocol):
         ...
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file, whether or not there is one."""
+        """Write a file, new or existing."""
         ...
 
     def delete(self, name: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file, if it exists."""
         ...
 
 
 class FilePlace:
-    """A file in the checkpoint's folder; whoever wrote last has it."""
+    """A file in the checkpoint's folder; the last writer has the place."""
 
     def __init__(self, files: Files, token: str, checkpoint: str) -> None:
         self.what = f"checkpoint ({checkpoint})"
@@ -80,7 +80,7 @@ class FilePlace:
         self._token = token
 
     def others(self) -> list[Mark]:
-        """Return the mark that lies there, if it is another's."""
+        """Return the mark in the file, if it is another process's."""
         mark = self._read()
         return [] if mark is None or mark.token == self._token else [mark]
 
@@ -105,20 +105,20 @@ class FilePlace:
         self._files.replace(FILE, msgspec.json.encode(mark))
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
-        """Return whose mark lies there in place of ours."""
+        """Return the mark that has replaced ours."""
         return next((one for one in self.others() if one.token not in displaced), None)
 
     def remove(self, mark: Mark) -> None:
-        """Delete the file, unless it is another's by now."""
+        """Delete the file, unless it is another process's by now."""
         if not self.others():
             self._files.delete(FILE)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class TopicPlace:
-    """Records in the control topic; the order of the claims there decides who was first."""
+    """Records in the control topic; the order of the claims decides who was first."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class TopicPlace:
         return max(first, end - RECORDS_MAX, start)
 
     def _read(self) -> None:
-        """Read to the end as it is now.
+        """Read to the present end.
 
         Raises:
             TimeoutError: the end was not reached.
@@ -179,7 +179,7 @@ class TopicPlace:
                     self._take(record.value or b"", record.offset)
 
     def _begin_anew(self) -> None:
-        """Read from the beginning: the topic is another of that name, and our claim went with the old one."""
+        """Read from the beginning: the topic was recreated, and our claim is gone with the old one."""
         self._claimed_at = -1
         self._newest.clear()
         self._claims.clear()
@@ -207,12 +207,12 @@ class TopicPlace:
             self._displaced_by = mark
 
     def others(self) -> list[Mark]:
-        """Return those whose newest record does not take it away."""
+        """Return the marks that are not removed by their newest record."""
         self._read()
         return list(self._newest.values())
 
     def write(self, mark: Mark) -> None:
-        """Write a record and wait for it; the first one claims."""
+        """Write a record and wait for it; the first one is the claim."""
         written: Any = self._send(mark)
         if self._claimed_at < 0:
             self._claimed_at = written.offset
@@ -237,7 +237,7 @@ class TopicPlace:
         return claimed_at < self._claimed_at  # one whose claim we did not see is older than what we read
 
     def remove(self, mark: Mark) -> None:
-        """Say that we are gone; during an outage nobody waits for that to be written."""
+        """Write that we are gone; during an outage nobody waits for the acknowledgement."""
         self._send(msgspec.structs.replace(mark, released=True), _RELEASE_S)
 
     def close(self) -> None:

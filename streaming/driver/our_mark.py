@@ -1,4 +1,4 @@
-"""One cluster's mark: nobody else has its checkpoint or its outputs while this process does."""
+"""One cluster's mark: it keeps other processes away from the checkpoint and the outputs."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from streaming.driver.mark_places import FilePlace, Place, TopicPlace
 
 
 class OurMark:
-    """Claimed before the first query, kept over restarts of it, and dropped at the end."""
+    """Claimed before the first query, kept across restarts of the query, and dropped at the end."""
 
     def __init__(self, spark: SparkSession, plan: ClusterPlan, wait: Callable[[float], bool]) -> None:
         """Claim nothing yet; ``wait`` waits some seconds and says whether the job is to stop."""
@@ -23,28 +23,28 @@ class OurMark:
 
     @property
     def taken(self) -> str:
-        """Return in a sentence who took it from us; "" if nobody did, or it is not claimed."""
+        """Return the sentence about who took it from us; "" if nobody did, or it is not claimed."""
         return "" if self._keeper is None else self._keeper.taken
 
     @property
     def is_ours(self) -> bool:
-        """Say whether it is claimed, and nobody took it."""
+        """Say whether it is claimed and nobody took it."""
         return self._keeper is not None and not self.taken
 
     def ensure(self) -> None:
-        """See that we may still write.
+        """Check that we may still write.
 
         Raises:
-            MarkHeldError: somebody else may by now.
+            MarkHeldError: another process may by now.
         """
         if self._keeper is not None:
             self._keeper.ensure()
 
     def claim(self) -> MarkKeeper:
-        """See that nobody else has the checkpoint or the outputs, and that nobody takes them.
+        """Make sure that no other process has, or can take, the checkpoint or the outputs.
 
         Raises:
-            MarkHeldError: somebody has them.
+            MarkHeldError: another process has them.
             kafka.errors.KafkaError: Kafka does not answer.
         """
         if self._keeper is not None:
@@ -64,7 +64,7 @@ class OurMark:
         return keeper
 
     def drop(self) -> None:
-        """Let others have it."""
+        """Release it."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.release()

@@ -1,4 +1,4 @@
-"""Where a cluster's job puts what it learns: two named things in place of a handful of callables."""
+"""The takers of what a cluster's job learns: two named things instead of a handful of callables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from streaming.pipeline import Apply
 
 @dataclass(frozen=True, kw_only=True)
 class Outlets:
-    """Who takes a batch's rows, and alerts that were open before the first batch."""
+    """Take a batch's rows, and alerts that were open before the first batch."""
 
     apply: Apply
     remember: Callable[[Alert], None] = lambda _alert: None
@@ -17,13 +17,13 @@ class Outlets:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Who counts what happens beside the batches; metrics, in a running process."""
+    """Count what happens outside the batches; metrics, in a running process."""
 
     raise_tried: Callable[[str], None] = lambda _outcome: None
-    """The outcome of each attempt to raise a request log or to put it back."""
+    """Takes the outcome of each attempt to raise or restore a request log."""
     brokers_raised: Callable[[int], None] = lambda _brokers: None
-    """How many brokers' request logs are raised."""
+    """Takes the number of brokers with a raised request log."""
     missed: Callable[[str, int], None] = lambda _topic, _records: None
-    """How many records of which topic were gone before they were read."""
+    """Takes a topic and the number of its records that were deleted before they were read."""
     corrected: Callable[[int, float], None] = lambda _broker, _seconds: None
-    """How many seconds are added to the times of which broker."""
+    """Takes a broker and the seconds that are added to its times."""

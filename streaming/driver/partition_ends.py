@@ -1,8 +1,8 @@
-"""Where the partitions of a topic end, as each of their leaders tells: one that is gone silences no other.
+"""Asks every leader for the ends of a topic's partitions; a leader that is gone silences no other.
 
-kafka-python's ``list_partition_offsets`` asks one leader after the other and fails as a whole where one is
-gone: measured for all of the 8 s until a killed broker's partitions had new leaders, while the two others
-answered within 10 ms.  One that hangs blocks it for longer still.
+kafka-python's ``list_partition_offsets`` asks one leader after the other and fails as a whole if one is gone:
+measured for all of the 8 s until a killed broker's partitions had new leaders, while the other two answered
+within 10 ms.  A leader that hangs blocks it even longer.
 """
 
 import time
@@ -24,40 +24,40 @@ from streaming.kafka_clients import (
 )
 
 PATIENCE_S = 2.0
-"""How long all answers together are waited for; a broker that is well needs some milliseconds."""
+"""How long to wait for all answers together; a healthy broker needs some milliseconds."""
 
 
 class Ends(NamedTuple):
-    """What the leaders told."""
+    """The leaders' answers."""
 
     offsets: list[int]
-    """Of each partition; ``END_UNKNOWN`` where nobody told it."""
+    """The end of each partition; ``END_UNKNOWN`` if no leader gave it."""
     silent: dict[int, str]
-    """Partition whose end nobody told -> why."""
+    """Partition without a known end -> why."""
 
 
 class LeadersAsked:
     """Asks the leaders of one topic's partitions, all at once; for one thread.
 
-    A broker that owes an answer is asked nothing more until it has given it or its connection has failed, so
-    one that hangs is waited for once in each timeout of its request, not each time.
+    A broker that owes an answer is not asked again until it answers or its connection fails.  So a broker
+    that hangs costs one wait per request timeout, not one per call.
     """
 
     def __init__(self, admin: KafkaAdminClient, topic: str, partitions: int) -> None:
-        """Prepare to ask through ``admin``, which stays the caller's."""
+        """Prepare to ask through ``admin``, which the caller closes."""
         self._manager = connections_of(admin)
         self._topic = topic
         self._partitions = partitions
         self.leaders: dict[int, int] = {}
-        """Partition -> its leader, as last told."""
+        """Partition -> its leader, as last reported."""
         self._owed: dict[int, Any] = {}
-        """Broker -> its newest answer, which may be yet to come."""
+        """Broker -> its newest answer, which may still be pending."""
 
     def ends(self) -> Ends:
-        """Return the ends as they are while this is asked.
+        """Return the present ends.
 
         Raises:
-            kafka.errors.KafkaError: nobody tells who leads, or not a single end is told.
+            kafka.errors.KafkaError: no broker knows the leaders, or no end at all was given.
         """
         ends: Ends = self._manager.run(self._ask)
         if len(ends.silent) == self._partitions:
@@ -81,7 +81,7 @@ class LeadersAsked:
         return Ends([found.get(n, END_UNKNOWN) for n in range(self._partitions)], silent)
 
     async def _leaders(self) -> dict[int, int]:
-        """Return partition -> leader as some broker tells; if it hangs, as another does."""
+        """Return partition -> leader from some broker; if that one hangs, from another."""
         try:
             told = await self._wait(self._send(self._layout()), PATIENCE_S / 2)
         except KafkaError:
@@ -96,7 +96,7 @@ class LeadersAsked:
         }
 
     async def _answers(self, leaders: dict[int, int]) -> dict[int, Any]:
-        """Return broker -> its answer, or in words why there is none."""
+        """Return broker -> its answer, or why there is none, in words."""
         answers: dict[int, Any] = {}
         for broker in sorted(set(leaders.values())):
             if broker in self._owed and not self._owed[broker].is_done:

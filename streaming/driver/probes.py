@@ -1,4 +1,4 @@
-"""What the Admin API tells, now and then: is the cluster there, and where do its topics end?"""
+"""Asks the Admin API at intervals whether the cluster answers, and where its topics end."""
 
 import logging
 import threading
@@ -29,21 +29,21 @@ STABLE_PATIENCE_MS = 2_000
 ENDS_PATIENCE_MS = 5_000
 
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
-"""Topic -> partition -> (end offset, when, in epoch milliseconds)."""
+"""Topic -> partition -> (end offset, when asked, in epoch milliseconds)."""
 
 _log = logging.getLogger(__name__)
 
 
 class Told(NamedTuple):
-    """What the leaders told of where topics end."""
+    """The leaders' answers about where topics end."""
 
     ends: dict[str, dict[int, tuple[int, int]]]
     unknown: dict[str, str]
-    """Topic whose ends, or some of them, nobody told -> why."""
+    """Topic with unknown ends -> why."""
 
 
 class Probe:
-    """Asks one cluster whether it is there, and for the ends of the topics that groups have committed."""
+    """Asks whether one cluster answers, and for the ends of the topics to which groups commit."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Probe:
         self._thread = threading.Thread(target=self._ask_on, name=f"probe-{progress.cluster}", daemon=True)
 
     def start(self) -> None:
-        """Begin to ask, in a thread of its own."""
+        """Start to ask, in a thread of its own."""
         self._thread.start()
 
     def stop(self, timeout_s: float = 15.0) -> None:
@@ -85,7 +85,7 @@ class Probe:
             except Exception as error:
                 self._progress.kafka_failed(error)
                 self._drop_admin()
-            # Whoever asks whether we are ready waits for the ends of what the groups commit to.
+            # Readiness waits for the ends of the topics to which groups commit.
             is_awaited = self._progress.has_caught_up and self._progress.end_offsets == WAITING
             self._stopped.wait(AWAITED_EVERY_S if is_awaited else REACH_EVERY_S)
 
@@ -93,13 +93,13 @@ class Probe:
         """Ask once.
 
         Raises:
-            kafka.errors.KafkaError: nobody answers.
+            kafka.errors.KafkaError: no broker answers.
         """
         if self._admin is None:
             self._admin = admin_client(self._address)
         self._admin.describe_cluster()
         self._progress.kafka_answered()
-        # Asked before the topics are: only when all groups are known, those of all groups are.
+        # Asked before the topics: their ends are complete only if all groups are known.
         is_whole = self._progress.has_caught_up
         is_awaited = is_whole and self._progress.end_offsets == WAITING
         if is_awaited or time.monotonic() - self._ends_at >= ENDS_EVERY_S:
@@ -120,7 +120,7 @@ class Probe:
         self._progress.ends_refused(f"of {topics}: {reasons}", whole=whole)
 
     def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return up to where these may be read by who reads only what is committed; for ``found`` to ask.
+        """Return up to where a ``read_committed`` consumer may read these partitions; for ``found`` to ask.
 
         Raises:
             kafka.errors.KafkaError: a leader does not answer, or a partition is gone.
@@ -143,12 +143,12 @@ class Probe:
 
 
 def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:
-    """Return the end offset of every partition of ``topics`` that exists, with the time of asking.
+    """Return the end offset of every existing partition of ``topics``, with the time of asking.
 
-    Each leader is asked for its own, so that one that is gone takes the lag of no other topic with it.
+    Each leader is asked separately, so that a leader that is gone hides only its own partitions.
 
     Raises:
-        kafka.errors.KafkaError: nobody answers at all.
+        kafka.errors.KafkaError: no broker answers.
     """
     wanted = sorted(set(topics))
     told = Told({}, {})

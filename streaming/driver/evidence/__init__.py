@@ -1,4 +1,4 @@
-"""Evidence on demand: the request log of a troubled group's coordinator, for a while and never for good."""
+"""Evidence on demand: raises the request log of a troubled group's coordinator for a limited time."""
 
 from streaming.driver.evidence.keeping import EvidenceKeeper
 

@@ -1,9 +1,8 @@
-"""Whose request log is raised, when, and when it is put back: pure, so that every bound can be tested.
+"""Decides which request log is raised, when, and when it is put back; pure, so that tests cover every bound.
 
-A broker is raised because it coordinates a group for which an alert of ours is open.  It is put back
-when its time is over, when none of its groups is in trouble any more, or when groupwatch stops.  The
-cost has three bounds: so long (``for``), so seldom for each broker (``every``), so many at once
-(``brokers``).
+A broker is raised because it coordinates a group with an open alert.  It is put back when its time is over,
+when none of its groups is in trouble any more, or when groupwatch stops.  Three bounds limit the cost:
+duration (``for``), time between raises of a broker (``every``), and brokers at once (``brokers``).
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -16,27 +15,27 @@ from alerts.delivery import RANK
 from streaming.config import Terms
 
 REQUEST_LEVEL = "DEBUG"
-"""At which Kafka logs requests, and which we set."""
+"""The level at which Kafka logs requests, and which we set."""
 TALKING = frozenset({"DEBUG", "TRACE", "ALL"})
 SETTABLE = frozenset({"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"})
-"""Kafka: ``LogLevelConfig.VALID_LOG_LEVELS``; a logger at any other level could not be put back."""
+"""Kafka: ``LogLevelConfig.VALID_LOG_LEVELS``; any other level could not be restored."""
 ROOT_LOGGER = "root"
 GROUPS_NAMED_MAX = 20
 OTHERS_GRACE_MS = 10_000
-"""What another groupwatch raised is its own to put back, unless it is so late."""
+"""Another groupwatch puts back what it raised; when it is this late, we do."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the journal holds of one broker: its last raise.  New fields get a default."""
+    """The journal's entry for one broker: its last raise.  New fields get a default."""
 
     cluster: str
     broker: int
     holder: str
-    """Who raised it: the same after a restart at the same place."""
+    """Who raised it; unchanged by a restart at the same place."""
     before: str
-    """The level to put back."""
+    """The level to restore."""
     inherited: bool
-    """The level came from a parent logger, so putting back means deleting ours."""
+    """The level came from a parent logger, so restoring means deleting ours."""
     raised_at_ms: int
     until_ms: int
     groups: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trouble(NamedTuple):
-    """An open alert for which evidence is sought; sorts by urgency."""
+    """An open alert that calls for evidence; sorts by urgency."""
 
     rank: int
     since_ms: int
@@ -59,7 +58,7 @@ class Want(NamedTuple):
     broker: int
     groups: tuple[str, ...]
     names: tuple[str, ...]
-    """Of their alerts."""
+    """The alerts of its groups."""
 
 
 class Back(NamedTuple):
@@ -70,14 +69,14 @@ class Back(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to do now: first put back, then raise."""
+    """What to do now: put back first, then raise."""
 
     back: tuple[Back, ...]
     wanted: tuple[Want, ...]
 
 
 class Troubles:
-    """The open alerts of one cluster for which evidence is sought."""
+    """One cluster's open alerts that call for evidence."""
 
     def __init__(self, names: Set[str]) -> None:
         self._names = names
@@ -85,13 +84,13 @@ class Troubles:
         self._said = Said()
 
     def remember(self, alert: Alert) -> None:
-        """Take an alert of the alerts topic; older revisions than what is known change nothing."""
+        """Take an alert of the alerts topic; revisions older than the known one change nothing."""
         known = self._open.get(alert.id)
         if known is None or known.revision < alert.revision:
             self.take(alert)
 
     def take(self, alert: Alert) -> None:
-        """Take what the job says of an alert; its last word counts (``alerts/alert/last_word.py``)."""
+        """Take an alert of the job; its newest record counts (``alerts/alert/last_word.py``)."""
         if alert.name not in self._names or not alert.group or self._said.is_repeat(alert):
             return
         if alert.status is AlertStatus.FIRING:
@@ -101,7 +100,7 @@ class Troubles:
             self._said.forget(alert.id)
 
     def sorted(self) -> list[Trouble]:
-        """Return them, the loudest first, then the oldest."""
+        """Return the alerts, loudest first, then oldest."""
         return sorted(Trouble(RANK[a.severity], a.starts_at_ms, a.group, a.name) for a in self._open.values())
 
 
@@ -117,18 +116,18 @@ def decide(
     now_ms: int,
     stopping: bool = False,
 ) -> Decision:
-    """Return what is to be done now.
+    """Return what to do now.
 
     Args:
-        terms: None: evidence is not sought (any more), what is raised goes back.
-        troubles: the open alerts, the most urgent first.
-        coordinators: group -> broker, as far as it is known.
-        entries: broker -> the last raise of it.
-        holder: who we are.
-        not_before_ms: brokers that are not raised until then, for a failure.
-        away: brokers that are not in the cluster now; they take no share of those raised.
+        terms: the limits; None: evidence is off, and everything raised goes back.
+        troubles: the open alerts, most urgent first.
+        coordinators: group -> broker, as far as known.
+        entries: broker -> its last raise.
+        holder: identifies us.
+        not_before_ms: broker -> when it may be raised again after a failure.
+        away: brokers that are not in the cluster now; they do not count among those raised.
         now_ms: epoch milliseconds of a clock that never goes back.
-        stopping: groupwatch ends.
+        stopping: groupwatch is stopping.
     """
     known = list(troubles)
     raised = {broker: one for broker, one in entries.items() if one.back_at_ms is None}
@@ -173,7 +172,7 @@ def _why_back(
 
 
 def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Want]:
-    """Return the coordinators of the groups in trouble, in the order of their most urgent one."""
+    """Return the coordinators of the troubled groups, by their most urgent group."""
     found: dict[int, list[Trouble]] = {}
     for trouble in troubles:
         broker = coordinators.get(trouble.group)
@@ -190,7 +189,7 @@ def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Wan
 
 
 def resumed(entries: Mapping[int, Entry], *, holder: str, now_ms: int) -> dict[int, Entry]:
-    """Return the journal's entries as a new start takes them: the time of what we left raised is over."""
+    """Return the journal's entries for a new start: the time of our own raises is over."""
     return {
         broker: msgspec.structs.replace(one, until_ms=min(one.until_ms, now_ms))
         if one.holder == holder and one.back_at_ms is None
@@ -200,7 +199,7 @@ def resumed(entries: Mapping[int, Entry], *, holder: str, now_ms: int) -> dict[i
 
 
 def parent_level(levels: Mapping[str, Any], logger: str) -> str | None:
-    """Return the level that ``logger`` would inherit: of its nearest named ancestor, else of the root."""
+    """Return the level that ``logger`` would inherit: from its nearest named ancestor, else from the root."""
     name = logger
     while "." in name:
         name = name.rpartition(".")[0]

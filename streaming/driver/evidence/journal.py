@@ -1,8 +1,8 @@
-"""What is raised, written down before it is raised: a compacted topic of its own beside the outputs.
+"""The journal of raised request logs, written before each raise: a compacted topic beside the outputs.
 
-A file beside the checkpoint would be lost with it, and a record in the control topic after a day.  This
-survives both, and a new machine: only who loses the outputs' topics as well has to put a level back by hand.
-One record for each broker (key ``cluster/broker``), for good: it also tells when it was raised last.
+A file beside the checkpoint would be lost with it, and a record in the control topic after a day.  The
+journal survives both, and a change of machine: only after the loss of the outputs' topics must somebody
+restore a level by hand.  Each broker has one record (key ``cluster/broker``), for good, with its last raise.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _ANSWER_S = 10.0
 
 
 class Journal:
-    """The entries of one cluster."""
+    """One cluster's entries."""
 
     def __init__(self, address: KafkaAddress, topic: str, cluster: str) -> None:
         self._address = address
@@ -39,7 +39,7 @@ class Journal:
             admin.close()
 
     def read(self) -> dict[int, Entry]:
-        """Return broker -> its last entry; none where there is no such topic.
+        """Return broker -> its last entry; empty if there is no such topic.
 
         Raises:
             TimeoutError: the topic could not be read to its end.
@@ -52,7 +52,7 @@ class Journal:
             reader.close()
 
     def write(self, entry: Entry) -> None:
-        """Write an entry; returns when every in-sync replica has it.
+        """Write an entry; return when every in-sync replica has it.
 
         Raises:
             kafka.errors.KafkaError: it was not acknowledged.
@@ -66,7 +66,7 @@ class Journal:
 
 
 def newest(values: Iterable[bytes | None], cluster: str) -> dict[int, Entry]:
-    """Return broker -> the last entry of ``cluster`` among ``values``; what is no entry is passed over."""
+    """Return broker -> the last entry of ``cluster`` among ``values``; other values are ignored."""
     found: dict[int, Entry] = {}
     for value in values:
         try:

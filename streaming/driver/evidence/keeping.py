@@ -1,6 +1,6 @@
-"""The thread that raises request logs and puts them back; it never stops the job, nor waits for it.
+"""The thread that raises request logs and restores them; it neither stops the job nor waits for it.
 
-It runs even where evidence is not configured, until what an earlier start left raised is put back.
+It also runs if evidence is not configured, until everything that an earlier start raised is restored.
 """
 
 import contextlib
@@ -26,30 +26,30 @@ from streaming.health import Progress
 
 ROUND_S = 0.5
 COORDINATORS_MS = 10_000
-"""Coordinators are looked for again after this: they may move."""
+"""How often coordinators are looked up: they may move."""
 NEWCOMERS_MS = 1_000
-"""Sooner, if one is not known."""
+"""How often if one is unknown."""
 ASKED_MAX = 50
-"""Groups whose coordinator is asked for, the most urgent ones."""
+"""Most groups whose coordinator is looked up, the most urgent ones first."""
 RETRY_MS = 5_000
 FAILED_MS = 60_000
 REFUSED_MS = 600_000
-"""What we are not allowed to do is tried again after this."""
+"""How long after a missing permission we try again."""
 GONE_MS = 86_400_000
-"""A broker that has been out of the cluster for so long will not come back with a level of ours."""
+"""A broker that has been gone this long will not return with a level of ours."""
 JOURNAL_RETRY_S = 15.0
 UNUSED_RETRY_S = 120.0
-"""The same where evidence is not configured."""
+"""The same if evidence is not configured."""
 LAST_TRIES = 3
 LAST_PAUSE_S = 1.0
 _STOP_S = 12.0
-"""What is not back by then is left to the next start: a service manager's patience has an end."""
+"""What is not restored by then is left to the next start: service managers do not wait for ever."""
 
 _log = logging.getLogger(__name__)
 
 
 def _ignore(*_: object) -> None:
-    """Take no note."""
+    """Do nothing."""
 
 
 def steady_clock() -> Callable[[], int]:
@@ -59,13 +59,13 @@ def steady_clock() -> Callable[[], int]:
 
 
 def holder_of(plan: ClusterPlan) -> str:
-    """Return who we are: the same after a restart on this host with this checkpoint, lost or not."""
+    """Return our identity: it survives a restart on this host with this checkpoint, lost or not."""
     place = plan.checkpoint if "://" in plan.checkpoint else str(Path(plan.checkpoint).absolute())
     return hashlib.blake2b(f"{socket.gethostname()}\0{place}".encode(), digest_size=8).hexdigest()
 
 
 class EvidenceKeeper:
-    """Keeps one cluster's request loggers: see the module."""
+    """Raises and restores one cluster's request loggers; see the module."""
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class EvidenceKeeper:
         """Prepare; nothing is asked before ``start``.
 
         Args:
-            plan: the cluster, and what the operator allows.
-            progress: says when the job has caught up; told what stands in our way.
-            count: told the outcome of each request.
-            show: told how many brokers are raised.
-            changed: told that a level was changed, so that the stream learns it before it misses lines.
+            plan: the cluster, and the operator's limits.
+            progress: says when the job has caught up; takes the reason that hinders us.
+            count: takes the outcome of each request.
+            show: takes the number of raised brokers.
+            changed: called after a level changed, so that the stream learns it before it misses lines.
             switch: the brokers' loggers.
-            journal: where it is written down what is raised.
+            journal: the record of what is raised.
             now_ms: epoch milliseconds of a clock that never goes back.
         """
         self._cluster = plan.cluster
@@ -133,20 +133,20 @@ class EvidenceKeeper:
                         self._troubles.take(alert)
 
     def remember(self, alert: Alert) -> None:
-        """Take one alert that the alerts topic has open."""
+        """Take one open alert of the alerts topic."""
         with self._lock:
             self._troubles.remember(alert)
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Start, in a thread of its own."""
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Have everything put back that we raised; ``stop`` waits for it."""
+        """Request that everything we raised is restored; ``stop`` waits for it."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """Return when everything is put back that can be, or after 12 s."""
+        """Return when everything possible is restored, or after 12 s."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=_STOP_S)
@@ -171,7 +171,7 @@ class EvidenceKeeper:
             self._close()
 
     def _try(self, *, stopping: bool = False) -> float:
-        """Look once, and return how long to wait then; nothing that Kafka answers ends the thread."""
+        """Look once, and return how long to wait next; no answer of Kafka ends the thread."""
         try:
             self.look(stopping=stopping)
         except Exception as error:
@@ -189,10 +189,10 @@ class EvidenceKeeper:
             _log.debug("closing the admin client: %r", error)
 
     def look(self, *, stopping: bool = False) -> None:
-        """See what is to be done, and do it.
+        """Find out what is to be done, and do it.
 
         Raises:
-            Exception: what is raised, or who coordinates whom, cannot be known now.
+            Exception: the raised levels, or the groups' coordinators, cannot be found out now.
         """
         self._load()
         troubles = self._known_troubles()
@@ -306,7 +306,7 @@ class EvidenceKeeper:
         self._look_for(entry)
 
     def _look_for(self, entry: Entry) -> None:
-        """See whether the broker is in the cluster at all; one that is gone for good is forgotten."""
+        """Check whether the broker is in the cluster at all; forget one that is gone for good."""
         try:
             is_there = entry.broker in self._switch.brokers()
         except Exception as error:
@@ -327,7 +327,7 @@ class EvidenceKeeper:
         self._changed()
 
     def _refuse(self, error: NotAllowedError) -> None:
-        """Say once what we may not do, and leave it for a while."""
+        """Report a missing permission once, and leave it for a while."""
         self._count("refused")
         self._refused_until_ms = self._now_ms() + REFUSED_MS
         if self._progress.evidence != str(error):

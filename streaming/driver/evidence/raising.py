@@ -1,6 +1,6 @@
-"""One broker's request log raised, and put back: in the order in which a crash at any point is harmless.
+"""Raises and restores one broker's request log, in an order in which a crash at any point is harmless.
 
-Written down, then raised; put back, then written down.  An entry without a raised level behind it costs
+First the journal, then the raise; first the restore, then the journal.  An entry without a raised level costs
 one question at the next start; a raised level without an entry would stay for ever.
 """
 
@@ -43,7 +43,7 @@ class Journals(Protocol):
 
 
 class Raising:
-    """The request loggers of one cluster, and what the journal says of them."""
+    """The request loggers of one cluster, and the journal's entries about them."""
 
     def __init__(
         self, switch: Switches, journal: Journals, *, cluster: str, holder: str, now_ms: Callable[[], int]
@@ -54,10 +54,10 @@ class Raising:
         self._holder = holder
         self._now_ms = now_ms
         self.entries: dict[int, Entry] = {}
-        """Broker -> the last raise of it."""
+        """Broker -> its last raise."""
 
     def load(self) -> None:
-        """Take what the journal holds; the time of what we left raised is over.
+        """Read the journal; the time of our own raises is over.
 
         Raises:
             Exception: the journal cannot be read.
@@ -65,16 +65,16 @@ class Raising:
         self.entries = resumed(self._journal.read(), holder=self._holder, now_ms=self._now_ms())
 
     def raised(self, holder: str | None = None) -> list[Entry]:
-        """Return what is raised, as far as we know; by ``holder`` alone if that is given."""
+        """Return what is raised, as far as we know; with ``holder``, only what that one raised."""
         raised = [one for one in self.entries.values() if one.back_at_ms is None]
         return [one for one in raised if holder in (None, one.holder)]
 
     def raise_one(self, want: Want, terms: Terms) -> Entry | None:
-        """Raise a broker's request log; None: it is on already, by an operator's will.
+        """Raise a broker's request log; None: an operator has it on already.
 
         Raises:
             NotAllowedError: the broker does not let us.
-            Exception: it failed; what may have been raised all the same is soon put back.
+            Exception: it failed; a level that may have been raised is restored soon.
         """
         levels = self._switch.levels(want.broker)
         before = levels.get(REQUEST_LOGGER)
@@ -94,7 +94,7 @@ class Raising:
             until_ms=now_ms + terms.for_ms,
             groups=want.groups,
         )
-        # What fails half way may have been done: its time is over at once, and it counts as no raise.
+        # A raise that fails half way may have worked: its time is over at once, and it counts as no raise.
         self.entries[want.broker] = msgspec.structs.replace(entry, until_ms=now_ms, raised_at_ms=0)
         self._journal.write(entry)
         try:
@@ -106,7 +106,7 @@ class Raising:
         return entry
 
     def put_back(self, entry: Entry) -> bool:
-        """Put back what was there before; False: the level is not ours any more, so it was left as it is.
+        """Restore the previous level; False: the level is no longer ours, so it was left unchanged.
 
         Raises:
             NotAllowedError: the broker does not let us.
@@ -127,7 +127,7 @@ class Raising:
         self._switch.set(entry.broker, entry.before)
 
     def note_back(self, entry: Entry) -> None:
-        """Write down that a broker is not raised any more.
+        """Write that a broker is no longer raised.
 
         Raises:
             Exception: the journal did not acknowledge.

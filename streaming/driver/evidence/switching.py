@@ -1,7 +1,7 @@
-"""The level of a broker's request logger through the Admin API (KIP-412), and which broker coordinates whom.
+"""Reads and sets the level of a broker's request logger (KIP-412), and finds groups' coordinators.
 
-Kafka tells the level of a logger, not whether it is the logger's own or inherited; ``deciding.parent_level``
-guesses that from the loggers above it.  Nothing here outlives a restart of the broker.
+Kafka reports a logger's level, but not whether it is inherited; ``deciding.parent_level`` infers that from
+the loggers above it.  A restart of the broker undoes everything.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ def _with_parents(logger: str) -> list[str]:
 
 
 class Switch:
-    """One cluster's request loggers; connects when it is first needed, and again after a failure."""
+    """One cluster's request loggers; connects at first use, and again after a failure."""
 
     def __init__(
         self, address: KafkaAddress, connect: Callable[[KafkaAddress], KafkaAdminClient] = admin_client
@@ -52,15 +52,15 @@ class Switch:
         self._admin: KafkaAdminClient | None = None
 
     def coordinators(self, groups: Iterable[str]) -> dict[str, int]:
-        """Return group -> coordinator; groups whose coordinator is not known just now are left out.
+        """Return group -> coordinator, without groups whose coordinator is unknown at present.
 
         Raises:
-            NotAllowedError: we may not ask; it says what is missing.
-            kafka.errors.KafkaError: nobody answers.
+            NotAllowedError: we may not ask; the message names the missing permission.
+            kafka.errors.KafkaError: no broker answers.
         """
         found = {}
         for group in groups:
-            # Version 3 asks for one group at a time, and every broker since Kafka 2.4 knows it.
+            # Version 3 asks for one group at a time; every broker since Kafka 2.4 knows it.
             told = self._send(FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=3), None)
             if told.error_code in NOT_AUTHORIZED:
                 raise NotAllowedError(NO_GROUPS)
@@ -69,16 +69,16 @@ class Switch:
         return found
 
     def brokers(self) -> frozenset[int]:
-        """Return the brokers that are in the cluster.
+        """Return the brokers in the cluster.
 
         Raises:
-            kafka.errors.KafkaError: nobody answers.
+            kafka.errors.KafkaError: no broker answers.
         """
         told = self._send(MetadataRequest(topics=[], allow_auto_topic_creation=False), None)
         return frozenset(broker.node_id for broker in told.brokers)
 
     def levels(self, broker: int) -> dict[str, str]:
-        """Return the levels of the request logger and of those above it that exist.
+        """Return the levels of the request logger and of its existing ancestors.
 
         Raises:
             NotAllowedError: we lack DESCRIBE_CONFIGS.
@@ -91,15 +91,15 @@ class Switch:
         return {one.name: one.value for one in told.configs if one.value}
 
     def set(self, broker: int, level: str) -> None:
-        """Set the level of a broker's request logger; raises as ``levels``."""
+        """Set the level of a broker's request logger; raises like ``levels``."""
         self._alter(broker, _SET, level)
 
     def unset(self, broker: int) -> None:
-        """Let a broker's request logger inherit its level; raises as ``levels``."""
+        """Let a broker's request logger inherit its level; raises like ``levels``."""
         self._alter(broker, _DELETE, None)
 
     def close(self) -> None:
-        """Give the connections up."""
+        """Close the connections."""
         admin, self._admin = self._admin, None
         if admin is not None:
             admin.close()
@@ -110,7 +110,7 @@ class Switch:
             str(broker),
             [(REQUEST_LOGGER, operation, level)],
         )
-        # To the broker itself: the level is its own affair, no controller knows of it.
+        # The request goes to the broker itself: the level is its own, and no controller knows it.
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
         (told,) = self._send(request, broker).responses
         _fail_on(told, NO_ALTER)

@@ -1,4 +1,4 @@
-"""Asks the brokers what they know of groups, a little at a time, and puts the answers into the stream."""
+"""Asks the brokers about groups, a few at a time, and writes the answers into the stream."""
 
 from streaming.driver.probing.asking import GroupProbe, Picture
 from streaming.driver.probing.brokers import NotAllowedError

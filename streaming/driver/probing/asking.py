@@ -1,6 +1,6 @@
-"""The thread that asks: a little at a time, and what it learns goes into the control topic.
+"""The thread that asks the brokers, a few groups at a time, and writes the answers to the control topic.
 
-What it may not ask for is said once, in words, and left out; nothing here ever stops the job.
+A request that is not permitted is reported once and left out; nothing here stops the job.
 """
 
 import logging
@@ -37,17 +37,17 @@ from streaming.kafka_clients import (
 ROUND_S = 1.0
 LOOK_S = 5.0
 RETOLD = 3
-"""So many looks tell all leaders again after a line said that a shard moved."""
+"""How many looks write all leaders again after a line said that a shard moved."""
 LISTED_PER_S = 1_000
-"""A list of all groups is asked for less often the longer it is: so many lines a second."""
+"""Lines of a group list asked for per second: the longer the list, the less often it is asked for."""
 SETTINGS_S = 20.0
-"""The level of the request log is among them, and its silence is an alert after a minute."""
+"""The settings include the request log's level, whose silence is an alert after a minute."""
 TOPICS_S = 60.0
 TOPICS_MAX = 2_000
 REFUSED_S = 30.0
-"""Where no group may be described, it is tried again after this."""
+"""How long to wait before trying again if no group may be described."""
 REST_S = 15.0
-"""A broker that did not answer is not asked for so long."""
+"""How long a broker that did not answer is not asked."""
 CALL_MAX = 100
 """Groups in one question, so that no broker's answer is large."""
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 
 
 class Picture(Protocol):
-    """What the driver has of one cluster's mirror; may lag behind it."""
+    """The driver's picture of one cluster's mirror; it may be older than the mirror."""
 
     def groups(self) -> Mapping[str, Seen]:
         """Return every group with type and state."""
@@ -83,11 +83,11 @@ class Picture(Protocol):
         ...
 
     def moved(self) -> object:
-        """Return what a broker last said of a shard that it loads, or gives up; something else next time."""
+        """Return the last line about loading or unloading a shard; each such line gives a different value."""
         ...
 
     def asked(self, requests: Mapping[str, int]) -> None:
-        """Take note of how many requests of each kind were sent since the start."""
+        """Take how many requests of each kind were sent since the start."""
         ...
 
 
@@ -122,7 +122,7 @@ class GroupProbe:
         self._settings = read_settings(plan.settings)
         self._rota = Rota(self._shard_of)
         self._doubts_everyone = doubts_everyone
-        """Something was lost: when our picture is whole again, each group is asked about."""
+        """Records were lost: once the picture is complete again, every group is asked about."""
         self._bucket = Bucket(plan.groups_per_second, now())
         self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
@@ -135,32 +135,32 @@ class GroupProbe:
         self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
         self.transaction_ms = -1
-        """How long brokers let a transaction last; -1: not known yet."""
+        """The brokers' longest transaction; -1: unknown yet."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
 
     def start(self) -> None:
-        """Begin to ask, in a thread of its own."""
+        """Start to ask, in a thread of its own."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop asking; returns when the last question is answered."""
+        """Stop asking; return when the last question is answered."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=2 * _ANSWER_S)
         self._drop_admin()
 
     def tell_all_again(self) -> None:
-        """Tell leaders, settings and topics as at the start: a shard has lost them.  From any thread."""
+        """Write all leaders, settings and topics again for a shard that lost them; from any thread.."""
         self._told = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at |= dict.fromkeys(("look", "settings", "topics"), float("-inf"))
 
     def listing(self) -> tuple[float, frozenset[str]] | None:
-        """Return when all brokers listed their groups last, and those watched of them; None: not all did."""
+        """Return when all brokers last listed their groups, with the watched ones; None: not all did."""
         return self._listing
 
     def ask_for_settings(self) -> None:
-        """Ask for the brokers' settings at once: one has just been changed.  From any thread."""
+        """Ask for the brokers' settings at once, after one was changed.  From any thread."""
         self._due_at["settings"] = float("-inf")
 
     @property
@@ -174,7 +174,7 @@ class GroupProbe:
             try:
                 self.ask()
             except Exception as error:
-                # The other probe tells whether the cluster is there; this one only tries again.
+                # The other probe reports whether the cluster answers; this one only tries again.
                 _log.debug("%s: asking the brokers: %r", self._plan.cluster, error)
                 self._drop_admin()
                 self._due_at["look"] = float("-inf")
@@ -191,7 +191,7 @@ class GroupProbe:
     # --- one round -----------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Ask whatever is due.
+        """Ask everything that is due.
 
         Raises:
             kafka.errors.KafkaError: a broker does not answer, or an answer could not be written.
@@ -212,7 +212,7 @@ class GroupProbe:
         return Brokers(self._admin, self._requests)
 
     def _look(self, brokers: Brokers, now: float) -> None:
-        """See who is there, who leads what, and which groups there are."""
+        """Find the brokers, the leaders, and the groups."""
         topics: list[str] = []
         if now >= self._due_at["topics"]:
             self._due_at["topics"] = now + TOPICS_S
@@ -261,7 +261,7 @@ class GroupProbe:
         self._tell_changes("brokers", found)
 
     def _tell_changes(self, what: str, found: Mapping[Any, Any]) -> None:
-        """Write what is not known yet; everything, the first time."""
+        """Write what is new; the first time, everything."""
         told = self._told[what]
         changed = {key: value for key, value in found.items() if told.get(key) != value}
         if not changed:
@@ -280,10 +280,10 @@ class GroupProbe:
             self.transaction_ms = _longest_transaction_ms(told)
 
     def _tell_again_what_lines_deny(self) -> None:
-        """Let all leaders be told again, a few times, once brokers have said that shards moved.
+        """Write all leaders again, a few times, after brokers logged that shards moved.
 
-        A line alone proves no move (``shard/loads.py``), and the first answer after one may be of
-        the time before.
+        A line alone proves no failover (``coordinator_model/shard/loads.py``), and the first answer after it
+        may still be the old one.
         """
         moved = self._picture.moved()
         retold = self._moved[1] if moved == self._moved[0] else 0
@@ -293,9 +293,9 @@ class GroupProbe:
         self._moved = moved, retold
 
     def _tell_shrunk(self, before: Layout, now: Layout) -> None:
-        """Say of which offsets partitions a replica is in sync no more since its broker has gone.
+        """Write the offsets partitions that lost an in-sync replica because its broker is gone.
 
-        One that is only slow is dropped as well, now and then, and nobody need notice.
+        A replica that is only slow leaves the in-sync set as well, now and then, and nobody need notice.
         """
         known = before.in_sync.items()
         left = {shard: was - now.in_sync.get(shard, was) for shard, was in known}
@@ -322,7 +322,7 @@ class GroupProbe:
         self._note_refusals(refused, len(groups))
 
     def _describe(self, brokers: Brokers, broker: int, kind: str, groups: Sequence[str]) -> int:
-        """Ask one question and write the answers; returns how many groups we may not ask about."""
+        """Ask one question and write the answers; return how many groups we may not ask about."""
         if kind in self._too_old or broker not in self._there():
             return 0
         asked_ms = _wall_ms()
@@ -356,7 +356,7 @@ class GroupProbe:
         return sum(1 for error in told.errors.values() if error in NOT_AUTHORIZED)
 
     def _is_proof(self, answer: GroupAnswer) -> bool:
-        """Say whether an answer can be believed: a group of another type is answered as an unknown one."""
+        """Say whether an answer is believable: a broker answers "unknown" for a group of another type."""
         if answer.state != GroupState.DEAD or (self._is_complete and answer.group not in self._listed):
             return True
         self._due_at["look"] = float("-inf")
@@ -381,7 +381,7 @@ class GroupProbe:
             self._refuse("groups", "")
 
     def _refuse(self, what: str, sentence: str, *, is_off: bool = False) -> None:
-        """Say once what we may not ask, and once that we may again."""
+        """Log a missing ACL once, and its recovery once."""
         before = self._refused.get(what, "")
         self._refused[what] = sentence
         if sentence and not before:
@@ -396,13 +396,13 @@ class GroupProbe:
     # --- who answers -----------------------------------------------------------------------------------
 
     def _there(self) -> list[int]:
-        """Return the brokers that are not given a rest for having kept us waiting."""
+        """Return the brokers, without those that are left alone for a while because they did not answer."""
         return [
             broker for broker in self._layout.brokers if self._now() >= self._rests_until.get(broker, 0.0)
         ]
 
     def _gave_no_answer(self, broker: int, error: Exception) -> None:
-        """Leave a broker alone for a while, or each round would wait for it; the others go on."""
+        """Leave a broker alone for a while, or each round would wait for it; the other brokers are asked."""
         self._rests_until[broker] = self._now() + REST_S
         self._due_at["look"] = min(self._due_at["look"], self._now() + LOOK_S)
         _log.debug("%s: broker %d does not answer: %s", self._plan.cluster, broker, error)

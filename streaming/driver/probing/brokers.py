@@ -1,7 +1,7 @@
-"""The questions, one method each, and their answers in our own terms.  None of them changes anything.
+"""The requests, one method each, with the answers in our own terms.  No request changes anything.
 
-Every answer is for one broker: group questions go to the broker that leads the group's offsets partition,
-which the metadata tell, so nobody asks for coordinators (that question creates the offsets topic).
+Every answer is one broker's: group requests go to the leader of the group's offsets partition, which the
+metadata name.  So no request asks for coordinators (that one creates the offsets topic).
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from streaming.kafka_clients import (
     send,
 )
 
-"""Topic, group and cluster authorization failed."""
+"""The error codes of failed topic, group and cluster authorization."""
 SETTINGS = (
     "group.min.session.timeout.ms",
     "group.max.session.timeout.ms",
@@ -44,7 +44,7 @@ SETTINGS = (
     "auto.create.topics.enable",
     "transaction.max.timeout.ms",
 )
-"""What groups depend on; a broker leaves out what it does not know."""
+"""The settings that groups depend on; a broker leaves out those it does not know."""
 
 _MODERN = {
     "consumer": ConsumerGroupDescribeRequest,
@@ -58,38 +58,38 @@ class Listed(NamedTuple):
 
     broker: int
     state: str
-    """"" where the broker is too old to tell (before 2.6)."""
+    """"" if the broker is too old to say (before 2.6)."""
     group_type: str
 
 
 class Layout(NamedTuple):
-    """What one Metadata request tells."""
+    """The answer to one Metadata request."""
 
     brokers: tuple[int, ...]
     shards: int
-    """Partitions of the offsets topic, 0 while it does not exist."""
+    """Number of partitions of the offsets topic, 0 while it does not exist."""
     leaders: dict[int, tuple[int, int]]
-    """Offsets partition -> (leader, leader epoch); without those that have no leader."""
+    """Offsets partition -> (leader, leader epoch), without partitions that have no leader."""
     partitions: dict[str, int]
-    """Topic -> partitions, 0 for one that does not exist; topics we may not see are left out."""
+    """Topic -> number of partitions, 0 if it does not exist; topics we may not see are left out."""
     in_sync: Mapping[int, frozenset[int]]
-    """Offsets partition -> brokers whose replicas are in sync."""
+    """Offsets partition -> brokers with an in-sync replica."""
 
 
 class Described(NamedTuple):
-    """Answers about some groups of one broker."""
+    """One broker's answers about some groups."""
 
     answers: list[GroupAnswer]
     errors: dict[str, int]
-    """Group -> Kafka's error code, for those without an answer."""
+    """Group -> Kafka's error code, for groups without an answer."""
 
 
 class NotAllowedError(Exception):
-    """A broker refuses to answer for want of an ACL."""
+    """A broker refuses to answer because an ACL is missing."""
 
 
 class Brokers:
-    """One cluster's brokers, asked through an admin client; counts what it asks."""
+    """One cluster's brokers, reached through an admin client; counts the requests."""
 
     def __init__(self, admin: KafkaAdminClient, requests: Counter[str]) -> None:
         self._admin = admin
@@ -144,7 +144,7 @@ class Brokers:
         }
 
     def describe(self, broker: int, group_type: str, groups: Sequence[str]) -> Described:
-        """Return what ``broker`` says of ``groups``, all of one type.
+        """Return the answer of ``broker`` about ``groups``, all of one type.
 
         Raises:
             kafka.errors.KafkaError: it does not answer, or is too old for this type of group.
@@ -165,7 +165,7 @@ class Brokers:
         return described
 
     def settings(self, broker: int) -> dict[str, str]:
-        """Return a broker's settings on which groups depend, and its request log's level if it tells that.
+        """Return a broker's settings that groups depend on, and its request log's level if it gives that.
 
         Raises:
             NotAllowedError: we lack DESCRIBE_CONFIGS on the cluster.

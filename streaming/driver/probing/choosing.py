@@ -1,9 +1,9 @@
-"""Which groups to ask the brokers about next: pure, so that the rate and the order can be tested.
+"""Chooses the groups to ask the brokers about next; pure, so that tests can cover rate and order.
 
-First those whose last answer did not fit, then those that the brokers' list shows otherwise than our
-picture, then those that are not at rest or have just come to it.  What is left of the rate goes through all
+First come groups whose last answer did not match, then groups that the brokers' list shows differently from
+our picture, then groups that are not settled or have just settled.  The rest of the rate goes through all
 groups in turn, shard by shard, since each answer makes the job load the whole shard.  A quarter is always
-left for that: troubled groups must not hide a quiet one that is wrong.
+left for these turns: troubled groups must not hide a quiet one that is wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,24 +12,24 @@ from typing import NamedTuple
 from coordinator_model.kafka import SETTLED, GroupState
 
 AGAIN_S = 5.5
-"""A group in doubt is asked about again after this; the model wants its answers 5 s apart."""
+"""A group in doubt is asked about again after this time; the model wants its answers 5 s apart."""
 FRESH_S = 2.0
-"""A group that has just moved is asked about after this: while it moves an answer proves nothing."""
+"""A group that has just changed is asked about after this: an answer during the change proves nothing."""
 ROUTINE_S = 30.0
-"""No group at rest is asked about more often."""
+"""A settled group is not asked about more often than this."""
 ROUTINE_SHARE = 0.25
 NEVER_S = float("-inf")
 
 
 class Seen(NamedTuple):
-    """A group as the brokers' list, or our picture, has it; "" where the brokers are too old to tell."""
+    """A group in the brokers' list or in our picture; "" where the brokers are too old to say."""
 
     group_type: str
     state: str
 
 
 class Bucket:
-    """How many groups may be asked about now: so many a second, at most one second's worth saved up."""
+    """How many groups may be asked about now: a rate per second, with one second's worth saved at most."""
 
     def __init__(self, per_second: float, now: float) -> None:
         self._per_second = per_second
@@ -44,12 +44,12 @@ class Bucket:
         return int(self._tokens)
 
     def take(self, count: int) -> None:
-        """Note that ``count`` groups were asked about."""
+        """Record that ``count`` groups were asked about."""
         self._tokens -= count
 
 
 class Rota:
-    """Remembers who was asked about when, and says who is next."""
+    """Remembers when each group was asked about, and chooses the next ones."""
 
     def __init__(self, shard_of: Callable[[str], int]) -> None:
         self._shard_of = shard_of
@@ -62,17 +62,17 @@ class Rota:
         self._order: list[str] = []
         self._next = 0
         self._credit = 0.0
-        """Of the rate, what belongs to those whose turn it is."""
+        """The part of the rate that is left for the turns."""
 
     def look(
         self, pictured: Mapping[str, Seen], listed: Mapping[str, Seen], *, complete: bool, now: float
     ) -> None:
-        """Take in our picture and the brokers' list of groups.
+        """Take our picture and the brokers' list of groups.
 
         Args:
             pictured: the groups that the mirror has.
-            listed: those that the brokers list.
-            complete: every broker gave its list; without it, nobody is missing from it.
+            listed: the groups that the brokers list.
+            complete: every broker gave its list; otherwise no group counts as missing from it.
             now: in seconds, of a clock that never goes back.
         """
         for group in pictured.keys() & self._pictured.keys():
@@ -92,11 +92,11 @@ class Rota:
         self._doubtful &= everyone
 
     def doubt_everyone(self) -> None:
-        """Ask about every group that is known or listed, before those whose turn it is."""
+        """Ask about every known or listed group, before the turns."""
         self._doubtful = set(self._order)
 
     def due(self, budget: int, now: float) -> list[str]:
-        """Return at most ``budget`` groups to ask about now, the most urgent first."""
+        """Return at most ``budget`` groups to ask about now, most urgent first."""
         if budget <= 0:
             return []
         self._credit = min(self._credit + budget * ROUTINE_SHARE, budget)
@@ -112,14 +112,14 @@ class Rota:
         return chosen
 
     def answered(self, group: str, *, fits: bool) -> None:
-        """Note whether an answer looked like our picture."""
+        """Record whether an answer matched our picture."""
         if fits:
             self._doubtful.discard(group)
         else:
             self._doubtful.add(group)
 
     def _urgent(self, count: int, chosen: frozenset[str], now: float) -> list[str]:
-        """Return those in doubt, then whoever has waited longest of those that may be wrong or moving."""
+        """Return groups in doubt first, then groups that may be wrong or changing, by their wait."""
         moved = [group for group, at in self._moved.items() if now - at >= FRESH_S]
         waiting = [g for g in (*self._suspects, *self._restless) if self._rested(g, AGAIN_S, now)]
         waiting = sorted({*waiting, *moved}, key=lambda group: (self._asked_at.get(group, NEVER_S), group))
@@ -128,7 +128,7 @@ class Rota:
         return list(found)[: max(0, count)]
 
     def _take_turns(self, turns: list[str], most: int, chosen: frozenset[str], now: float) -> None:
-        """Go on in the order of shards, within one shard, past those that were asked about lately."""
+        """Continue the turns in the order of shards and groups, without groups asked about lately."""
         if len(turns) >= most:
             return
         known = {*chosen, *turns}

@@ -1,13 +1,13 @@
-"""Tells the groups, in band, where the partitions end that they commit to.
+"""Writes end offsets into the control topic, for the groups that commit to those partitions.
 
-What a rule says depends on its input alone, so end offsets travel through the control topic like every
-other answer of the brokers.  A group is told what changed since it was told last, when anything did; one
-that is behind, or commits beyond the end, is told once a minute that nothing did; one that has always been
-at the end is told nothing.
+A rule's answer depends on its input alone, so end offsets travel through the control topic like every other
+answer of the brokers.  A group gets the changes since its last report, when there are any.  A group that is
+behind, or commits beyond the end, gets a report once a minute even without changes; a group that has always
+been at the end gets none.
 
-Where a commit stands still below the end, its group may be waiting for an open transaction.  Then, and only
-there, the brokers are asked up to where who reads only what is committed may read, and if that is where the
-commit stands, the group is told, and again when it has moved.
+If a commit stands still below the end, its group may be waiting for an open transaction.  Only then the
+brokers are asked for the last stable offset.  If the commit stands there, the group gets that offset, and
+again after it has moved.
 """
 
 import logging
@@ -19,14 +19,14 @@ from streaming.control import EndsRecord, GroupEnds, encode_record
 from streaming.kafka_clients import KafkaProducer, TopicPartition
 
 PARTITIONS_MAX = 50_000
-"""Told in one round; groups that do not get their turn are the first in the next."""
+"""Most partitions reported in one round; groups left out come first in the next."""
 RECORD_PARTITIONS_MAX = 5_000
-"""About 100 kB, a tenth of what topics take by default."""
+"""About 100 kB, a tenth of a topic's default limit."""
 STILL_BEHIND_MS = 60_000
 STABLE_MAX = 1_000
-"""Partitions whose last stable offset is asked for in one round, in one question to each leader."""
+"""Most partitions whose last stable offset is asked for in one round, one question per leader."""
 PAUSE_MS = 45_000
-"""Brokers that gave no answer for so long, or nobody asked them."""
+"""After this long without an answer (or a question) the brokers count as silent."""
 _ANSWER_S = 10.0
 
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Readers(Protocol):
-    """Who commits to what, as the driver's picture has it."""
+    """Knows the groups' commits, from the driver's picture."""
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Return every group with the topics that it commits to."""
@@ -51,22 +51,22 @@ class Readers(Protocol):
 
 
 class _Told(NamedTuple):
-    """What a group knows."""
+    """What a group has been told."""
 
     round: int
     at_ms: int = -1
     """-1: it was never told anything."""
     behind: bool = False
-    """Or beyond the end."""
+    """Or commits beyond the end."""
     suspect: bool = False
-    """It may be about to stand still, or waits for a transaction: it is looked at in the next round."""
+    """It may be about to stand still, or waits for a transaction: the next round looks at it."""
 
 
 _NOTHING = _Told(round=-1)
 
 
 class _Standing(NamedTuple):
-    """A commit that is where it was, below the end."""
+    """A commit that has not moved, below the end."""
 
     offset: int
     committed_ms: int
@@ -74,11 +74,11 @@ class _Standing(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What was seen of one group in one round."""
+    """The result of looking at one group in one round."""
 
     group: str
     ends: dict[str, dict[int, int]]
-    """What it is to be told."""
+    """The report for it."""
     standing: dict[TopicPartition, _Standing]
 
 
@@ -105,15 +105,15 @@ class EndsTeller:
         stable: Stable | None = None,
         transaction_ms: Callable[[], int] = lambda: -1,
     ) -> None:
-        """Begin with groups that know nothing.
+        """Start; no group has been told anything.
 
         Args:
             run: marks our records.
             topic: the control topic.
-            producer: writes into it.
-            readers: knows who commits to what.
-            stable: asks for last stable offsets; None: nobody does, so nobody is known to wait.
-            transaction_ms: tells how long brokers let a transaction last; -1: not known.
+            producer: writes to it.
+            readers: knows the groups' commits.
+            stable: asks for last stable offsets; None: nobody does, so no group is known to wait.
+            transaction_ms: returns the brokers' longest transaction; -1: unknown.
         """
         self._run = run
         self._topic = topic
@@ -127,14 +127,14 @@ class EndsTeller:
         self._ends: dict[str, dict[int, tuple[int, int]]] = {}
         """Topic -> partition -> (end offset, round in which it was found)."""
         self._grew: dict[str, int] = {}
-        """Topic -> round in which any of its ends was found to be another."""
+        """Topic -> last round in which one of its ends changed."""
         self._told: dict[str, _Told] = {}
         self._behind: dict[str, dict[TopicPartition, int]] = {}
-        """Group -> partition in which it was behind at the last look -> what it had committed."""
+        """Group -> partition in which it was behind at the last look -> its commit there."""
         self._waits: dict[str, dict[TopicPartition, _Wait]] = {}
 
     def tell(self, ends: Ends) -> None:
-        """Write what is news to a group.
+        """Write the ends that are news to a group.
 
         Raises:
             kafka.errors.KafkaError: the control topic did not acknowledge.
@@ -186,7 +186,7 @@ class EndsTeller:
         )
 
     def _news(self, at_ms: int) -> Iterator[GroupEnds]:
-        """Yield what groups do not know yet, those first that have waited longest."""
+        """Yield the groups' reports, those that have waited longest first."""
         looks = list(self._looks(at_ms))
         stable = self._last_stable(looks)
         for look in looks:
@@ -220,7 +220,7 @@ class EndsTeller:
         return any(self._grew.get(topic, -1) > told.round for topic in topics)
 
     def _of_group(self, group: str, at_ms: int) -> _Look:
-        """Return what one group is to be told of ends, and take it for told."""
+        """Return one group's report, and count it as delivered."""
         told = self._told.get(group, _NOTHING)
         again = told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS
         ends: dict[str, dict[int, int]] = {}
@@ -231,7 +231,7 @@ class EndsTeller:
             known = self._ends.get(topic, {})
             for partition, (offset, committed_ms) in committed.items():
                 end, found = known.get(partition, (-1, -1))
-                # What is beyond the end was committed by a tool, or after we asked; the next answer tells.
+                # A tool, or a commit after we asked, set an offset beyond the end.
                 lags, leads = end > offset, 0 <= end < offset
                 off = lags or (leads and committed_ms < at_ms)
                 behind |= lags or leads
@@ -254,7 +254,7 @@ class EndsTeller:
     def _last_stable(self, looks: list[_Look]) -> Mapping[TopicPartition, int]:
         """Ask for the last stable offset of partitions in which a commit stands still.
 
-        Those first in which a group waits, then those that were committed to last.
+        Partitions of waiting groups come first, then those with the newest commits.
         """
         wanted = sorted(
             (place not in self._waits.get(look.group, ()), -one.committed_ms, place)
@@ -273,7 +273,7 @@ class EndsTeller:
     def _of_transactions(
         self, look: _Look, stable: Mapping[TopicPartition, int], at_ms: int
     ) -> dict[str, dict[int, int]]:
-        """Return the last stable offsets that are news to a group which waits for them to move, or did."""
+        """Return last stable offsets that are news to a group that waits, or has waited, for them to move."""
         told = self._waits.get(look.group, {})
         waits: dict[TopicPartition, _Wait] = {}
         news: dict[str, dict[int, int]] = {}
@@ -300,7 +300,7 @@ _Kept = TypeVar("_Kept")
 def _keep(
     of_groups: dict[str, dict[TopicPartition, _Kept]], group: str, found: dict[TopicPartition, _Kept]
 ) -> None:
-    """Remember what was found of a group; nothing of one of which nothing was."""
+    """Store the group's entry; delete it if ``found`` is empty."""
     if found:
         of_groups[group] = found
     else:

@@ -1,4 +1,4 @@
-"""Answers as control records of bounded size."""
+"""Packs answers into control records of bounded size."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -7,11 +7,11 @@ import msgspec
 from streaming.control import GroupAnswer
 
 RECORD_BYTES_MAX = 200_000
-"""Far below the megabyte that topics take by default."""
+"""Far below a topic's default limit of a megabyte."""
 
 
 def slim(answer: GroupAnswer) -> GroupAnswer:
-    """Return an answer that fits into a record: without assignments if need be, or without its members."""
+    """Return an answer that fits into a record: without assignments or members if necessary."""
     if _size(answer) <= RECORD_BYTES_MAX:
         return answer
     bare = tuple(msgspec.structs.replace(m, topics=None, assigned=None) for m in answer.members or ())
@@ -20,7 +20,7 @@ def slim(answer: GroupAnswer) -> GroupAnswer:
 
 
 def packed(answers: Iterable[GroupAnswer], shard_of: Callable[[str], int]) -> Iterator[list[GroupAnswer]]:
-    """Yield the answers in lists of bounded size, those of one shard next to one another."""
+    """Yield the answers in lists of bounded size, with those of one shard together."""
     pack: list[GroupAnswer] = []
     size = 0
     for answer in sorted(answers, key=lambda one: (shard_of(one.group), one.group)):

@@ -1,4 +1,4 @@
-"""One cluster of the group store, as the asking thread needs it."""
+"""One cluster of the group store, in the form that the asking thread needs."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,7 +32,7 @@ class ClusterPicture:
         return self._store.committed_topics(self._cluster)
 
     def moved(self) -> tuple[int, str] | None:
-        """Return when a broker last said that it loads, or gives up, a shard, and which; None: nobody did."""
+        """Return when a broker last logged that it loads or unloads a shard, and which; None: none did."""
         return self._store.moved(self._cluster)
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
@@ -44,9 +44,9 @@ class ClusterPicture:
         return self._store.commits(self._cluster, group)
 
     def take_ends(self, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
-        """Keep where topics end: topic -> partition -> (end offset, epoch ms)."""
+        """Store where topics end: topic -> partition -> (end offset, epoch ms)."""
         self._store.set_end_offsets(self._cluster, ends)
 
     def asked(self, requests: Mapping[str, int]) -> None:
-        """Show how many requests of each kind were sent since the start."""
+        """Store how many requests of each kind were sent since the start."""
         self._store.probed(self._cluster, requests)

@@ -1,4 +1,4 @@
-"""The long-running job: every cluster's query, the notifier, the server and the supervisor, together."""
+"""The long-running job: every cluster's query, the notifier, the server and the supervisor."""
 
 import logging
 import os
@@ -35,19 +35,19 @@ _log = logging.getLogger("groupwatch.job")
 
 _LOOK_S = 1.0
 _LOST_STOP_S = 7.0
-"""A process whose JVM is gone has so long to tell its receivers and to put back what it changed."""
+"""How long a process without its JVM may take to notify receivers and to restore what it changed."""
 _STOP_S = 90.0
-"""A batch is waited for up to 30 s, receivers for less."""
+"""A running batch may take up to 30 s to finish, receivers less."""
 
 MakeNotifier = Callable[[Config, OwnMetrics, Callable[[str], bool | None]], Notifier]
 
 
 class JobRefusedError(RuntimeError):
-    """No cluster can be watched: topics, checkpoint or client properties are wrong; it says which."""
+    """No cluster can be watched: topics, checkpoint or client properties are wrong; the text says which."""
 
 
 class Health:
-    """What ``/ready`` and ``/healthz`` say."""
+    """The facts for ``/ready`` and ``/healthz``."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class Health:
         self._limits = limits
 
     def clusters(self) -> list[Mapping[str, Any]]:
-        """Return how each cluster's job is doing."""
+        """Return the health of each cluster's job."""
         return [job.progress.describe() for job in self._jobs.values()]
 
     def deliveries(self) -> list[Mapping[str, Any]]:
-        """Return how it stands with each receiver."""
+        """Return the state of delivery to each receiver."""
         return [one.describe() for one in self._deliveries()]
 
     def problems(self) -> list[str]:
-        """Return what is broken in this process; an outage of Kafka, or of a receiver, is not."""
+        """Return what is broken in this process; an outage of Kafka or of a receiver does not count."""
         found = [f"thread {name} is dead" for name in self._dead()]
         found += [one.problem for one in self._deliveries() if one.problem]
         for job in self._jobs.values():
@@ -92,7 +92,7 @@ class Monitor:
     """All parts of one process, started and stopped in order."""
 
     def __init__(self, config: Config, make_notifier: MakeNotifier | None) -> None:
-        """Put the parts together; ``make_notifier`` None leaves delivery to another process."""
+        """Build the parts; with ``make_notifier`` None another process delivers alerts."""
         names = [cluster.name for cluster in config.clusters]
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
@@ -185,10 +185,10 @@ class Monitor:
         return dead
 
     def start(self) -> int:
-        """Start everything; returns the port of the server.
+        """Start everything; return the server's port.
 
         Raises:
-            OSError: the server's address cannot be had.
+            OSError: the server's address is not available.
         """
         port = self._server.start()
         if self._notifier is not None:
@@ -199,11 +199,11 @@ class Monitor:
         return port
 
     def check(self) -> None:
-        """See that there is something left to run.
+        """Check that something is left to run.
 
         Raises:
-            JobRefusedError: no cluster can be watched as things are.
-            JvmLostError: Spark is gone, and all queries with it.
+            JobRefusedError: no cluster can be watched at present.
+            JvmLostError: Spark has ended, and all queries with it.
         """
         lost = pipeline.is_session_lost(self._spark) or next(
             filter(None, (job.spark_lost for job in self.jobs.values())), ""
@@ -215,7 +215,7 @@ class Monitor:
             raise JobRefusedError("; ".join(refusals))
 
     def stop(self) -> None:
-        """Stop: the queries after their running batch, then what they feed."""
+        """Stop the queries after their running batch, then the parts they feed."""
         self._supervisor.stop()
         for job in self.jobs.values():
             job.ask_to_stop()
@@ -228,18 +228,18 @@ class Monitor:
         try:
             self._spark.stop()
         except (Py4JError, OSError) as error:
-            # A service manager's SIGTERM goes to the whole process group: the JVM may be gone before us.
+            # A service manager sends SIGTERM to the whole process group: the JVM may end before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
 
 
 def run(config: Config, *, notify: bool = True) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code.
+    """Run until SIGTERM or SIGINT; return the exit code.
 
     Raises:
-        JobRefusedError: no cluster can be watched as things are; where one can, the others keep trying.
-        OSError: the server's address cannot be had.
+        JobRefusedError: no cluster can be watched; if one can, the others keep trying.
+        OSError: the server's address is not available.
         JvmLostError: Spark's JVM has ended.
-        streaming.jars.JarError: the Kafka connector is not to be had.
+        streaming.jars.JarError: the Kafka connector is not available.
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -261,9 +261,9 @@ def run(config: Config, *, notify: bool = True) -> int:
 
 
 def _end_within(seconds: float) -> None:
-    """End the process with code 1 if it has not ended by itself by then.
+    """End the process with code 1 if it has not ended within ``seconds``.
 
-    A thread may wait for a JVM that hangs, and Python waits for threads.
+    A thread may wait for a JVM that hangs, and Python waits for its threads.
     """
 
     def end() -> None:

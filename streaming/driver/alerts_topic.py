@@ -200,7 +200,7 @@ def to_bury(
 
 
 class Caretaker:
-    """Reads one cluster's alerts topic at the start and at intervals, and deletes those that ended long ago."""
+    """Reads one cluster's alerts topic at the start and later, and deletes alerts that ended long ago."""
 
     def __init__(
         self, plan: ClusterPlan, progress: Progress, *, is_ours: Callable[[], bool], adopt: "Adopt"

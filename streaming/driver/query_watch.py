@@ -1,4 +1,4 @@
-"""A running query, followed until it dies or must start anew, and stopped between two batches."""
+"""Follows a running query until it dies or must restart, and stops it between two batches."""
 
 import logging
 import re
@@ -21,7 +21,7 @@ _WATCH_S = 0.25
 _PARTITIONS_LOOK_S = 30.0
 _STOP_WAIT_S = 30.0
 _STOP_LOOK_S = 0.005
-"""Far less than it takes to ask a broker for its newest offsets."""
+"""Far shorter than asking a broker for its newest offsets."""
 
 _NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
 
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class TopicsChangedError(RuntimeError):
-    """A topic got more partitions, or was made anew; the query must start anew to read them."""
+    """A topic has more partitions, or was recreated; the query must restart to read them."""
 
 
 class QueryWatch:
-    """Follows the queries of one cluster, one after the other."""
+    """Follows one cluster's queries, one after the other."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class QueryWatch:
         Args:
             plan: the cluster.
             reading: takes how far the query has read.
-            watermark: takes the same of the offsets topic.
-            mark: says whether somebody else took over.
-            stopping: set when the query is to be followed no more.
+            watermark: takes the same for the offsets topic.
+            mark: says whether another process took over.
+            stopping: set when the query is no longer to be followed.
         """
         self._plan = plan
         self._reading = reading
@@ -59,12 +59,12 @@ class QueryWatch:
         self._stopping = stopping
 
     def follow(self, running: StreamingQuery, check: Callable[[], None]) -> None:
-        """Follow the query until we are stopped; ``check`` is called now and then.
+        """Follow the query until we are stopped; call ``check`` at intervals.
 
         Raises:
-            Exception: what it died of.
-            TopicsChangedError: a topic is another of its name.
-            MarkHeldError: somebody else took over.
+            Exception: the query died of it.
+            TopicsChangedError: a topic was recreated.
+            MarkHeldError: another process took over.
         """
         last_batch, before = -1, dict[str, list[int]]()
         checked_at = time.monotonic()
@@ -89,7 +89,7 @@ class QueryWatch:
                 check()
 
     def check_partitions(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
-        """Look for partitions that the query does not read, and topics that are others by now.
+        """Look for partitions that the query does not read, and for recreated topics.
 
         Raises:
             TopicsChangedError: there are some.
@@ -111,13 +111,13 @@ class QueryWatch:
 
 
 def _watched_topics(plan: ClusterPlan) -> list[str]:
-    """Return the inputs on the watched cluster."""
+    """Return the input topics on the watched cluster."""
     found = pipeline.topics_of(plan)
     return [topic for topic, address in found.items() if address.identity == plan.kafka.identity]
 
 
 def notice_topics(plan: ClusterPlan, notice: Callable[[str, str], None]) -> None:
-    """Say how topics are set up otherwise than they should be; none of that stops the job."""
+    """Report topics whose setup is not as it should be; the job runs all the same."""
     try:
         for topic, sentence in pipeline.look_at_topics(plan).items():
             notice(f"topic {topic}", sentence)
@@ -129,16 +129,16 @@ def notice_topics(plan: ClusterPlan, notice: Callable[[str, str], None]) -> None
 
 
 def targets_of(plan: ClusterPlan, admin: KafkaAdminClient) -> dict[str, list[int]]:
-    """Return topic -> where each of its partitions ends now, of the inputs."""
+    """Return topic -> the present ends of its partitions, for the inputs."""
     inputs = [topic for topic in (plan.offsets_topic, plan.events_topic) if topic]
     return {topic: pipeline.ends_of(admin, topic) for topic in inputs}
 
 
 def gist(error: Exception) -> str:
-    """Return in one line what a failure is about.
+    """Return a failure in one line.
 
-    Spark wraps an exception of our own code in pages of its own and of Python's trace; the last line
-    that names an exception is the one that says what happened.
+    Spark wraps an exception of our code in pages of its own and of Python's trace; the last line that names
+    an exception says what happened.
     """
     lines = [line.strip() for line in str(error).splitlines()]
     named = [line for line in lines if _NAMES_ERROR.match(line)]
@@ -146,9 +146,9 @@ def gist(error: Exception) -> str:
 
 
 def stop_gently(running: StreamingQuery) -> None:
-    """Stop between batches: ``stop`` would interrupt a running one, which costs a replay.
+    """Stop between batches: ``stop`` would interrupt a running batch, which then must be repeated.
 
-    Where one follows the other without a pause, what is between them is Spark asking for the newest offsets.
+    If batches follow each other without a pause, Spark asks for the newest offsets between them.
     """
     deadline = time.monotonic() + _STOP_WAIT_S
     while running.isActive and not _is_between_batches(running.status) and time.monotonic() < deadline:

@@ -1,9 +1,9 @@
-"""Shards that lost their saved bytes: told again what they need, and watched until they know their groups.
+"""Shards that lost their saved state: writes again what they need, and watches until they know their groups.
 
-Such a shard begins anew (``shard/shard.py``) and says so in each batch.  What it had from the
-driver is told again: settings, leaders, brokers' settings.  Its groups come back with new records and with
-the brokers' answers.  When it knows every group that the brokers list, or after a bounded time, alerts that
-were open about them are handed over as at a first start, and the shard is told that this is over.
+Such a shard starts anew (``coordinator_model/shard/shard.py``) and says so in each batch.  The driver writes
+its own part again: settings, leaders, brokers' settings.  The shard's groups return with new records and with
+the brokers' answers.  Once it knows every group that the brokers list, or after a bounded time, open alerts
+about those groups are handed over as at a first start, and the shard is told that it is complete.
 """
 
 import logging
@@ -33,11 +33,11 @@ _log = logging.getLogger(__name__)
 
 Row = tuple[str, str, bytes]
 Listing = Callable[[], tuple[float, Collection[str]] | None]
-"""When (monotonic) the brokers last listed all groups, and which; None: they have not."""
+"""When (monotonic) the brokers last listed all groups, and which; None: never."""
 
 
 class Refilling:
-    """The rebuilt shards of one cluster."""
+    """One cluster's rebuilt shards."""
 
     def __init__(
         self,
@@ -52,17 +52,17 @@ class Refilling:
         alerts: Callable[[ClusterPlan], list[Alert]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with none.
+        """Start without any.
 
         Args:
             plan: the cluster.
             began: the start of its checkpoint.
             producer: writes the control topic.
-            progress: shows what is being rebuilt.
-            listing: what the brokers list.
-            known: the groups of the picture.
-            tell_again: lets the brokers' leaders and settings be told anew.
-            alerts: reads the open alerts of a cluster.
+            progress: shows which shards are being rebuilt.
+            listing: returns the brokers' list of groups.
+            known: returns the groups of our picture.
+            tell_again: has leaders and brokers' settings written again.
+            alerts: reads a cluster's open alerts.
             now: monotonic seconds.
         """
         self._plan = plan
@@ -79,7 +79,7 @@ class Refilling:
         self._incomplete: dict[int, str] = {}
 
     def take(self, rows: Iterable[Row]) -> None:
-        """Look at a batch's rows, and at what has become of those that were seen before."""
+        """Take a batch's rows, and check the shards that were rebuilding before."""
         told = {_shard_in(value) for kind, _, value in rows if kind == "rebuilding"}
         new = sorted(told - self._since_s.keys() - self._ended)
         self._ended &= told  # once a shard says it no more, the next time is another one
@@ -100,7 +100,7 @@ class Refilling:
         self._say(missing)
 
     def _missing(self) -> dict[int, list[str] | None]:
-        """Return of each shard the listed groups that are not known again; None: none were listed yet."""
+        """Return for each shard the listed groups that it does not know again; None: no list yet."""
         listing, known = self._listing(), self._known()
         found: dict[int, list[str] | None] = {}
         for shard, since_s in self._since_s.items():
@@ -151,7 +151,7 @@ class Refilling:
         self._write([RefilledRecord(at_ms=_wall_ms(), run=run, shards=[shard], complete=is_complete)])
 
     def _concerns(self, shard: int, alert: Alert, known: Collection[str] | None) -> bool:
-        """Say whether an open alert is of that shard, and of a group in ``known``; None: they all are."""
+        """Say whether an open alert belongs to that shard and a group in ``known``; None: all groups do."""
         if not alert.group:
             return shard == CLUSTER_SHARD
         return self._shard_of(alert.group) == shard and (known is None or alert.group in known)
@@ -163,7 +163,7 @@ class Refilling:
             future.get(timeout=_WRITE_S)
 
     def _in_background(self, act: Callable[[], None]) -> None:
-        """Do what waits for Kafka beside the batches."""
+        """Do work that waits for Kafka outside the batches."""
 
         def run() -> None:
             try:

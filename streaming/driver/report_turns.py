@@ -1,4 +1,4 @@
-"""Whose turn it is to report all groups: those that owe a report first, then one shard after another."""
+"""Chooses the shards that must report all their groups: first those that owe a report, then in turns."""
 
 import time
 from collections.abc import Callable
@@ -12,10 +12,10 @@ _REFRESH_EVERY_S = 2.0
 
 
 class Asking:
-    """Whom each clock record asks for a report: those that owe one, later one shard after another.
+    """Chooses the shards that each clock record asks: those that owe a report, later one after another.
 
-    A report of all groups of all shards at once would be a burst of hundreds of megabytes on a large
-    cluster, so after the start the shards take turns.
+    On a large cluster a report of all groups at once would be hundreds of megabytes, so after the start the
+    shards take turns.
     """
 
     def __init__(self, shard_count: int, reading: Reading, now: Callable[[], float] = time.monotonic) -> None:
@@ -27,7 +27,7 @@ class Asking:
         self._asked: frozenset[int] = frozenset()
 
     def __call__(self) -> bool | list[int]:
-        """Return whom to ask in the record that is written now."""
+        """Return the shards to ask in the record that is written now."""
         owing = self._reading.unreported
         pause_s = _ASK_EVERY_S if owing else _REFRESH_EVERY_S
         answered = bool(owing) and not self._asked.intersection(owing)

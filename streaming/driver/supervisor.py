@@ -1,7 +1,7 @@
-"""Watches the watching: alerts that must not travel through what they are about.
+"""Watches the job itself, for alerts that must not depend on what they are about.
 
-ClusterUnreachable and MonitorStalled go straight to the receivers.  They are decided here, in the
-driver, from facts that no batch has to carry.
+ClusterUnreachable and MonitorStalled go straight to the receivers.  The driver decides them here, from facts
+that need no batch.
 """
 
 import logging
@@ -22,7 +22,7 @@ UNREACHABLE_S = 30.0
 STALLED_MIN_S = 60.0
 STALLED_TRIGGERS = 10
 ANSWERING_S = 15.0
-"""Kafka that answered this recently is taken to be there: then a batch that does not end is our fault."""
+"""If Kafka answered this recently, it is available: a batch that does not end is then our fault."""
 _LOOK_S = 1.0
 
 _KINDS = {UNREACHABLE.name: "unreachable", STALLED.name: "stalled"}
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """When the two alerts fire, and how loud; from the rules' configuration."""
+    """When the two alerts fire, and their severity; from the rules' configuration."""
 
     unreachable_s: float = UNREACHABLE_S
     stalled_s: float = STALLED_MIN_S
@@ -44,7 +44,7 @@ class Limits:
 
 
 def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_base: str = "") -> Limits:
-    """Return the limits for rule options (rule name -> option -> value, durations in milliseconds)."""
+    """Return the limits in rule options (rule name -> option -> value, durations in milliseconds)."""
     unreachable = rules.get(UNREACHABLE.key, {})
     stalled = rules.get(STALLED.key, {})
     triggers_s = STALLED_TRIGGERS * trigger_ms / 1000
@@ -58,7 +58,7 @@ def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_b
 
 
 def limits_from(config: Config) -> Limits:
-    """Return the limits as ``config`` has them."""
+    """Return the limits in ``config``."""
     rules = {name: config.rule(name) for name in (UNREACHABLE.key, STALLED.key)}
     return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
 
@@ -68,12 +68,12 @@ def _severity(rule: Mapping[str, Any]) -> Severity | None:
 
 
 class Watched:
-    """One cluster's job under watch: decides, and remembers what it has said."""
+    """One cluster's job under watch: decides, and remembers its alerts."""
 
     def __init__(
         self, progress: Progress, limits: Limits, deliver: Deliver, opened: Iterable[Alert] = ()
     ) -> None:
-        """Begin to watch; ``opened`` are the alerts that a process before this one left open."""
+        """Start to watch; ``opened`` are the alerts that an earlier process left open."""
         self._progress = progress
         self._limits = limits
         self._deliver = deliver
@@ -84,11 +84,11 @@ class Watched:
         }
 
     def look(self, now_ms: int, *, opens: bool = True) -> None:
-        """Fire or resolve what the facts of now ask for.
+        """Fire or resolve alerts as the present facts require.
 
         Args:
             now_ms: the wall clock.
-            opens: False: nothing fires, for another process tells it; what is open here is resolved here.
+            opens: False: nothing fires, because another process reports it; open alerts are resolved here.
         """
         limits, progress = self._limits, self._progress
         away_s = progress.seconds_since_kafka()
@@ -126,7 +126,7 @@ class Watched:
             opens
             and (max(stuck_s, losing_s) > limits.stalled_s or progress.is_dying)
             and away_s <= ANSWERING_S,
-            # While Kafka is away nothing can be said about the job: an open alert stays open.
+            # While Kafka is away the job cannot be judged: an open alert stays open.
             max(stuck_s, losing_s) <= limits.stalled_s
             and progress.has_batch_since_answer
             and not progress.deaths,
@@ -167,7 +167,7 @@ class Watched:
 
 
 class Supervisor:
-    """Looks at every job once a second."""
+    """Judges every job once a second."""
 
     def __init__(self, watched: Sequence[Watched], after: Callable[[], None] = lambda: None) -> None:
         """Prepare; ``after`` is called after each look."""
@@ -177,11 +177,11 @@ class Supervisor:
         self._thread = threading.Thread(target=self._look_on, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        """Begin to look, in a thread of its own."""
+        """Start, in a thread of its own."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=5)

@@ -1,4 +1,4 @@
-"""Facts of groups from reports: what probes, refilling and the server read; knows none of them."""
+"""Facts about groups from the shards' reports; probes, refilling and the server read them."""
 
 from streaming.group_store.kept import KeptCluster, KeptGroup, RebuildingRow
 from streaming.group_store.lag import Lag

@@ -1,4 +1,4 @@
-"""What the store keeps of each cluster and group, and how much of a report it decodes for that."""
+"""The store's records of clusters and groups, and the parts of a report that it decodes for them."""
 
 from collections import Counter, deque
 from typing import Any
@@ -11,7 +11,7 @@ from streaming.group_store.lag import ClusterEnds
 
 TRANSITIONS_KEPT_MAX = 20
 HELD_MAX = 5
-"""Members that a list names as holding a group up, and partitions of each."""
+"""Most members that a list names as holding a group up, and most partitions of each."""
 DIVERGENCES_KEPT_MAX = 50
 AGREEMENT_MINUTES = 15
 
@@ -31,20 +31,20 @@ class BriefHoldUp(msgspec.Struct, frozen=True, kw_only=True):
     partitions: dict[str, list[int]]
 
     def sentence(self) -> str:
-        """Say who does what to which partitions."""
+        """Return who does what to which partitions."""
         named = [f"{topic}-{one}" for topic, numbers in self.partitions.items() for one in numbers]
         more = f" and {len(named) - HELD_MAX} more" if len(named) > HELD_MAX else ""
         return f"{self.client_id or self.member_id} {self.why} {', '.join(named[:HELD_MAX])}{more}".strip()
 
 
 class BriefProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list shows of a consumer, share or streams group."""
+    """The fields of a consumer, share or streams group that a list shows."""
 
     assignment_epoch: int
     held_up_by: list[BriefHoldUp]
 
     def sentences(self) -> tuple[str, ...]:
-        """Say who holds the group up; those that only wait for them are left out."""
+        """Return who holds the group up, without members that only wait for those."""
         holding = [one for one in self.held_up_by if one.why != "waiting"] or self.held_up_by
         return tuple(one.sentence() for one in holding[:HELD_MAX])
 
@@ -65,17 +65,17 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def assignment_epoch(self) -> int:
-        """Return the epoch that the target assignment is for, -1 for a classic group."""
+        """Return the epoch of the target assignment, -1 for a classic group."""
         return -1 if self.progress is None else self.progress.assignment_epoch
 
     @property
     def held_up_by(self) -> tuple[str, ...]:
-        """Return who is not where it shall be."""
+        """Return the members that have not reached the target assignment."""
         return () if self.progress is None else self.progress.sentences()
 
 
 class KeptGroup(msgspec.Struct, frozen=True):
-    """One group; the next report makes a new one, so a reader may keep it."""
+    """One group; the next report makes a new object, so a reader may keep it."""
 
     group: str
     group_type: str
@@ -85,14 +85,14 @@ class KeptGroup(msgspec.Struct, frozen=True):
     members: int
     rebalances: dict[str, int]
     topics: tuple[str, ...]
-    """What it commits to."""
+    """The topics that it commits to."""
     report: bytes
     assignment_epoch: int = -1
     held_up_by: tuple[str, ...] = ()
 
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cluster's own shard says."""
+    """The report of the cluster's own shard."""
 
     events: list[tuple[str, str, int]] = []
     undecodable: list[tuple[str, str, int]] = []
@@ -101,14 +101,14 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     newest_ms: dict[str, int] = {}
     leaders: dict[int, tuple[int, int]] = {}
     moves: list[dict[str, Any]] = []
-    """What was last said of shards that are loaded, or given up, newest last."""
+    """The last lines about loading or unloading shards, newest last."""
     brokers: dict[int, dict[str, str]] = {}
     partitions: dict[str, int] = {}
     quarantined: list[dict[str, Any]] = []
 
 
 class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A divergence, as counted and as kept for people."""
+    """A divergence, for counting and for people."""
 
     kind: str
     count: int = 1
@@ -119,7 +119,7 @@ class DivergenceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RebuildingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A shard lost its saved state and begins anew."""
+    """A shard lost its saved state and starts anew."""
 
     shard: int
     shard_count: int
@@ -134,7 +134,7 @@ class AgreementRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement:
-    """The same, summed since the start and for the last quarter of an hour, by minutes."""
+    """The same, summed since the start and, by minutes, for the last quarter of an hour."""
 
     def __init__(self) -> None:
         self.compared = 0
@@ -142,7 +142,7 @@ class Agreement:
         self._minutes: deque[tuple[int, int, int]] = deque(maxlen=AGREEMENT_MINUTES)
 
     def add(self, row: AgreementRow, now_ms: int) -> None:
-        """Take in what one batch of one shard told."""
+        """Add the counts of one batch of one shard."""
         self.compared += row.compared
         self.agreeing += row.agreeing
         minute, compared, agreeing = now_ms // 60_000, 0, 0
@@ -151,7 +151,7 @@ class Agreement:
         self._minutes.append((minute, compared + row.compared, agreeing + row.agreeing))
 
     def ratio(self, now_ms: int) -> float | None:
-        """Return the share that agreed lately; None if nothing could be compared."""
+        """Return the share of recent answers that agreed; None if nothing could be compared."""
         oldest = now_ms // 60_000 - AGREEMENT_MINUTES
         lately = [one for one in self._minutes if one[0] > oldest]
         compared = sum(one[1] for one in lately)
@@ -159,12 +159,12 @@ class Agreement:
 
 
 class KeptCluster:
-    """What is known of one cluster."""
+    """The known facts of one cluster."""
 
     def __init__(self) -> None:
         self.groups: dict[str, KeptGroup] = {}
         self.topics: Counter[str] = Counter()
-        """Topic → how many groups commit to it."""
+        """Topic → number of groups that commit to it."""
         self.report = ClusterReport()
         self.divergences: dict[str, int] = {}
         self.last_divergences: deque[DivergenceRow] = deque(maxlen=DIVERGENCES_KEPT_MAX)
@@ -174,10 +174,10 @@ class KeptCluster:
         self.transitions: dict[str, deque[Transition]] = {}
         self.rebalancing_since_ms: dict[str, int] = {}
         self.rebuilding: dict[int, int] = {}
-        """Shard that lost its saved state → since when it begins anew, as it said last."""
+        """Shard that lost its saved state → since when it starts anew, by its last report."""
 
     def forget(self, group: str) -> None:
-        """Drop a group that is gone, or not known any more."""
+        """Drop a group that is gone or no longer known."""
         before = self.groups.pop(group, None)
         if before is not None:
             self.count_topics(gone=before.topics, come=())
@@ -185,7 +185,7 @@ class KeptCluster:
         self.rebalancing_since_ms.pop(group, None)
 
     def count_topics(self, *, gone: tuple[str, ...], come: tuple[str, ...]) -> None:
-        """Note which topics a group commits to, and forget the ends of those nobody does any more."""
+        """Update the topics that a group commits to; drop the ends of topics without any such group."""
         self.topics.subtract(gone)
         self.topics.update(come)
         left = {topic for topic in gone if self.topics[topic] <= 0}
@@ -196,7 +196,7 @@ class KeptCluster:
 
 
 def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:
-    """Return topic → partition → (offset, epoch ms) of a report."""
+    """Return topic → partition → (offset, epoch ms) in a report."""
     return msgspec.json.decode(report, type=Commits).commits
 
 
@@ -209,5 +209,5 @@ class _Members(msgspec.Struct, frozen=True):
 
 
 def members_of(report: bytes) -> frozenset[str]:
-    """Return the member ids of a report."""
+    """Return the member ids in a report."""
     return frozenset(member.member_id for member in msgspec.json.decode(report, type=_Members).members)

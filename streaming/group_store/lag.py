@@ -1,8 +1,8 @@
-"""How far a group is behind, in records and in seconds.
+"""Computes how far a group is behind, in records and in seconds.
 
-Lag in seconds is the age of the next record to be read.  Nobody tells that age; it is read off the end
-offsets of the past: the record at offset *n* came when the end of its partition passed *n*.  Pure; the
-end offsets are handed in.
+Lag in seconds is the age of the next record to be read.  No source gives that age; it follows from earlier
+end offsets: the record at offset *n* came when the end of its partition passed *n*.  Pure; the caller gives
+the end offsets.
 """
 
 from array import array
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 SAMPLES_MAX = 32
 STALE_AFTER_MS = 40_000
-"""End offsets older than this say nothing any more; they are asked for each ten seconds.
+"""Older end offsets count as unknown; they are asked for every ten seconds.
 
-The lag is then unknown, not frozen: commits that go on would soon make it 0."""
+The lag is then unknown, not frozen: continuing commits would soon make it 0."""
 
 
 class Lag(NamedTuple):
@@ -25,7 +25,7 @@ class Lag(NamedTuple):
 
 
 class EndOffsets:
-    """The past of one partition's end offset: dense lately, ever sparser further back."""
+    """Past end offsets of one partition: dense for recent times, ever sparser further back."""
 
     __slots__ = ("_offsets", "_times_ms")
 
@@ -34,7 +34,7 @@ class EndOffsets:
         self._offsets = array("q")
 
     def add(self, offset: int, at_ms: int) -> None:
-        """Note the end offset at a time; one that went back begins a new life (the topic was recreated)."""
+        """Add the end offset at a time; a lower one starts a new history (the topic was recreated)."""
         if self._offsets and offset < self._offsets[-1]:
             del self._times_ms[:], self._offsets[:]
         elif self._times_ms and at_ms <= self._times_ms[-1]:
@@ -45,7 +45,7 @@ class EndOffsets:
             self._thin()
 
     def _thin(self) -> None:
-        """Drop every second sample of the older half; the oldest of all stays."""
+        """Drop every second sample of the older half, but never the oldest."""
         half = SAMPLES_MAX // 2
         for samples in (self._times_ms, self._offsets):
             samples[:] = samples[:half:2] + samples[half:]
@@ -53,8 +53,8 @@ class EndOffsets:
     def lag(self, committed: int, now_ms: int) -> Lag | None:
         """Return how far behind a commit is; None if the end offset is unknown or stale.
 
-        For a record older than all we know of the partition, the seconds are what is certain: at
-        least since we watch it.
+        If the record is older than our first sample of the partition, the seconds are the certain minimum:
+        the time since that sample.
         """
         if not self._offsets or now_ms - self._times_ms[-1] > STALE_AFTER_MS:
             return None
@@ -82,22 +82,21 @@ class ClusterEnds:
         self._topics: dict[str, dict[int, EndOffsets]] = {}
 
     def add(self, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
-        """Note topic → partition → (end offset, epoch ms)."""
+        """Add topic → partition → (end offset, epoch ms)."""
         for topic, partitions in ends.items():
             known = self._topics.setdefault(topic, {})
             for partition, (offset, at_ms) in partitions.items():
                 known.setdefault(partition, EndOffsets()).add(offset, at_ms)
 
     def keep_only(self, topics: set[str]) -> None:
-        """Forget topics that nobody commits to any more."""
+        """Forget topics without any commits."""
         for topic in self._topics.keys() - topics:
             del self._topics[topic]
 
     def lags(self, commits: Mapping[str, Mapping[int, tuple[int, int]]], now_ms: int) -> dict[str, Lag]:
         """Return topic → lag: records summed, seconds of the worst partition.
 
-        A topic with a partition whose end is unknown is left out: a sum of the rest would look like
-        less lag than there is.
+        A topic with an unknown end is left out: the sum of its other partitions would understate the lag.
         """
         found = {topic: self._topic_lag(topic, commits[topic], now_ms) for topic in commits}
         return {topic: lag for topic, lag in found.items() if lag is not None}

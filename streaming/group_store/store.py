@@ -1,8 +1,7 @@
-"""What is known of every cluster's groups, in the driver: probes, refilling and the server read it.
+"""The known groups of every cluster, in the driver; probes, refilling and the server read them.
 
-Fed by the batches (``apply``) and by the end offsets (``set_end_offsets``).  Reports are kept as the bytes
-they came in, and only what lists and probes need is decoded: 100,000 groups must fit.  Safe to use from
-several threads.
+Batches (``apply``) and end offsets (``set_end_offsets``) feed it.  Reports stay as bytes, and only what lists
+and probes need is decoded, so that 100,000 groups fit.  Safe to use from several threads.
 """
 
 import logging
@@ -50,12 +49,12 @@ class GroupStore:
         clock_ms: Callable[[], int],
         rebalanced: Callable[[str, float], None] = lambda _cluster, _seconds: None,
     ) -> None:
-        """Start with no groups.
+        """Start without groups.
 
         Args:
-            clusters: names known already, so that they are shown before anything is known of them.
-            clock_ms: the time now.
-            rebalanced: receives (cluster, seconds) for each finished rebalance.
+            clusters: clusters to show before anything is known of them.
+            clock_ms: returns the current time.
+            rebalanced: takes (cluster, seconds) of each finished rebalance.
         """
         self._lock = threading.RLock()
         self._clusters = {name: KeptCluster() for name in clusters}
@@ -74,7 +73,7 @@ class GroupStore:
     # -- what comes in -------------------------------------------------------------------------
 
     def apply(self, cluster: str, rows: Iterable[Row]) -> None:
-        """Take the rows of one batch; kinds that say nothing of groups are passed over."""
+        """Take the rows of one batch; rows about other things than groups are ignored."""
         with self._lock:
             known = self._cluster(cluster)
             for kind, key, value in rows:
@@ -157,7 +156,7 @@ class GroupStore:
         known.agreement.add(msgspec.json.decode(value, type=AgreementRow), self._clock_ms())
 
     def _take_rebuilding(self, _: str, known: KeptCluster, __: str, value: bytes) -> None:
-        """Forget the groups of a shard that begins anew: what was reported of them is out of date."""
+        """Forget the groups of a shard that starts anew: their reports are out of date."""
         told = msgspec.json.decode(value, type=RebuildingRow)
         before = known.rebuilding.get(told.shard, -1)
         known.rebuilding[told.shard] = told.since_ms
@@ -169,41 +168,41 @@ class GroupStore:
     # -- what probes ask -----------------------------------------------------------------------
 
     def committed_topics(self, cluster: str) -> set[str]:
-        """Return the topics that any group of ``cluster`` commits to, whose ends are worth asking for."""
+        """Return the topics to which any group of ``cluster`` commits, whose ends are worth asking for."""
         with self._lock:
             known = self._clusters.get(cluster)
             return set(known.topics) if known else set()
 
     def readers(self, cluster: str) -> dict[str, tuple[str, ...]]:
-        """Return group -> topics that it commits to, of one cluster."""
+        """Return group -> topics that it commits to, for one cluster."""
         with self._lock:
             known = self._clusters.get(cluster)
             groups = known.groups.items() if known else ()
             return {name: group.topics for name, group in groups if group.topics}
 
     def commits(self, cluster: str, group: str) -> dict[str, dict[int, tuple[int, int]]]:
-        """Return topic → partition → (offset, epoch ms) of one group; empty if it is not known."""
+        """Return topic → partition → (offset, epoch ms) of one group; empty if the group is unknown."""
         with self._lock:
             known = self._clusters.get(cluster)
             found = known.groups.get(group) if known else None
         return {} if found is None else commits_of(found.report)
 
     def pictured(self, cluster: str) -> dict[str, tuple[str, str]]:
-        """Return group -> (type, state) of one cluster."""
+        """Return group -> (type, state), for one cluster."""
         with self._lock:
             known = self._clusters.get(cluster)
             groups = known.groups if known else {}
             return {name: (group.group_type, str(group.state)) for name, group in groups.items()}
 
     def members(self, cluster: str, group: str) -> tuple[str, str, frozenset[str]] | None:
-        """Return type, state and member ids of one group; None if it is not known."""
+        """Return type, state and member ids of one group; None if it is unknown."""
         with self._lock:
             known = self._clusters.get(cluster)
             found = known.groups.get(group) if known else None
         return None if found is None else (found.group_type, str(found.state), members_of(found.report))
 
     def moved(self, cluster: str) -> tuple[int, str] | None:
-        """Return when a broker last said that it loads, or gives up, a shard, and which; None: nobody did."""
+        """Return when a broker last logged that it loads or unloads a shard, and which; None: none did."""
         with self._lock:
             known = self._clusters.get(cluster)
             moves = known.report.moves if known else []
@@ -213,7 +212,7 @@ class GroupStore:
     # -- what the server asks ------------------------------------------------------------------
 
     def groups(self, cluster: str = "") -> list[tuple[str, KeptGroup]]:
-        """Return (cluster, group) of every group, or of those of one cluster."""
+        """Return (cluster, group) of every group, or of one cluster's groups."""
         with self._lock:
             return [
                 (name, group)
@@ -223,7 +222,7 @@ class GroupStore:
             ]
 
     def group(self, cluster: str, group: str) -> KeptGroup | None:
-        """Return one group; None if it is not known."""
+        """Return one group; None if it is unknown."""
         with self._lock:
             known = self._clusters.get(cluster)
             return known.groups.get(group) if known else None
@@ -241,6 +240,6 @@ class GroupStore:
             return self._clusters[cluster].ends.lags(commits, now_ms)
 
     def clusters(self, read: Callable[[str, KeptCluster], _Read]) -> list[_Read]:
-        """Return what ``read`` makes of each cluster while nothing changes it."""
+        """Return the result of ``read`` for each cluster, under the lock."""
         with self._lock:
             return [read(name, known) for name, known in self._clusters.items()]

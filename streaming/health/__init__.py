@@ -1,4 +1,4 @@
-"""How one cluster's job is doing: its query, its watermark, its limits."""
+"""The health of one cluster's job: its query, its watermark, its limits."""
 
 from streaming.health.limits import Limits
 from streaming.health.query_progress import DEATHS_MAX, LATE_S, LATE_TRIGGERS, WAITING, Progress, positions_in

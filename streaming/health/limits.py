@@ -1,4 +1,4 @@
-"""What strangers named was too much to be kept: said where an operator looks, until it is over."""
+"""Reports to the operator that a limit on outside names was reached, until that is over."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ import msgspec
 from streaming.health.query_progress import Progress
 
 QUIET_S = 600.0
-"""So long after the last time it is said no more."""
+"""How long after the last time the report ends."""
 _TOPIC = "limits"
 _MARK = b'"kind":"too_many'
 _SENTENCES = {
@@ -27,7 +27,7 @@ class _Kind(msgspec.Struct):
 
 
 class Limits:
-    """Watches one cluster's divergences for bounds that were reached."""
+    """Watches one cluster's divergences for limits that were reached."""
 
     def __init__(self, progress: Progress, now: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
@@ -35,7 +35,7 @@ class Limits:
         self._last_s: dict[str, float] = {}
 
     def take(self, rows: Iterable[Row]) -> None:
-        """Look at a batch's rows."""
+        """Take a batch's rows."""
         for row_kind, _, value in rows:
             if row_kind == "divergence" and _MARK in value:
                 self._last_s[msgspec.json.decode(value, type=_Kind).kind] = self._now()

@@ -1,7 +1,7 @@
-"""How one cluster's job is doing: facts that its threads note and the supervisor and the server read.
+"""The health of one cluster's job: its threads write the facts, the supervisor and the server read them.
 
-Plain attributes written by one thread each; a reader may see them a moment apart, which is good
-enough for health.
+Plain attributes, each written by one thread; a reader may see them a moment apart, which is good enough for
+health.
 """
 
 import json
@@ -18,39 +18,39 @@ from streaming.pipeline import Reading
 _log = logging.getLogger(__name__)
 
 GAP_S = 15.0
-"""Silence of Kafka that is more than one slow answer."""
+"""A silence of Kafka that is longer than one slow answer."""
 OUTAGE_S = 60.0
-"""So long ClusterUnreachable waits by default.  A shorter silence is told by nobody, so it excuses no job."""
+"""ClusterUnreachable's default wait.  No alert reports a shorter silence, so it excuses no job."""
 DEATHS_MAX = 3
-"""A query that died so often without finishing a batch dies of that batch, not of an accident."""
+"""A query that died this often without finishing a batch dies of that batch, not by accident."""
 LATE_S = 30.0
 LATE_TRIGGERS = 3
-"""What is shown is late after so long, and after so many triggers."""
+"""The shown data is late after this time, and after this many triggers."""
 WAITING, KNOWN = "waiting", "known"
 _DEATHS_KEPT = 1_000
 _SENTENCE_MAX = 500
 
 
 class Progress:
-    """What is known of one cluster's query since this process started."""
+    """The known facts of one cluster's query since this process started."""
 
     kafka_error = ""
     clock_error = ""
     silent_partitions = ""
-    """A sentence: offsets partitions whose ends nobody tells, so that their groups stand still."""
+    """A sentence about offsets partitions with unknown ends, whose groups stand still."""
     batches = 0
     batch_id = -1
-    """The batch that was begun last; -1: none since the process began."""
+    """The last batch that began; -1: none since the process started."""
     query_error = ""
     end_offsets = WAITING
-    """waiting until they were asked for with all groups known; known; or a sentence: why they are not."""
+    """waiting until they were asked for with all groups known; known; or a sentence: why they are unknown."""
     refused = ""
-    """A sentence for a person, when the job cannot run at all as things are."""
+    """A sentence for the operator if the job cannot run at all."""
     restarts = 0
     speaks = False
-    """This process tells the receivers itself; else another one has to."""
+    """This process delivers alerts to the receivers; otherwise another one must."""
     late_after_s = LATE_S
-    """A watermark further behind than this is not of now."""
+    """A watermark further behind than this is not current."""
     reconciliation = WAITING
     """on; off; waiting for the first answer; or a sentence: what the brokers do not let us ask."""
     broker_settings = WAITING
@@ -65,7 +65,7 @@ class Progress:
         *,
         reading: Reading | None = None,
     ) -> None:
-        """Begin; ``reading`` is how far the query has read, None: nobody reads here."""
+        """Start; ``reading`` is how far the query has read, None if this process reads nothing."""
         self.cluster = cluster
         self.reading = Reading() if reading is None else reading
         self._now = clock
@@ -73,21 +73,21 @@ class Progress:
         self.started_at = clock()
         self.kafka_answered_at: float | None = None
         self._answering_since = clock()
-        """Begin of the time in which Kafka has answered without a longer gap."""
+        """Start of the period in which Kafka has answered without a longer gap."""
         self.batch_done_at: float | None = None
         self._present_s = 0.0
-        """For how long Kafka has answered at least now and then since a batch ended last."""
+        """How long Kafka has been answering, with short gaps, since the last batch ended."""
         self._done_id = -1
         self._is_up = False
         self._deaths: list[float] = []
-        """When the query died, since a batch ended last."""
+        """The query's deaths since the last batch ended."""
         self.watermark = Watermark(clock)
         self._notices: dict[str, str] = {}
 
     # --- written by the job ---------------------------------------------------------------------
 
     def kafka_answered(self) -> None:
-        """Kafka answered the probe just now."""
+        """Kafka has just answered the probe."""
         silent_s = self.seconds_since_kafka()
         if silent_s <= OUTAGE_S:
             self._present_s += silent_s
@@ -114,11 +114,11 @@ class Progress:
         self._is_up = True
 
     def batch_begun(self, batch_id: int) -> None:
-        """A batch is being worked on; the one that killed the query comes again under its number."""
+        """A batch has begun; the one that killed the query begins again under its number."""
         self.batch_id = batch_id
 
     def query_ended(self, error: str = "") -> None:
-        """The query runs no more; ``error`` in one line if it died, "" if it is only begun anew."""
+        """The query has ended; ``error`` in one line if it died, "" if it only restarts."""
         self._is_up = False
         if error:
             self.query_error = error
@@ -126,35 +126,35 @@ class Progress:
                 self._deaths = [*self._deaths, self._now()][-_DEATHS_KEPT:]
 
     def clock_told(self, at_ms: int, ends: Sequence[int]) -> None:
-        """A clock record was made for ``at_ms`` with these end offsets."""
+        """A clock record for ``at_ms`` with these end offsets was made."""
         self.watermark.told(at_ms, ends)
 
     def clock_failed(self, why: str) -> None:
-        """The clock cannot be written; "": it can."""
+        """The clock cannot be written; "": it can be again."""
         self.clock_error = why
 
     def ends_silent(self, sentence: str) -> None:
-        """Partitions do not say where they end; "": they all do."""
+        """Some partitions' ends are unknown; "": all are known."""
         self.silent_partitions = sentence
 
     def ends_told(self, *, whole: bool) -> None:
-        """The end offsets are known; ``whole``: of every topic of every group, for all had been reported."""
+        """The end offsets are known; ``whole``: of every topic of every group, since all have reported."""
         if whole or self.end_offsets != WAITING:
             self.end_offsets = KNOWN
             self.notice("end_offsets", "")
 
     def ends_refused(self, why: str, *, whole: bool) -> None:
-        """Kafka answers, but not where topics end."""
+        """Kafka answers, but does not give the ends of topics."""
         sentence = f"lag is not known: asking for end offsets failed: {why}"[:500]
         self.notice("end_offsets", sentence)
         if whole or self.end_offsets != WAITING:
             self.end_offsets = sentence
 
     def notice(self, topic: str, sentence: str) -> None:
-        """Say in ``/ready`` and once in the log what an operator must know of ``topic``; "": it is over.
+        """Show in ``/ready``, and once in the log, a notice about ``topic`` for the operator; "": it is over.
 
-        For what does not stop the job: a topic that is set up otherwise than it should be, a broker's
-        clock that is corrected, records that are lost.  From any thread.
+        For problems that do not stop the job: a topic with a wrong setup, a broker whose clock is corrected,
+        lost records. From any thread.
         """
         with self._lock:
             before = self._notices.get(topic, "")
@@ -171,30 +171,30 @@ class Progress:
 
     @property
     def notices(self) -> list[str]:
-        """What an operator must know, one sentence each, in the order of their topics."""
+        """The notices for the operator, one sentence each, in the order of their topics."""
         with self._lock:
             return [sentence for _, sentence in sorted(self._notices.items())]
 
     @property
     def has_caught_up(self) -> bool:
-        """Every shard has reported and every partition was read to the end seen at the start."""
+        """Every shard has reported, and every partition was read to the end that it had at start."""
         return self.reading.has_caught_up
 
     @property
     def is_ready(self) -> bool:
-        """What we show is whole and of now: caught up, running, on time, lag known or said why it is not."""
+        """The shown data is complete and current: caught up, running, on time, lag known or explained."""
         is_whole = self.has_caught_up and self.end_offsets != WAITING
         return is_whole and self._is_up and self.watermark_behind_s() <= self.late_after_s
 
     @property
     def deaths(self) -> int:
-        """How often the query has died since a batch ended last, Kafka being there all the time."""
+        """How often the query has died since the last batch ended, with Kafka answering all the time."""
         with self._lock:
             return sum(1 for at in self._deaths if at >= self._answering_since)
 
     @property
     def is_dying(self) -> bool:
-        """The query dies again and again of one batch, and Kafka, which answers, is not why."""
+        """The query dies repeatedly of one batch, while Kafka answers and so is not the reason."""
         with self._lock:
             last = self._deaths[-1] if self._deaths else float("inf")
         answered_at = self.kafka_answered_at
@@ -209,20 +209,20 @@ class Progress:
         return f"the query has died {self.deaths} times in a row at {which}: {self.query_error}"
 
     def seconds_since_batch(self) -> float:
-        """How long ago the last batch ended; without one, since the start."""
+        """Seconds since the last batch ended, or since the start."""
         return self._now() - (self.batch_done_at or self.started_at)
 
     def seconds_stuck(self) -> float:
-        """How long no batch has ended although Kafka was there: an outage is not the job's fault."""
+        """Seconds without a finished batch while Kafka was available: an outage is not the job's fault."""
         answering_s = max(self._now() - self._answering_since, self._present_s)
         return min(self.seconds_since_batch(), answering_s)
 
     def watermark_behind_s(self) -> float:
-        """How far what is judged lies behind the wall clock."""
+        """How far the watermark is behind the wall clock."""
         return self.watermark.behind_s()
 
     def seconds_losing(self) -> float:
-        """How long the watermark has been behind without gaining although Kafka was there."""
+        """Seconds for which the watermark has been behind without gaining, while Kafka was available."""
         return min(self.watermark.losing_s(), self._now() - self._answering_since)
 
     @property
@@ -233,7 +233,7 @@ class Progress:
 
     @property
     def has_answered(self) -> bool:
-        """Kafka has answered since this process began."""
+        """Kafka has answered since this process started."""
         return self.kafka_answered_at is not None
 
     @property
@@ -242,17 +242,17 @@ class Progress:
 
     @property
     def has_batch_since_answer(self) -> bool:
-        """True once a batch has ended since Kafka came (back)."""
+        """True once a batch has ended since Kafka started to answer (again)."""
         return self.batch_done_at is not None and self.batch_done_at >= self._answering_since
 
     @property
     def trouble(self) -> str:
-        """What stands in the job's way, as far as it knows; "" if nothing."""
+        """The known reason why the job does not progress; "" if there is none."""
         first = self.refused or self.query_error or self.clock_error
         return "; ".join(filter(None, (first, self.silent_partitions)))
 
     def seconds_since_kafka(self) -> float:
-        """How long ago Kafka last answered; if it never did, since the start."""
+        """Seconds since Kafka last answered, or since the start."""
         return self._now() - (self.kafka_answered_at or self.started_at)
 
     def state(self) -> JobState:

@@ -1,9 +1,9 @@
-"""How far what is judged lies behind the wall clock, as the driver sees it.
+"""How far the watermark is behind the wall clock, as the driver sees it.
 
-Nothing is judged later than the least that the partitions have proved (``coordinator_model.shard.ordering``):
-the control topic and each partition of the events topic by the clocks that were read there and believed,
-the offsets topic by the ends that clocks told and the query has reached.  Shards that sleep keep an old
-time without being behind, so it is not they who are asked, but what would wake them.
+The shards judge nothing later than the least that their partitions have proved
+(``coordinator_model/ordering``): the control topic and each events partition by the clocks that were read
+from it and believed, the offsets topic by the ends in those clocks that the query has reached.  A sleeping
+shard keeps an old time without being behind, so the driver looks at what would wake it, not at the shard.
 """
 
 import threading
@@ -17,7 +17,7 @@ from streaming.control import Clocked
 TICKS_MAX = 512
 _FRESH_S = 10.0
 _WINDOW_S = 20.0
-"""Catching up shows within this: a job that gains on the wall clock is late, but not stalled."""
+"""Catching up shows within this time: a job that gains on the wall clock is late, but not stalled."""
 _LOOK_S = 0.5
 
 
@@ -27,14 +27,14 @@ class _Tick(NamedTuple):
 
 
 class Watermark:
-    """One cluster's; safe to use from several threads."""
+    """One cluster's watermark; safe to use from several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
         self._lock = threading.Lock()
         self._began = clock()
         self._told: tuple[int, float] | None = None
-        """The newest time told, and when by the monotonic clock."""
+        """The newest clock's time, and when by the monotonic clock."""
         self._ticks: deque[_Tick] = deque()
         """Clocks whose ends are not reached yet."""
         self._offsets_ms: int | None = None
@@ -42,7 +42,7 @@ class Watermark:
         self._events_ms: dict[int, int] = {}
         self._partitions = 0
         self._held_ms = 0
-        """How far the cluster's shard was behind what the clocks told it."""
+        """How far the cluster's shard was behind the clocks that it had read."""
         self._history: deque[tuple[float, float]] = deque()
         self._losing_since: float | None = None
 
@@ -64,18 +64,18 @@ class Watermark:
                     self._ticks.append(newest)
 
     def made_anew(self) -> None:
-        """The offsets topic is another of that name: no end that was told of the old one will be reached."""
+        """The offsets topic was recreated: the old topic's ends will never be reached."""
         with self._lock:
             self._ticks.clear()
 
     def reached(self, positions: Sequence[int]) -> None:
-        """The query stands at ``positions`` of the offsets topic."""
+        """The query has read the offsets topic up to ``positions``."""
         with self._lock:
             while self._ticks and _covers(positions, self._ticks[0].ends):
                 self._offsets_ms = self._ticks.popleft().at_ms
 
     def clocked(self, row: Clocked) -> None:
-        """A batch was worked off that held these clocks."""
+        """A batch with these clocks is finished."""
         with self._lock:
             if row.control_ms >= 0:
                 self._control_ms = row.control_ms
@@ -89,18 +89,18 @@ class Watermark:
     # --- read by others --------------------------------------------------------------------------
 
     def behind_s(self) -> float:
-        """Return how far it is behind the wall clock; without one yet, how long we have waited for it."""
+        """Return the seconds behind the wall clock; without a watermark, how long we have waited for it."""
         with self._lock:
             return self._behind_s()
 
     def slowest(self) -> str:
-        """Return in words what is furthest behind."""
+        """Return what is furthest behind, in words."""
         with self._lock:
             proved = self._proved()
         return min(proved)[1]
 
     def losing_s(self) -> float:
-        """Return for how long it has been behind without gaining; to be asked every second or so."""
+        """Return how long it has been behind without gaining; call this about once a second."""
         with self._lock:
             now, behind_s = self._now(), self._behind_s()
             if not self._history or now - self._history[-1][0] >= _LOOK_S:
@@ -139,7 +139,7 @@ class Watermark:
 
 
 def _covers(positions: Sequence[int], ends: Sequence[int]) -> bool:
-    """Say whether everything before ``ends`` has been read; an end that nobody told has not."""
+    """Say whether everything before ``ends`` has been read; an unknown end has not."""
     if len(positions) < len(ends):
         return False
     return all(0 <= end <= max(at, 0) for end, at in zip(ends, positions, strict=False))

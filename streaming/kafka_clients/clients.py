@@ -1,9 +1,9 @@
-"""The one place that talks about Kafka clients: Java client properties in, clients and options out.
+"""Makes Kafka clients from Java client properties.
 
-Users write the properties they know from Java (``security.protocol``, ``sasl.jaas.config``,
-``ssl.truststore.location`` …).  Spark's source takes them as they are behind ``kafka.``; for
-kafka-python they are translated here, and what has no translation is refused with a sentence
-instead of being dropped in silence.
+Users write the properties that they know from Java (``security.protocol``, ``sasl.jaas.config``,
+``ssl.truststore.location`` …).  Spark's source takes them unchanged with the prefix ``kafka.``; for
+kafka-python this module translates them.  It refuses a property without a translation, with a sentence, and
+drops none.
 """
 
 import re
@@ -22,7 +22,7 @@ from streaming.kafka_clients.workarounds import Admin, Consumer, Producer
 
 CLIENT_ID = "groupwatch"
 GROUP_PREFIX = "groupwatch-"
-"""Begins every group id we ever name to a broker; groups under it are not monitored."""
+"""Prefix of every group id that we give to a broker; groups with it are not monitored."""
 
 _REQUEST_TIMEOUT_MS = 10_000
 
@@ -52,7 +52,7 @@ _HANDLED_APART = (
 
 
 class ClientPropertyError(ValueError):
-    """A client property cannot be honoured by the part of groupwatch that runs in Python."""
+    """The Python part of groupwatch cannot honour a client property."""
 
 
 def spark_options(address: KafkaAddress) -> dict[str, str]:
@@ -67,13 +67,13 @@ def python_options(address: KafkaAddress) -> dict[str, Any]:
     """Return keyword arguments that every kafka-python client takes.
 
     Raises:
-        ClientPropertyError: a property that decides who we are or whom we trust has no translation.
+        ClientPropertyError: a property about our identity or our trust has no translation.
     """
     options: dict[str, Any] = {
         "bootstrap_servers": list(address.bootstrap_servers),
         "client_id": CLIENT_ID,
         "request_timeout_ms": _REQUEST_TIMEOUT_MS,
-        # Java's default.  kafka-python's is 30 s: so long after an outage nobody would be paged.
+        # Java's default.  kafka-python's is 30 s, which would delay alerts by that after an outage.
         "reconnect_backoff_max_ms": 1_000,
         "metric_reporters": [],
     }
@@ -92,7 +92,7 @@ def python_options(address: KafkaAddress) -> dict[str, Any]:
 
 
 def admin_client(address: KafkaAddress) -> KafkaAdminClient:
-    """Return an admin client; the caller closes it.
+    """Return an admin client, which the caller closes.
 
     Raises:
         kafka.errors.KafkaError: no bootstrap server answers.
@@ -101,9 +101,9 @@ def admin_client(address: KafkaAddress) -> KafkaAdminClient:
 
 
 def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:
-    """Return a producer that acknowledges only what every in-sync replica has.
+    """Return a producer that counts a record as written only if every in-sync replica has it.
 
-    Idempotent, so that a retry inside the client neither doubles nor reorders records.
+    It is idempotent, so that a retry inside the client neither duplicates nor reorders records.
     """
     options = python_options(address) | {
         "acks": "all",
@@ -119,7 +119,7 @@ def producer(address: KafkaAddress, **more: Any) -> KafkaProducer:
 
 
 def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
-    """Return a consumer for partitions assigned by hand: it is never a member of a group."""
+    """Return a consumer for partitions assigned by hand; it never joins a group."""
     options = python_options(address) | {
         "group_id": None,
         "enable_auto_commit": False,
@@ -131,7 +131,7 @@ def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
     return Consumer(**options | more)
 
 
-# --- who we are ------------------------------------------------------------------------------------
+# --- our identity --------------------------------------------------------------------------------
 
 
 _JAAS_PAIR = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
@@ -172,7 +172,7 @@ def _login(client: Mapping[str, str]) -> dict[str, Any]:
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
     """Bearer tokens from an OAuth 2 token endpoint, by the client credentials grant.
 
-    kafka-python asks for a token at each connection, so none is kept here.
+    kafka-python asks for a token at each connection, so none is stored.
     """
 
     def __init__(self, url: str, client_id: str, client_secret: str, scope: str | None) -> None:
@@ -185,14 +185,14 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
         """Return a fresh access token.
 
         Raises:
-            httpx.HTTPError: the endpoint does not answer, or refuses, or answers with no token.
+            httpx.HTTPError: the endpoint does not answer, refuses, or answers without a token.
         """
         answer = httpx.post(self._url, auth=self._auth, data=self._form, timeout=10)
         answer.raise_for_status()
         try:
             return str(answer.json()["access_token"])
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            # What it answered is not repeated: a token may stand in it.
+            # The message omits the answer, which may contain a token.
             why = f"{self._url} answered with no access_token ({type(error).__name__})"
             raise httpx.DecodingError(why, request=answer.request) from None
 
@@ -208,7 +208,7 @@ def _token_provider(client: Mapping[str, str], jaas: Mapping[str, str]) -> Clien
     return ClientCredentials(str(url), jaas["clientId"], jaas["clientSecret"], scope)
 
 
-# --- whom we trust ---------------------------------------------------------------------------------
+# --- our trust -----------------------------------------------------------------------------------
 
 
 _SSL_PROPERTIES = frozenset(
@@ -263,7 +263,7 @@ def _load_own(context: ssl.SSLContext, client: Mapping[str, str]) -> None:
     if "ssl.keystore.location" in client:
         context.load_cert_chain(str(client["ssl.keystore.location"]), password=password)
     elif "ssl.keystore.key" in client:
-        # OpenSSL reads keys from files only; this one is ours alone and gone at once.
+        # OpenSSL reads keys from files only; this file is private and deleted at once.
         pem = f"{client['ssl.keystore.key']}\n{client.get('ssl.keystore.certificate.chain', '')}\n"
         _with_private_file(pem, lambda path: context.load_cert_chain(path, password=password))
 

@@ -1,4 +1,4 @@
-"""The requests that describe groups of the newer protocols, which kafka-python has no classes for."""
+"""Requests that describe groups of the newer protocols; kafka-python has no classes for them."""
 
 from kafka.protocol.api_message import ApiMessage
 
@@ -7,7 +7,7 @@ from streaming.kafka_clients.workarounds import settle_answers
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
-    """KIP-848: groups of type consumer."""
+    """KIP-848: describes groups of type consumer."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
@@ -15,7 +15,7 @@ class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ign
 
 
 class ShareGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
-    """KIP-932: groups of type share."""
+    """KIP-932: describes groups of type share."""
 
 
 class ShareGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
@@ -23,7 +23,7 @@ class ShareGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore
 
 
 class StreamsGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]
-    """KIP-1071: groups of type streams."""
+    """KIP-1071: describes groups of type streams."""
 
 
 class StreamsGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg,misc]

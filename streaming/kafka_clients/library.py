@@ -1,4 +1,4 @@
-"""What we use of kafka-python: no other package imports it."""
+"""The names of kafka-python that we use; no other package imports the library."""
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec

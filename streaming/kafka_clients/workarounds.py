@@ -1,7 +1,7 @@
-"""What kafka-python 3.0 gets wrong or does not offer, worked around by way of its private parts.
+"""Works around errors and gaps of kafka-python 3.0 by using its private parts.
 
-Nobody else touches those, and ``pyproject.toml`` pins the minor version that has them.  Each workaround has a
-test (``test_workarounds.py``) that fails once the library no longer needs it: then delete both.
+No other module uses those, and ``pyproject.toml`` pins the minor version that has them.  Each workaround has
+a test (``test_workarounds.py``) that fails once the library no longer needs it: then delete both.
 """
 
 from typing import Any
@@ -12,16 +12,16 @@ from kafka.errors import KafkaError
 from kafka.protocol.api_header import ResponseClassRegistry
 
 _END_S = 10
-"""So long the thread of a producer may take to end."""
+"""How long the thread of a producer may take to end."""
 
 
 def settle_answers() -> None:
-    """Have kafka-python make every version of every kind of answer that it knows now; 14 ms for 262.
+    """Make kafka-python build all versions of all answers that it knows now; 14 ms for 262.
 
-    kafka-python 3.0.12 makes the class of a version when the first such answer comes, and its registry holds
-    what was made last by a weak reference.  Two threads whose first answers come at once make it twice; the
-    one that is not kept may be what the registry holds, and when it is gone no client of the process can
-    read such an answer again (ReferenceError), or find a broker.
+    kafka-python 3.0.12 builds the class of a version when the first such answer comes, and its registry keeps
+    the last one built by a weak reference.  Two threads whose first answers come at once build it twice; the
+    registry may keep the one that is then dropped.  After that no client of the process can read such an
+    answer again (ReferenceError), or find a broker.
     """
     for answer in list(ResponseClassRegistry._response_class_registry.values()):
         for version in range(answer.max_version + 1):
@@ -34,7 +34,7 @@ settle_answers()  # whoever makes a client has imported this
 def end_failed(failed: Any) -> None:
     """End a consumer or admin client whose constructor failed.
 
-    kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more for each
+    kafka-python 3.0.12 leaves its thread running, which looks for brokers for ever: one more thread per
     attempt during an outage.
     """
     failed._closed = True
@@ -44,7 +44,7 @@ def end_failed(failed: Any) -> None:
 
 
 class _EndsWhenItFails:
-    """Mixin: ends a client of kafka-python whose constructor raised."""
+    """Mixin: closes a kafka-python client whose constructor raised (3.0.12 leaks its thread)."""
 
     def __init__(self, **options: Any) -> None:
         try:
@@ -55,17 +55,17 @@ class _EndsWhenItFails:
 
 
 class Consumer(_EndsWhenItFails, KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which outlives its own failure."""
+    """kafka-python's consumer, closed if its constructor raises."""
 
 
 class Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which fails on brokers before Kafka 3.7 and outlives its own failure."""
+    """kafka-python's admin client; closed if its constructor raises, works with brokers before 3.7."""
 
     def describe_cluster(self) -> dict[str, Any]:
-        """Return what is known of the brokers.
+        """Return the known facts about the brokers.
 
-        kafka-python 3.0.12 takes ``endpoint_type`` out of every answer, and older brokers put none in;
-        so those are asked for their metadata, as kafka-python itself does with brokers before 2.8.
+        kafka-python 3.0.12 expects ``endpoint_type`` in every answer, and older brokers omit it.  Those are
+        asked for their metadata, as kafka-python itself does with brokers before 2.8.
         """
         try:
             return dict(super().describe_cluster())
@@ -76,13 +76,13 @@ class Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-
 
 
 class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's own, which outlives a close that leaves records behind."""
+    """kafka-python's producer, whose thread ends even if ``close`` leaves records behind."""
 
     def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
-        """End it within ``timeout`` seconds; what Kafka has not acknowledged by then fails.
+        """Close within ``timeout`` seconds; records that Kafka has not acknowledged by then fail.
 
         kafka-python 3.0.12 raises instead and leaves its thread running, which looks for brokers for ever:
-        one more for each start of the job during an outage.
+        one more thread per start of the job during an outage.
         """
         try:
             super().close(timeout=timeout, null_logger=null_logger)
@@ -93,12 +93,12 @@ class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no type
 
 
 def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> Any:
-    """Return the answer of ``broker`` (None: any) to a protocol request; error codes in it are the caller's.
+    """Return the answer of ``broker`` (None: any) to a protocol request; the caller checks its error codes.
 
-    kafka-python 3.0.12 has no method for a request of one's own.
+    kafka-python 3.0.12 has no method for such requests.
 
     Raises:
-        kafka.errors.KafkaError: it does not answer, or is too old for the request.
+        kafka.errors.KafkaError: the broker does not answer, or is too old for the request.
     """
     connections = connections_of(admin)
     return connections.run(connections.send, request, broker)
@@ -107,16 +107,15 @@ def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> An
 def connections_of(admin: KafkaAdminClient) -> Any:
     """Return the client's connections, for requests that several brokers answer at the same time.
 
-    kafka-python 3.0.12 offers neither those nor a request of one's own.
+    kafka-python 3.0.12 offers neither the connections nor requests of one's own.
     """
     return admin._manager
 
 
 def say_why_like_java(member: KafkaConsumer) -> None:
-    """Have a consumer give the reasons that Java's client gives when it leaves.
+    """Make a consumer give the reasons that Java's client gives when it leaves.
 
-    kafka-python 3.0.12 leaves as well when max.poll.interval.ms has passed, but does not say why, and then
-    nobody could know.
+    kafka-python 3.0.12 also leaves after max.poll.interval.ms, but gives no reason, so nobody could tell.
     """
     coordinator: Any = member._coordinator
     leave = coordinator.maybe_leave_group_async

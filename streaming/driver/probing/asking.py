@@ -151,7 +151,7 @@ class GroupProbe:
         self._drop_admin()
 
     def tell_all_again(self) -> None:
-        """Write all leaders, settings and topics again for a shard that lost them; from any thread.."""
+        """Write all leaders, settings and topics again for a shard that lost them; from any thread."""
         self._told = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at |= dict.fromkeys(("look", "settings", "topics"), float("-inf"))
 

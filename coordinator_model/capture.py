@@ -217,7 +217,7 @@ class Mirror:
         told = [self._control(at_ms, 0, clock)]
         for feed in range(self._feeds):
             told.append(self._control(at_ms, feed, on.EventsClock(sequence=self._sequence)))
-        # Nobody appended them to a topic: they prove nothing about later dates.
+        # They were appended to no topic: they prove nothing about later dates.
         yield from (msgspec.structs.replace(one, recorded_at_ms=-1) for one in told)
 
     def _control(self, at_ms: int, partition: int, what: on.AnyObservation) -> Seen:

@@ -1,4 +1,4 @@
-"""What stands before a broker's log message: finds where the message begins, in any layout.
+"""Reads the header of a broker's log line: finds where the message begins, in any layout.
 
 A header is made of few kinds of parts: times, levels, thread names, loggers with line and method, numbers,
 what separates them, and before all that what a container runtime or syslog puts there.  It is read part by
@@ -94,7 +94,7 @@ _OPENING, _CLOSING = '[("<', '])">'
 
 
 class Header(NamedTuple):
-    """What stands before a message."""
+    """The header of a line: everything before its message."""
 
     end: int
     """Where the message begins."""

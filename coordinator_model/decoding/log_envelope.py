@@ -4,7 +4,7 @@ One record holds one line or many: the text of a line in any layout (``line_head
 Fluent Bit, Filebeat, Docker, journald and log4j2's own layouts write it, arrays and lines of such JSON,
 and the batches of Loki and OpenTelemetry; also one inside the other.
 
-Time: the line's own, else the envelope's, else the record's; what an envelope tells is mostly when the
+Time: the line's own, else the envelope's, else the record's; an envelope's time is mostly when the
 shipper read the line.  Broker: the record's key, else an envelope field, else -1 (the caller knows the
 line's ``id=``).
 

@@ -408,7 +408,7 @@ def _why_no_api(message: bytes) -> str:
 
 
 def _why_not_decoded(body: bytes, error: Exception) -> str:
-    """Requests in flight when DEBUG was switched on have "" where the request should stand."""
+    """Requests in flight when DEBUG was switched on have "" in place of the request."""
     if isinstance(error, msgspec.ValidationError) and _OUT_OF_RANGE.match(str(error)):
         return "out_of_range"
     try:

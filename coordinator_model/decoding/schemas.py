@@ -418,7 +418,7 @@ def _at_once(field: Field, read_sized: Read) -> Read:
 def _nullable_struct(field: Field, body: Read) -> Read:
     """Return a reader of a struct behind its presence mark.
 
-    Kafka writes that mark as a signed byte where the field stands in order (-1 null, 1 present), and
+    Kafka writes that mark as a signed byte where the field is in order (-1 null, 1 present), and
     as a varint where the field is tagged (0 null, 1 present).
     """
     if field.tag is None:

@@ -129,7 +129,7 @@ class Timeline:
             self.verdicts.account(live, step, seen, held.order_ms, backlog=False)
         return finding
 
-    # --- folded runs -------------------------------------------------------------------------------
+    # --- coalesced runs -------------------------------------------------------------------------------
 
     def _pass_safely(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
         """Do the same as ``_pass``; if our own code fails on runs, their part before ``limit_ms`` is lost."""

@@ -9,7 +9,7 @@ from coordinator_model.kafka import GroupState
 from coordinator_model.state import Group
 
 RUNNING, CAUSES, HEARTBEATS, REFUSALS = "running_rebalances", "causes", "heartbeats", "refused_requests"
-"""Whether a rebalance runs now; when and why they start and who left; who is silent; who is refused."""
+"""Whether a rebalance is running; when and why rebalances begin and members leave; silence; refusals."""
 
 
 def unknown(group: Group, context: Context) -> tuple[str, ...]:

@@ -393,7 +393,7 @@ def _fill_in(member: Member, record: MemberRecord) -> None:
     member.instance_id = record.instance_id
     member.session_timeout_ms = record.session_timeout_ms
     timeout_ms = record.rebalance_timeout_ms
-    # Kafka: a record of version 0 has no rebalance timeout, the session's stands in for it.
+    # Kafka: a record of version 0 has no rebalance timeout, the session timeout serves as one.
     member.rebalance_timeout_ms = timeout_ms if timeout_ms >= 0 else record.session_timeout_ms
     member.topics = record.topics
     member.assigned = record.assigned

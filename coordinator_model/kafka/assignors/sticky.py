@@ -109,7 +109,7 @@ class _Dealer:
         self._given_up.update(dict.fromkeys(had[quota:], member_id))
 
     def _deal_out(self, rest: list[Partition]) -> None:
-        """Give to those below their quota in turns, then one more to some that have just reached it."""
+        """Give partitions to members below their quota in turns, then one more to some just at it."""
         below = deque(sorted(self._below, key=java_order))
         at_least = deque(sorted(self._at_least, key=java_order))
         for partition in rest:

@@ -102,10 +102,10 @@ def _sentence(text: str, partition: int | None, shard_count: int | None) -> _Fou
 def _at_home(
     template: Template, text: str, reading: Reading, partition: int | None, shard_count: int | None
 ) -> Values:
-    """Return the reading with the longest group name that fits the line's partition; else the longest.
+    """Return the reading with the longest group name, or one whose group fits the line's partition.
 
-    After the longest name the shortest is tried: a text that imitates the sentence mostly follows the group's
-    name.
+    Of the fitting ones the shortest is tried first: a text that imitates the sentence mostly comes after the
+    group's name.
     """
     words = reading.words
     if partition is None or not shard_count or reading.group_at < 0:

@@ -248,7 +248,7 @@ class Zones(msgspec.Struct, array_like=True):
         return ELSEWHERE if is_ahead and broker not in self.ahead else 0
 
     def give_up(self, line: Puzzle) -> None:
-        """Let no further lines wait at the distance of this one."""
+        """Note that lines at this distance wait no more: they are late, or their clock is wrong."""
         asked_ms, broker = self.question(line), line.seen.broker
         if asked_ms == ELSEWHERE:
             self.ahead.append(broker)

@@ -23,7 +23,7 @@ def are_quiet(group: Group, runs: list[Run]) -> bool:
 
 
 def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
-    """Return whether a run has no other effect; ``last``: the members' newest heartbeats in earlier runs."""
+    """Return whether a run only restarts timers; ``last``: the members' newest heartbeats in earlier runs."""
     what = run.seen.what
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     member = group.members.get(what.member_id)

@@ -1,4 +1,4 @@
-"""How our own log lines are written: no text from outside can forge one, or reach into the terminal."""
+"""The format of our own log lines: no text from outside can forge a line or control the terminal."""
 
 import logging
 
@@ -8,13 +8,13 @@ _INDENT = "    "
 
 
 class LineFormatter(logging.Formatter):
-    """Writes one event as one line; of several lines (a stack trace) all but the first are indented."""
+    """Writes one event as one line; if it has more (a stack trace), all but the first are indented."""
 
     def __init__(self) -> None:
-        """Take our format."""
+        """Use our format."""
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the event with what cannot be seen written out."""
+        """Return the event with invisible characters escaped."""
         first, *rest = super().format(record).expandtabs().split("\n")
         return "\n".join([printable(first), *(f"{_INDENT}{printable(line)}" for line in rest)])

@@ -1,7 +1,7 @@
-"""ClusterUnreachable and MonitorStalled on their way to the receivers, and over a restart of this process.
+"""Delivers ClusterUnreachable and MonitorStalled, and remembers them across restarts of this process.
 
-They are in no topic, so a small file beside the process remembers which are open and who was told: whoever
-starts again during an outage goes on under the same id, and tells the end to those who know the beginning.
+They are in no topic, so a small file records which are open and which receivers were told.  A process that
+restarts during an outage continues them under the same id, and sends the end to receivers of the beginning.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _FORMAT = 1
 _BYTES_MAX = 4 * 1024 * 1024
 _ENDED_KEPT_MS = 2 * 86_400_000
-"""The end of an alert that nobody could be told for so long is given up."""
+"""After this long, the end of an alert that no receiver could be told is given up."""
 
 _log = logging.getLogger("groupwatch.notifier")
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """One alert, and which receivers hold it for firing."""
+    """One alert, and the receivers that see it firing."""
 
     alert: Alert
     told: dict[str, Told] = {}
@@ -43,26 +43,27 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speaks(Protocol):
-    """What is needed of the notifier."""
+    """The part of the notifier that is needed here."""
 
     def direct(self, alert: Alert) -> None:
-        """Send it to its receivers."""
+        """Send an alert to its receivers."""
         ...
 
     def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
-        """Go on with it."""
+        """Continue an alert of an earlier process."""
         ...
 
     def told_of(self, alert_id: str) -> dict[str, Told]:
-        """Return who holds it for firing."""
+        """Return the receivers that see the alert firing."""
         ...
 
 
 def state_file(config: Config, process: str) -> Path:
-    """Return the file of ``run`` or ``notify``: one each, for both may run side by side.
+    """Return the file of ``run`` or ``notify``: one each, because both may run side by side.
 
-    As configured, else beside a local checkpoint, else at home.  Where other jobs may keep theirs too, its
-    name tells whose it is: a job is known by its checkpoint, which no two share and no restart changes.
+    As configured, else beside a local checkpoint, else in the home directory.  If other jobs may use the same
+    place, the checkpoint's name is part of the file name: no two jobs share a checkpoint, and no restart
+    changes it.
     """
     checkpoint = _checkpoint(config)
     if isinstance(checkpoint, Path) and not config.state_dir:
@@ -75,7 +76,7 @@ def state_file(config: Config, process: str) -> Path:
 
 
 def _checkpoint(config: Config) -> Path | str:
-    """Return the local folder of the checkpoint, or the address of a remote one in one spelling."""
+    """Return the checkpoint's local folder, or a remote one's address in one spelling."""
     scheme = _SCHEME.fullmatch(config.checkpoint)
     if scheme is None:
         return Path(config.checkpoint)
@@ -85,7 +86,7 @@ def _checkpoint(config: Config) -> Path | str:
 
 
 class DirectAlerts:
-    """Sends them, and remembers those that are open, or whose end not everybody was told."""
+    """Sends these alerts, and remembers those that are open, or whose end not every receiver was told."""
 
     def __init__(self, path: Path, *, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._path = path
@@ -97,22 +98,22 @@ class DirectAlerts:
         self.notifier: Speaks | None = None
 
     def open_alerts(self) -> list[Alert]:
-        """Return those that fire."""
+        """Return the firing alerts."""
         return [one.alert for one in self._kept.values() if one.alert.status is AlertStatus.FIRING]
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is open, and whoever was told a beginning was told its end."""
+        """No alert is open, and every receiver of a beginning was told the end."""
         return not self._kept
 
     def speak_through(self, notifier: Speaks) -> None:
-        """Send through ``notifier`` from now on, and let it go on with what is open."""
+        """Send through ``notifier`` from now on; it continues the open alerts."""
         self.notifier = notifier
         for one in self._kept.values():
             notifier.restore(one.alert, one.told)
 
     def end_all_but(self, clusters: Collection[str]) -> None:
-        """End what nobody will judge any more: alerts of other clusters, and all but one of each kind."""
+        """End alerts that nobody will judge again: those of other clusters, and all but one of each kind."""
         judged: set[tuple[str, str]] = set()
         for alert in sorted(self.open_alerts(), key=lambda one: one.detected_at_ms, reverse=True):
             kind = (alert.cluster, alert.name)
@@ -126,7 +127,7 @@ class DirectAlerts:
             self.deliver(resolve(alert, Closing(ends_at_ms=self._clock_ms(), summary=why)))
 
     def deliver(self, alert: Alert) -> None:
-        """Send a revision, and remember it first: a process that is killed now sends it again."""
+        """Remember a revision, then send it: a process killed in between sends it again."""
         before = self._kept.get(alert.id)
         self._kept[alert.id] = Kept(alert=alert, told=before.told if before else {})
         self._write()
@@ -135,7 +136,7 @@ class DirectAlerts:
         self.save()
 
     def save(self) -> None:
-        """Write down who has been told what, if that has changed."""
+        """Write the file, if it changed."""
         if self.notifier is not None:
             told_of = self.notifier.told_of
             self._kept = {i: Kept(alert=one.alert, told=told_of(i)) for i, one in self._kept.items()}
@@ -181,7 +182,7 @@ def _read(path: Path, now_ms: int) -> list[Kept]:
 
 
 def _is_ours(one: Kept, now_ms: int) -> bool:
-    """Say whether a process before this one can have written it; there is nobody who would end another."""
+    """Say whether an earlier process can have written it; nobody else would end a forged alert."""
     return (
         one.alert.name in DIRECT
         and is_credible(one.alert, now_ms)
@@ -190,7 +191,7 @@ def _is_ours(one: Kept, now_ms: int) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds the old content or the new."""
+    """Replace a file in one step: a reader finds the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

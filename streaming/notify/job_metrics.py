@@ -1,4 +1,4 @@
-"""What ``groupwatch notify`` shows of jobs in other processes, read off at each scrape."""
+"""The metrics of ``groupwatch notify`` about jobs in other processes, read at each scrape."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,17 +10,17 @@ from streaming.notify.watching import FarProgress
 
 
 class JobCollector(Collector):
-    """Prometheus' view of the jobs."""
+    """Prometheus collector for the jobs."""
 
     def __init__(self, jobs: Mapping[str, FarProgress]) -> None:
         self._jobs = jobs
 
     def describe(self) -> Iterable[Metric]:
-        """Name the metrics without looking at the jobs."""
+        """Name the metrics without reading the jobs' state."""
         return _families()
 
     def collect(self) -> Iterable[Metric]:
-        """Look at the jobs as they are now."""
+        """Read the jobs' present state."""
         heard, answered = _families()
         for name, job in self._jobs.items():
             heard.add_metric((name,), job.seconds_since_heard())

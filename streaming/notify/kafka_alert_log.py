@@ -11,7 +11,7 @@ _PARTITIONS_CHECKED_S = 60.0
 
 
 class KafkaAlertLog:
-    """The real one, over a kafka-python consumer that has no subscription and does not commit by itself."""
+    """Reads through a kafka-python consumer without a subscription and without automatic commits."""
 
     def __init__(self, consumer: Any, topic: str, *, clock_s: Callable[[], float] = time.monotonic) -> None:
         """Assign every partition of ``topic``.
@@ -20,7 +20,7 @@ class KafkaAlertLog:
             consumer: a ``KafkaConsumer`` made with ``group_id`` (see ``GROUP_PREFIX``),
                 ``enable_auto_commit=False`` and ``auto_offset_reset="earliest"``.
             topic: the alerts topic.
-            clock_s: for looking for new partitions now and then.
+            clock_s: a clock, for looking for new partitions at intervals.
 
         Raises:
             LookupError: if there is no such topic (yet).
@@ -34,7 +34,7 @@ class KafkaAlertLog:
             raise LookupError(f"there is no topic {topic}")
 
     def _assign(self) -> None:
-        """Take partitions not taken yet; the positions of the others are kept."""
+        """Assign partitions that are not assigned yet; the others keep their positions."""
         self._checked_s = self._clock_s()
         found = sorted(self._consumer.partitions_for_topic(self._topic) or ())
         new = [p for n in found if (p := TopicPartition(self._topic, n)) not in self._assigned]
@@ -49,15 +49,15 @@ class KafkaAlertLog:
         return {n: Cursor(c.offset, c.metadata or "") for n, c in found if c is not None and c.offset >= 0}
 
     def ends(self) -> Mapping[int, int]:
-        """Return the end offset of every partition, now."""
+        """Return the current end offset of every partition."""
         return {p.partition: end for p, end in self._consumer.end_offsets(self._assigned).items()}
 
     def positions(self) -> Mapping[int, int]:
-        """Return for every partition the offset of the next record to be read."""
+        """Return the offset of the next record to read, for every partition."""
         return {p.partition: self._consumer.position(p) for p in self._assigned}
 
     def seek(self, positions: Mapping[int, int]) -> None:
-        """Go on reading there; partitions not named are read from their beginning."""
+        """Continue reading at ``positions``; read partitions not named from their beginning."""
         for partition in self._assigned:
             if partition.partition in positions:
                 self._consumer.seek(partition, positions[partition.partition])
@@ -76,7 +76,7 @@ class KafkaAlertLog:
         ]
 
     def commit(self, cursors: Mapping[int, Cursor]) -> None:
-        """Store cursors; returns when they are stored."""
+        """Commit cursors; return once Kafka has stored them."""
         self._consumer.commit(
             {
                 TopicPartition(self._topic, n): OffsetAndMetadata(cursor.offset, cursor.metadata, -1)
@@ -85,5 +85,5 @@ class KafkaAlertLog:
         )
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""The notifier as the configuration wants it, over the alerts topics of Kafka."""
+"""Builds the notifier from the configuration, over Kafka's alerts topics."""
 
 import logging
 import signal
@@ -23,9 +23,9 @@ from streaming.serving import Server, health_application
 
 _LOOK_S = 1.0
 _STOP_S = 2.0
-"""A thread that waits for a cluster which is away is left behind."""
+"""After this long, a thread that waits for an unavailable cluster is abandoned."""
 _LISTEN_S = 5.0
-"""So long a start listens for a job that speaks itself."""
+"""How long a start listens for a job that delivers alerts itself."""
 _NOT_NEEDED = (
     "the job delivers alerts itself, so this process waits and would go on if the job died; "
     "start the job with --no-notify to let this process deliver"
@@ -41,7 +41,7 @@ def make_notifier(
     *,
     reads_topics: bool = True,
 ) -> Notifier:
-    """Return the notifier with every receiver and route of ``config``, and with its alerts topics or none."""
+    """Return the notifier with all receivers and routes of ``config``, with or without its alerts topics."""
     return Notifier(
         [receiver_of(one, config.http.external_url) for one in config.receivers],
         [route_of(one) for one in config.routes],
@@ -80,7 +80,7 @@ def route_of(config: RouteConfig) -> Route:
 
 
 def alert_logs(config: Config) -> dict[str, OpenLog]:
-    """Return how to open each alerts topic: one for all clusters, or one on each of them."""
+    """Return how to open each alerts topic: one for all clusters, or one on each cluster."""
     output, topic = config.output, config.output.alerts_topic
     if output.bootstrap_servers:
         return {"output": _opener(KafkaAddress(tuple(output.bootstrap_servers), output.client), topic)}
@@ -103,16 +103,16 @@ def _opener(address: KafkaAddress, topic: str) -> OpenLog:
 
 
 class Station:
-    """``groupwatch notify``: the notifier, and what tells of a blind monitor, in one process.
+    """``groupwatch notify``: the notifier and the watch over the job, in one process.
 
-    It speaks unless a job that speaks itself is alive, so that nobody is told twice.  Of what it has told
-    of that job's absence it tells the end also then.
+    It delivers alerts unless a living job delivers them itself, so that no receiver is told twice.  If it has
+    reported the job's absence, it reports the end of that in any case.
     """
 
     def __init__(
         self, config: Config, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Put the parts together; ``start`` opens connections."""
+        """Build the parts; ``start`` opens connections."""
         self._config = config
         self._clock = clock
         limits = limits_from(config)
@@ -136,7 +136,7 @@ class Station:
         self._watched = [Watched(job, limits, self._direct.deliver, opened) for job in self.jobs.values()]
         self._notifier: Notifier | None = None
         self._speaks = False
-        """Alerts of the topics are delivered; else a notifier, if there is one, tells ends of direct ones."""
+        """Alerts of the topics are delivered; otherwise a notifier, if any, only ends direct alerts."""
         self._began_s = clock()
         registry.register(DeliveryCollector(self._states))
         registry.register(JobCollector(self.jobs))
@@ -144,7 +144,7 @@ class Station:
     def _by_output(
         self, plans: Sequence[ClusterPlan]
     ) -> Iterable[tuple[KafkaAddress, dict[str, FarProgress]]]:
-        """Return each cluster that is written to, with those whose jobs write there."""
+        """Return each output cluster with the clusters whose jobs write to it."""
         found: dict[tuple[str, ...], tuple[KafkaAddress, dict[str, FarProgress]]] = {}
         for plan in plans:
             _, jobs = found.setdefault(plan.output.identity, (plan.output, {}))
@@ -152,14 +152,14 @@ class Station:
         return found.values()
 
     def start(self) -> None:
-        """Begin to look; who speaks is known some seconds later."""
+        """Start to look; some seconds later it is known who delivers alerts."""
         for probe in self._probes:
             probe.start()
         for reader in self._readers:
             reader.start()
 
     def look(self) -> None:
-        """Speak or be silent, and judge every job once; to be called each second."""
+        """Start or stop delivering, and judge every job once; to be called each second."""
         if any(job.job_speaks for job in self.jobs.values()):
             self._be_silent()
         elif not self._speaks and self._is_settled:
@@ -176,7 +176,7 @@ class Station:
 
     @property
     def _is_settled(self) -> bool:
-        """Whether a job speaks is known, or will not be soon."""
+        """Whether it is known, or will not be known soon, that a job delivers alerts itself."""
         heard = all(job.seconds_since_heard() < FRESH_S / 2 for job in self.jobs.values())
         waited_s = self._clock() - self._began_s
         return waited_s > _LISTEN_S or (heard and waited_s > 1.0)
@@ -188,7 +188,7 @@ class Station:
         _log.info("delivering alerts to %s", ", ".join(notifier.outboxes))
 
     def _be_silent(self) -> None:
-        """Leave everything to the job, but for the ends of what this process has told by itself."""
+        """Leave delivery to the job, except for the ends of this process's own alerts."""
         has_ends = not self._direct.is_empty
         if self._speaks or (self._notifier is not None and not has_ends):
             self._speaks = False
@@ -208,7 +208,7 @@ class Station:
             self._notifier = notifier
 
     def stop(self) -> None:
-        """End: attempts under way are finished, and who was told what is written down."""
+        """Finish the current attempts, write down which receivers were told, and end."""
         self._deliver_through(None)
         self._direct.save()
         for reader in self._readers:
@@ -219,13 +219,13 @@ class Station:
     # -- what the server asks -------------------------------------------------------------------
 
     def clusters(self) -> list[Mapping[str, Any]]:
-        """Return what is known of each cluster's job; ready: its alerts are read, and somebody tells them."""
+        """Return the state of each cluster's job; ready: its alerts are read and delivered by some process."""
         notifier = self._notifier
         has_read = self._speaks and notifier is not None and notifier.is_caught_up
         return [{**job.describe(), "ready": has_read or job.job_speaks} for job in self.jobs.values()]
 
     def problems(self) -> list[str]:
-        """Return what is broken in this process; an outage of Kafka, the job or a receiver is not."""
+        """Return what is broken in this process; an outage of Kafka, the job or a receiver does not count."""
         dead = [] if self._notifier is None else self._notifier.dead_threads()
         dead += [reader.name for reader in self._readers if not reader.is_alive]
         dead += [f"probe-{name}" for name, p in zip(self.jobs, self._probes, strict=True) if not p.is_alive]
@@ -233,7 +233,7 @@ class Station:
         return found + [state.problem for state in self._states() if state.problem]
 
     def deliveries(self) -> list[Mapping[str, Any]]:
-        """Return how it stands with each receiver."""
+        """Return the state of delivery to each receiver."""
         return [state.describe() for state in self._states()]
 
     def _states(self) -> list[DeliveryState]:
@@ -241,10 +241,10 @@ class Station:
 
 
 def run(config: Config) -> int:
-    """Deliver alerts until SIGTERM or SIGINT, apart from the job; returns the exit code.
+    """Deliver alerts until SIGTERM or SIGINT, in a process apart from the job; return the exit code.
 
     Raises:
-        OSError: the server's address cannot be had.
+        OSError: the server's address is not available.
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -257,7 +257,7 @@ def run(config: Config) -> int:
     except OSError as error:
         if "notify_http" in config.model_fields_set:
             raise
-        # Nobody asked for that port: better alerts without health than none.
+        # This default port was not requested by anybody: alerts without health are better than none.
         _log.warning("no metrics and no health: %s; configure notify_http", error.strerror)
     station.start()
     try:

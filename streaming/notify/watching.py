@@ -1,8 +1,8 @@
-"""What ``groupwatch notify`` sees of a job in another process: whether it lives, and whether it gets on.
+"""Watches a job in another process for ``groupwatch notify``: whether it lives, and whether it progresses.
 
-The job's clock records say it, twice a second: whose job it is, how long no batch has ended, what stands in
-its way, and whether it tells the receivers itself.  Whether the watched cluster answers, ``notify`` asks by
-itself (``probes.py``).
+The job's clock records, written twice a second, name the job and say how long no batch has ended, what
+hinders it, and whether it delivers alerts itself.  ``notify`` itself asks whether the watched cluster answers
+(``streaming/driver/probes.py``).
 """
 
 import logging
@@ -20,11 +20,11 @@ from streaming.health import DEATHS_MAX, Progress
 from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer
 
 FRESH_S = 15.0
-"""A job that speaks itself, and was heard so lately, is left to speak."""
+"""A job that delivers alerts itself, with a record this young, is left to deliver them."""
 PATIENCE_S = 60.0
-"""One that an outage of Kafka may hide is left to speak for so long: twice ClusterUnreachable's patience."""
+"""The same, if an outage of Kafka may hide the job: twice ClusterUnreachable's wait."""
 _LOOK_BACK = 500
-"""Records before the end of the control topic in which the newest of each job is looked for at start."""
+"""How many last records of the control topic are searched at start for the newest one of each job."""
 _POLL_MS = 500
 _REOPEN_S = (0.5, 1.0, 2.0, 5.0)
 _TROUBLE_MAX = 500
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a control record says of the job that wrote it."""
+    """A control record's facts about the job that wrote it."""
 
     kind: str
     run: str = ""
@@ -43,17 +43,17 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 _NOTHING = JobState(cluster="")
 _UNSAID = JobState(cluster="", batches=1)
-"""A job of an older version does not say how it is doing; it lives, as its clock goes on."""
+"""The state of a job of an older version, which does not report any: it lives, since its clock continues."""
 _DECODER = msgspec.json.Decoder(Told)
 
 
 class FarProgress(Progress):
-    """How the job of one cluster is doing, as its records tell."""
+    """The health of one cluster's job, according to its records."""
 
     def __init__(
         self, cluster: str, clock: Callable[[], float] = time.monotonic, *, patience_s: float = PATIENCE_S
     ) -> None:
-        """Begin to watch; a job that cannot be heard of is taken to live for ``patience_s``."""
+        """Start; a job whose records cannot be read counts as alive for ``patience_s``."""
         super().__init__(cluster, clock)
         self._patience_s = patience_s
         self._heard_at: float | None = None
@@ -70,60 +70,60 @@ class FarProgress(Progress):
         self._has_stopped = False
         self._told, self._run = told.job or _UNSAID, told.run
         self._heard_at = self._now() - age_s
-        # A job with an unbelievable number is one whose batches nobody has seen.
+        # A job that reports an impossible number counts as one without a finished batch.
         stuck_ms = self._told.stuck_ms
         stuck_s = stuck_ms / 1000 if stuck_ms >= 0 and is_time_ms(stuck_ms) else float("inf")
         self.batch_done_at = self._heard_at - stuck_s
 
     def seconds_since_heard(self) -> float:
-        """How long ago the job's last record was written; without one, since the start."""
+        """Seconds since the job's last record was written, or since the start."""
         return self._now() - (self.started_at if self._heard_at is None else self._heard_at)
 
     @property
     def has_batch_since_answer(self) -> bool:
-        """True once the job says that it has finished a batch, and Kafka has answered since."""
+        """True once the job reports a finished batch and Kafka has answered since."""
         return super().has_batch_since_answer and self._told.batches > 0
 
     @property
     def job_speaks(self) -> bool:
-        """The job tells the receivers itself, and lives as far as can be known."""
+        """The job delivers alerts itself, and is alive as far as is known."""
         if self._heard_at is None or not self._told.speaks:
             return False
         unheard_s = self.seconds_since_heard()
-        # While Kafka is away nobody hears of the job, which is no sign of its death.  But it may have died
-        # at the same time: an outage that two tell is better than one that nobody does.
+        # While Kafka is away no record of the job can arrive, which is no sign of its death.  But it may have
+        # died at the same time: an outage reported twice is better than one that nobody reports.
         is_hidden = self.seconds_since_kafka() > FRESH_S / 2 or self._now() - self._answering_since < FRESH_S
         return unheard_s < (max(FRESH_S, self._patience_s) if is_hidden else FRESH_S)
 
     def seconds_losing(self) -> float:
-        """How long the job's watermark has been behind without gaining, as far as it says."""
+        """Seconds for which the job's watermark has been behind without gaining, by its own report."""
         if self.seconds_since_heard() > FRESH_S or not is_time_ms(self._told.losing_ms):
             return 0.0
         return min(max(0, self._told.losing_ms) / 1000, self._now() - self._answering_since)
 
     @property
     def lagging(self) -> str:
-        """What the job says of that."""
+        """The job's sentence about that."""
         return self._told.lagging[:_TROUBLE_MAX]
 
     @property
     def is_dying(self) -> bool:
-        """The job's query dies again and again of one batch."""
+        """The job's query dies repeatedly of one batch."""
         return self._told.is_dying and self.seconds_since_heard() < FRESH_S
 
     @property
     def deaths(self) -> int:
-        """How often it has died, as far as the job says."""
+        """How often it has died, by the job's report."""
         return DEATHS_MAX if self.is_dying else 0
 
     @property
     def dying(self) -> str:
-        """What it dies of."""
+        """The job's sentence about that."""
         return self._told.trouble[:_TROUBLE_MAX] if self.is_dying else ""
 
     @property
     def trouble(self) -> str:
-        """What is known of why no batch ends."""
+        """The known reason why no batch ends."""
         silent_s = self.seconds_since_heard()
         if silent_s < FRESH_S:
             return self._told.trouble[:_TROUBLE_MAX]
@@ -150,7 +150,7 @@ class FarProgress(Progress):
 
 
 def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[str, list[Told]]:
-    """Return what ``values`` say of the jobs of ``clusters``; what is no record of a job is passed over."""
+    """Return the facts in ``values`` about the jobs of ``clusters``; other values are ignored."""
     wanted = list(clusters)
     found: dict[str, list[Told]] = {}
     for value in values:
@@ -159,7 +159,7 @@ def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[
         except (ValueError, RecursionError):
             continue
         if told.kind == "clock":
-            # Jobs of older versions do not say whose they are.
+            # Jobs of older versions do not name their cluster.
             cluster = told.job.cluster if told.job else wanted[0] if len(wanted) == 1 else ""
         elif told.kind == "mark" and told.mark is not None:
             cluster = told.mark.cluster
@@ -171,10 +171,10 @@ def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[
 
 
 class JobReader:
-    """Follows one control topic, in a thread of its own, and tells each cluster's progress."""
+    """Follows one control topic in a thread, and updates each cluster's progress."""
 
     def __init__(self, address: KafkaAddress, topic: str, progress: Mapping[str, FarProgress]) -> None:
-        """Prepare; ``progress`` has the clusters whose jobs write there."""
+        """Prepare; ``progress`` lists the clusters whose jobs write to the topic."""
         self._address = address
         self._topic = topic
         self._progress = progress
@@ -184,18 +184,18 @@ class JobReader:
         self._thread = threading.Thread(target=self._read_on, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start to read."""
         self._thread.start()
 
     def stop(self, timeout_s: float = 15.0) -> None:
-        """Stop reading."""
+        """Stop."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
 
     @property
     def name(self) -> str:
-        """The thread's."""
+        """The thread's name."""
         return self._thread.name
 
     @property
@@ -227,7 +227,7 @@ class JobReader:
             progress.reading_error = sentence
 
     def _begin(self, reader: KafkaConsumer) -> None:
-        """Go so far back that the newest record of each job is read.
+        """Go back far enough to read the newest record of each job.
 
         Raises:
             LookupError: there is no such topic (yet).
@@ -244,7 +244,7 @@ class JobReader:
         now_ms = time.time() * 1000
         for partition, records in reader.poll(timeout_ms=_POLL_MS).items():
             for record in records:
-                # The append time is a broker's: it dates only what was there before we looked.
+                # The append time is a broker's: it dates only records from before we started to read.
                 is_old = record.offset < self._ends.get(partition, 0)
                 age_s = max(0.0, (now_ms - record.timestamp) / 1000) if is_old else 0.0
                 self._take(record.value, age_s)

@@ -1,4 +1,4 @@
-"""What Spark is told: session, sources, the query, its checkpoint, its sinks."""
+"""The Spark side: session, sources, the query, its checkpoint, its sinks."""
 
 from streaming.pipeline.beginning import (
     Beginning,

@@ -1,9 +1,9 @@
-"""Where a checkpoint began, and whether it may go on.
+"""The beginning of a checkpoint, and whether the checkpoint may go on.
 
-At the very first start the ends of all inputs are captured **before** the first batch and kept in
-the checkpoint as ``groupwatch.json``: everything before them is a snapshot that sets states and
-fires nothing.  Every later start reads the file.  It also fixes what a checkpoint cannot survive a
-change of.
+The very first start captures the ends of all inputs **before** the first batch and writes them to the
+checkpoint as ``groupwatch.json``.  Everything before those ends is a snapshot that sets states and fires
+nothing.  Every later start reads the file, which also holds the settings that must not change under a
+checkpoint.
 """
 
 import logging
@@ -28,9 +28,9 @@ from streaming.kafka_clients import (
 FILE = "groupwatch.json"
 FORMAT = 1
 DEFAULT_SHARDS = 50
-"""Kafka's default for ``offsets.topic.num.partitions``; taken where no source can tell."""
+"""Kafka's default for ``offsets.topic.num.partitions``; used if no source gives the number."""
 EVENTS_LOOK_BACK_MS = 600_000
-"""How far back the events topic is read at the first start: enough to see running rebalances."""
+"""How far back the first start reads the events topic: enough to see running rebalances."""
 
 _FIXED = ("format", "cluster", "shard_count", "own_output", "offsets_topic", "events_topic")
 _CREATION_WAIT_S = 30.0
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointRefusedError(RuntimeError):
-    """This checkpoint does not fit the cluster any more; the message says how to rebuild."""
+    """This checkpoint no longer fits the cluster; the message says how to rebuild."""
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     cluster: str
     run: str
-    """Marks the control records of this checkpoint."""
+    """The run, which marks the control records of this checkpoint."""
     shard_count: int
     started_at_ms: int
     own_output: bool
@@ -58,13 +58,13 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     events_starts: list[int]
     control_end: int
     topic_ids: dict[str, str] = {}
-    """Of the inputs, where the brokers tell: another topic of the same name has another."""
+    """The ids of the input topics, if the brokers give them: a recreated topic has another id."""
     secret: str = ""
-    """Seals our clocks, so that nobody else who may write to a topic sets our time; "" in old checkpoints."""
+    """The seal of our clocks, so that other writers cannot set our time; "" in old checkpoints."""
 
 
 def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, bool]:
-    """Return where the checkpoint began, and whether any batch has been committed since.
+    """Return the checkpoint's beginning, and whether any batch has been committed since.
 
     Raises:
         CheckpointRefusedError: the cluster or the configuration changed in a way no checkpoint survives.
@@ -82,7 +82,7 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
 
 
 def run_of(folder: "Folder") -> str:
-    """Return the run of the checkpoint in ``folder``; "" if it has none yet, or not one that we can read."""
+    """Return the run of the checkpoint in ``folder``; "" if it has none, or none that we can read."""
     try:
         return msgspec.json.decode(folder.read(FILE) or b"", type=Beginning).run
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -90,7 +90,7 @@ def run_of(folder: "Folder") -> str:
 
 
 def capture(plan: ClusterPlan) -> Beginning:
-    """Return the inputs' ends as they are now."""
+    """Return the inputs' present ends."""
     now_ms = time.time_ns() // 1_000_000
     admin = admin_client(plan.kafka)
     try:
@@ -118,15 +118,15 @@ def capture(plan: ClusterPlan) -> Beginning:
 
 
 def partition_count(admin: KafkaAdminClient, topic: str) -> int:
-    """Return how many partitions ``topic`` has; 0 if there is no such topic."""
+    """Return the number of partitions of ``topic``; 0 if there is no such topic."""
     return max((len(found["partitions"]) for found in admin.describe_topics([topic])), default=0)
 
 
 def count_shards(admin: KafkaAdminClient, plan: ClusterPlan) -> int:
     """Return the number of shards: the partitions of the offsets topic.
 
-    A cluster that never had a group has no such topic yet; asking for a group's coordinator makes
-    the broker create it.
+    A cluster that never had a group has no such topic; a request for a group's coordinator makes the broker
+    create it.
 
     Raises:
         CheckpointRefusedError: the topic is configured, is not the internal one, and does not exist.
@@ -172,7 +172,7 @@ def _starts_by_time(admin: KafkaAdminClient, topic: str | None, ends: list[int],
         return []
     wanted = [TopicPartition(topic, n) for n in range(len(ends))]
     found = admin.list_partition_offsets(dict.fromkeys(wanted, since_ms))
-    # -1: nothing that young, so the end.
+    # -1: no record is that young, so start at the end.
     return [found[p].offset if found[p].offset >= 0 else end for p, end in zip(wanted, ends, strict=True)]
 
 
@@ -188,7 +188,7 @@ def _control_end(address: KafkaAddress, topic: str) -> int:
 
 
 def _as_now(beginning: Beginning, plan: ClusterPlan) -> Beginning:
-    """Return ``beginning`` with what is fixed as it is now."""
+    """Return ``beginning`` with the present values of what must not change."""
     shard_count = beginning.shard_count
     if plan.offsets_topic is not None:
         admin = admin_client(plan.kafka)
@@ -208,7 +208,7 @@ def _as_now(beginning: Beginning, plan: ClusterPlan) -> Beginning:
 
 
 def check(beginning: Beginning, now: Beginning, checkpoint: str) -> None:
-    """See that a checkpoint may go on as things are now.
+    """Check that a checkpoint may go on under present conditions.
 
     Raises:
         CheckpointRefusedError: it may not; the message says what changed and how to rebuild.
@@ -250,7 +250,7 @@ class Folder:
         return bool(self._fs.exists(path)) and len(self._fs.listStatus(path)) > 0
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write ``name``, whether or not there is one; whole or not at all, where that can be done."""
+        """Write ``name``, new or existing; in one step where the file system can."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
         self._create(beside, content)
@@ -270,11 +270,11 @@ class Folder:
             self._fs.delete(source, False)
 
     def delete(self, name: str) -> None:
-        """Remove ``name`` if it is there; a folder with all that is in it."""
+        """Remove ``name`` if it exists; a folder with its content."""
         self._fs.delete(self._jvm.org.apache.hadoop.fs.Path(self._path, name), True)
 
     def names(self, name: str) -> list[str]:
-        """Return the names of what is in the sub-folder ``name``; none if there is no such folder."""
+        """Return the names in the sub-folder ``name``; none if it does not exist."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         if not self._fs.exists(path):
             return []
@@ -288,7 +288,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write ``name`` whole or not at all: a rename ends it."""
+        """Write ``name`` in one step, which a rename completes."""
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
         self._create(beside, content)

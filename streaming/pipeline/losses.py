@@ -1,12 +1,12 @@
-"""What was lost while nobody read: found at each start by holding the checkpoint against the topics.
+"""Finds records that were lost while nobody read, by comparing the checkpoint with the topics at each start.
 
-Spark is told not to mind (``failOnDataLoss`` is false), so it goes on in silence: past what retention has
-deleted, and where a topic was made anew from wherever that one ends by now, since the offsets it knows are
-those of the old one.  Here the first is counted, and for the second the checkpoint is put right, so that the
-new topic is read from its beginning.
+Spark is configured to ignore loss (``failOnDataLoss`` is false), so it continues silently: after what
+retention has deleted, and in a recreated topic from wherever that one ends by now, since its offsets are the
+old topic's.  This module counts the first, and for the second corrects the checkpoint, so that the new topic
+is read from its beginning.
 
-On the compacted offsets topic a gap is no loss: there only a log that begins behind our position is one, or
-another topic under the same name.
+On the compacted offsets topic a gap is no loss: only a log that begins after our position is one, or a
+recreated topic.
 """
 
 import json
@@ -25,7 +25,7 @@ Positions = Mapping[str, Mapping[int, int]]
 """Topic -> partition -> next offset."""
 
 Feed = Literal["offsets", "events", "control"]
-"""What an input is to us."""
+"""The role of an input."""
 
 _QUERY = "query"
 _OFFSETS = f"{_QUERY}/offsets"
@@ -33,22 +33,22 @@ _COMMITS = f"{_QUERY}/commits"
 _VERSION = "v1"
 _ASKED = ", and all groups are asked about again"
 _AGAIN_S = 2.0
-"""A leader that has just been elected may tell an end that is not yet the true one."""
+"""A newly elected leader may first report an end that is too low."""
 
 
 class Missed(NamedTuple):
-    """What of one topic was lost."""
+    """The loss in one topic."""
 
     topic: str
     partitions: tuple[int, ...]
     records: int
-    """At least; nobody knows how many an old topic held that were never read: one is counted."""
+    """At least this many; nobody knows how many unread records a deleted topic held, so it counts as one."""
     is_anew: bool
-    """The topic was made anew."""
+    """The topic was recreated."""
 
     @property
     def sentence(self) -> str:
-        """Say what was lost, and why."""
+        """Return what was lost, and why."""
         if self.is_anew:
             return (
                 f"topic {self.topic} was made anew: what stood in the old one and had not been read is lost, "
@@ -62,10 +62,10 @@ class Missed(NamedTuple):
 
 
 class TopicNow(NamedTuple):
-    """A topic as it is."""
+    """A topic's present state."""
 
     topic_id: str
-    """"" where the brokers are too old to tell."""
+    """"" if the brokers are too old to give it."""
     starts: Mapping[int, int]
     ends: Mapping[int, int]
 
@@ -82,11 +82,11 @@ class Files(Protocol):
         ...
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file, whether or not there is one."""
+        """Write a file, new or existing."""
         ...
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all in it."""
+        """Remove a file, or a folder with its content."""
         ...
 
 
@@ -97,7 +97,7 @@ class Log:
         self._files = files
         batches = [int(name) for name in files.names(_COMMITS) if name.isdecimal()]
         self.last = max(batches, default=-1)
-        """The newest batch that ended; -1: none did."""
+        """The newest batch that ended; -1: none has."""
 
     def positions(self) -> dict[str, dict[int, int]]:
         """Return where the next batch begins; {} if none has ended."""
@@ -108,7 +108,7 @@ class Log:
         return found
 
     def _sources(self) -> tuple[list[str], list[dict[str, Any] | None]]:
-        """Return the two lines before the sources, and of each source its offsets."""
+        """Return the two lines before the sources, and each source's offsets."""
         text = None if self.last < 0 else self._files.read(f"{_OFFSETS}/{self.last}")
         if text is None:
             return [], []
@@ -120,9 +120,9 @@ class Log:
         return [version, metadata], [None if line == "-" else json.loads(line) for line in sources]
 
     def put_right(self, changed: Positions) -> None:
-        """Let the next batch begin elsewhere in some topics; what was planned for it is dropped.
+        """Let the next batch start elsewhere in some topics; its plan is dropped.
 
-        Whatever stops this in the middle, it is begun again: ``groupwatch.json`` is changed last.
+        If anything interrupts this, the next start repeats it: ``groupwatch.json`` is changed last.
         """
         if self.last < 0:
             self._files.delete(_QUERY)  # nothing has ended: the first batch is planned anew
@@ -140,13 +140,13 @@ class Log:
 
 
 def judge(topic: str, at: Mapping[int, int], known_id: str, now: TopicNow) -> Missed | None:
-    """Return what was lost of a topic.
+    """Return the loss in a topic, if there is one.
 
     Args:
         topic: its name.
-        at: where each of its partitions is read on.
-        known_id: of the topic that was read; "" if nobody told.
-        now: the topic as it is.
+        at: the position at which each of its partitions continues.
+        known_id: the id of the topic that was read; "" if unknown.
+        now: the topic's present state.
     """
     if is_anew(at, known_id, now):
         return Missed(topic, tuple(sorted(now.ends)), 1, is_anew=True)
@@ -156,30 +156,30 @@ def judge(topic: str, at: Mapping[int, int], known_id: str, now: TopicNow) -> Mi
 
 
 def is_anew(at: Mapping[int, int], known_id: str, now: TopicNow) -> bool:
-    """Say whether this is another topic of that name: by its id, else by its end before our position."""
+    """Say whether the topic was recreated: by its id, else because it ends before our position."""
     if known_id and now.topic_id:
         return known_id != now.topic_id
     return any(partition not in now.ends or offset > now.ends[partition] for partition, offset in at.items())
 
 
 def topics_of(plan: ClusterPlan) -> dict[str, KafkaAddress]:
-    """Return the topics that the query reads, with where they are."""
+    """Return the topics that the query reads, with their clusters."""
     found = {topic: plan.kafka for topic in (plan.offsets_topic, plan.events_topic) if topic}
     return found | {plan.control_topic: plan.output}
 
 
 class Found(NamedTuple):
-    """What a start found, before anything is changed."""
+    """The findings of a start, before anything is changed."""
 
     missed: list[Missed]
     began: Beginning
-    """The beginning as it holds from now on."""
+    """The beginning that is valid from now on."""
     anew: dict[str, TopicNow]
-    """Topics that were made anew, as they are."""
+    """The recreated topics, as they are now."""
 
 
 def find_losses(plan: ClusterPlan, began: Beginning, files: Files) -> Found:
-    """Return what was lost since the checkpoint was written last; changes nothing.
+    """Return the losses since the checkpoint was last written; change nothing.
 
     Raises:
         CheckpointRefusedError: Spark's own log cannot be read.
@@ -198,7 +198,7 @@ def find_losses(plan: ClusterPlan, began: Beginning, files: Files) -> Found:
 
 
 def settle_losses(found: Found, began: Beginning, files: Files) -> None:
-    """Put the checkpoint right for topics that were made anew, once the loss has been told."""
+    """Correct the checkpoint for recreated topics, after the loss was reported."""
     if found.anew:
         Log(files).put_right({topic: one.starts for topic, one in found.anew.items()})
     if found.began != began:
@@ -206,14 +206,14 @@ def settle_losses(found: Found, began: Beginning, files: Files) -> None:
 
 
 def feed_of(plan: ClusterPlan, topic: str) -> Feed:
-    """Return what a topic is to us."""
+    """Return the role of a topic."""
     if topic == plan.offsets_topic:
         return "offsets"
     return "events" if topic == plan.events_topic else "control"
 
 
 def went_back(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> str:
-    """Return a topic in which the query stands at smaller offsets than before; "" if there is none."""
+    """Return a topic in which the query's offsets went back; "" if there is none."""
     for topic, positions in after.items():
         earlier = before.get(topic, ())
         if any(0 <= at < was for was, at in zip(earlier, positions, strict=False)):
@@ -222,7 +222,7 @@ def went_back(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[
 
 
 def renewed(began: Beginning, plan: ClusterPlan, anew: Mapping[str, TopicNow]) -> Beginning:
-    """Return ``began`` for topics that were made anew: nothing in them stood there before the first start."""
+    """Return ``began`` for recreated topics: none of their records is from before the first start."""
     changes: dict[str, Any] = {}
     if plan.offsets_topic in anew:
         changes["offsets_ends"] = [0] * began.shard_count
@@ -236,7 +236,7 @@ def renewed(began: Beginning, plan: ClusterPlan, anew: Mapping[str, TopicNow]) -
 
 
 def ask(topics: Mapping[str, KafkaAddress]) -> dict[str, TopicNow]:
-    """Return each topic as it is; one that does not exist is left out.
+    """Return the present state of each topic; topics that do not exist are left out.
 
     Raises:
         kafka.errors.KafkaError: a cluster does not answer, or a leader.
@@ -267,7 +267,7 @@ def _asked(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, TopicNow
 
 
 def ids_of(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Return topic -> (its id, its partitions) of those that exist.
+    """Return topic -> (its id, its number of partitions), for existing topics.
 
     Raises:
         kafka.errors.KafkaError: the cluster does not answer.

@@ -1,4 +1,4 @@
-"""One cluster's streaming query, put together from its stages."""
+"""Builds one cluster's streaming query from its stages."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def decoded(rows: DataFrame, plan: ClusterPlan, beginning: Beginning) -> DataFra
 
 
 def shards(cells: DataFrame, plan: ClusterPlan, beginning: Beginning) -> DataFrame:
-    """Return the rows ``kind, key, value`` that the shards say."""
+    """Return the rows ``kind, key, value`` that the shards output."""
     stage = ShardStage(cluster=plan.cluster, shard_count=beginning.shard_count)
     return cells.groupBy("cluster", "shard").applyInPandasWithState(
         stage.__call__,

@@ -1,6 +1,6 @@
-"""How far one cluster's query has read, and which shards have reported, since this process began.
+"""How far one cluster's query has read, and which shards have reported, since this process started.
 
-Facts of the data path: clock records tell them to the shards.  Health shows them and changes none.
+Clock records carry these facts to the shards.  Health shows them and changes none.
 """
 
 import threading
@@ -10,7 +10,7 @@ from coordinator_model.observations import CLUSTER_SHARD
 
 
 class Reading:
-    """One cluster's; safe to use from several threads."""
+    """One cluster's reading; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,9 +21,9 @@ class Reading:
     # --- written by the job ---------------------------------------------------------------------
 
     def begin(self, shard_count: int, targets: Mapping[str, list[int]]) -> None:
-        """A query starts: these shards must report, and each partition be read to these offsets.
+        """A query starts: these shards must report, and each partition must be read to these offsets.
 
-        A restart within one process keeps what was reached before.
+        A restart within one process keeps what was already reached.
         """
         with self._lock:
             if not self._targets:
@@ -31,16 +31,16 @@ class Reading:
                 self._targets = {topic: list(ends) for topic, ends in targets.items()}
 
     def reported(self, shards: Iterable[int]) -> None:
-        """These shards told all they hold, and what they told is written."""
+        """These shards have reported all their groups, and the reports are written."""
         with self._lock:
             self._unreported.difference_update(shards)
 
     def reached(self, positions: Mapping[str, list[int]]) -> None:
-        """The query stands at ``positions``: topic -> next offset of each partition."""
+        """The query has reached ``positions``: topic -> next offset of each partition."""
         self._positions = dict(positions)
 
     def made_anew(self, topic: str, ends: Sequence[int]) -> None:
-        """A topic is another of that name: nothing of it has been read, and it ends there now."""
+        """A topic was recreated: none of it has been read, and these are its present ends."""
         self._positions = {name: at for name, at in self._positions.items() if name != topic}
         with self._lock:
             if topic in self._targets:
@@ -55,12 +55,12 @@ class Reading:
             return sorted(self._unreported)
 
     def positions(self, topic: str) -> list[int]:
-        """Where the query stands in ``topic``; [] while unknown."""
+        """The query's position in ``topic``; [] while unknown."""
         return self._positions.get(topic, [])
 
     @property
     def behind(self) -> int:
-        """Offsets still to read of what was there at the start; -1 while unknown."""
+        """How many of the offsets that existed at the start are still unread; -1 while unknown."""
         if not self._positions:
             return -1
         return sum(
@@ -71,5 +71,5 @@ class Reading:
 
     @property
     def has_caught_up(self) -> bool:
-        """Every shard has reported and every partition was read to the end seen at the start."""
+        """Every shard has reported, and every partition was read to the end that it had at start."""
         return bool(self._targets) and not self.unreported and self.behind == 0

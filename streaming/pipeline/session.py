@@ -1,6 +1,6 @@
 """The SparkSession: every setting with its reason.
 
-Whatever a user puts under ``spark:`` wins, except over what would silently break reading (``_FIXED``).
+A user's ``spark:`` settings win, except over settings whose change would silently break reading (``_FIXED``).
 """
 
 import os
@@ -27,25 +27,25 @@ DEFAULTS: Mapping[str, str] = {
     f"{_STORE}.providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
     # Without it every batch zips and uploads a whole snapshot of each store.
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    # An extra lookup for each write, to count rows that we count ourselves.
+    # It costs an extra lookup per write, to count rows that we count ourselves.
     f"{_STORE}.rocksdb.trackTotalNumberOfRows": "false",
-    # Every store together, not each: native memory is outside the heap.
+    # One bound for all stores together: their native memory is outside the heap.
     f"{_STORE}.rocksdb.boundedMemoryUsage": "true",
     f"{_STORE}.rocksdb.maxMemoryUsageMB": "256",
     f"{_STORE}.rocksdb.allowFAllocate": "false",  # dozens of small files would each reserve megabytes
     f"{_STORE}.minDeltasForSnapshot": "50",
     "spark.sql.streaming.minBatchesToRetain": "30",  # each batch leaves files for each store
     "spark.sql.streaming.numRecentProgressUpdates": "5",  # driver memory of a job that runs for months
-    # About 10 MB of log lines: larger ones get memory of their own each time, which the kernel clears anew.
+    # About 10 MB of log lines: larger batches get fresh memory each time, which the kernel must clear.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16000",
     # Any other value than Int.MaxValue sums the size of every vector again for every row.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # Between the JVM and its Python workers; with the default of 64 KiB a backlog takes a fifth longer.
+    # Between the JVM and its Python workers; the default of 64 KiB makes a backlog take a fifth longer.
     "spark.buffer.size": "1048576",
-    # Above the number of partitions one executor reads, or consumers are closed and opened each batch.
+    # More than the partitions that one executor reads; otherwise each batch closes and opens consumers.
     "spark.kafka.consumer.cache.capacity": "512",
-    # What was fetched last, up to 20,000 records of each partition, would lie in the heap for five minutes
-    # after a backlog, and the collector would mark it again and again.
+    # The last fetch, up to 20,000 records per partition, would stay in the heap for five minutes after a
+    # backlog, and the garbage collector would mark it again and again.
     "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     "spark.sql.codegen.wholeStage": "true",
@@ -68,7 +68,7 @@ _SHUFFLE_PARTITIONS_MAX = 8
 
 
 def settings(user: Mapping[str, object], *, jars: str = "", checkpoint: str = "") -> dict[str, str]:
-    """Return the settings of the session: ours, the user's over them, then what must hold.
+    """Return the session's settings: ours, overridden by the user's, overridden by the fixed ones.
 
     Args:
         user: the ``spark:`` section of the configuration.
@@ -88,10 +88,10 @@ def settings(user: Mapping[str, object], *, jars: str = "", checkpoint: str = ""
 
 
 def shuffle_partitions(master: str) -> int:
-    """Return how many tasks share the shards.
+    """Return the number of tasks that share the shards.
 
-    Each costs 60 to 100 ms a batch whatever it holds, so no more than there are cores.  The first
-    start freezes it in the checkpoint; Spark's own default would be 200.
+    Each task costs 60 to 100 ms per batch even if it is empty, so there are no more than cores.  The first
+    start fixes the number in the checkpoint; Spark's own default would be 200.
     """
     if not master.startswith("local"):
         return _SHUFFLE_PARTITIONS_MAX
@@ -106,9 +106,9 @@ def start_session(
     """Start, or return, the process's SparkSession.
 
     Raises:
-        streaming.jars.JarError: the Kafka connector is not to be had.
+        streaming.jars.JarError: the Kafka connector is not available.
     """
-    # Workers must be this interpreter: another one on the PATH has no pyarrow.
+    # Workers must use this interpreter: another one on the PATH has no pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     jars = "" if _names_jars(user) else ",".join(map(str, ensure_jars("connector")))
@@ -123,13 +123,13 @@ def start_session(
 
 
 class JvmLostError(RuntimeError):
-    """Spark's JVM has ended; nothing in this process can go on."""
+    """Spark's JVM has ended; this process cannot continue."""
 
 
 def is_session_lost(session: SparkSession) -> str:
-    """Return in a sentence that the JVM that we started has ended; "" while it runs.
+    """Return the sentence that the JVM we started has ended; "" while it runs.
 
-    Asks the operating system, not the JVM: one that is gone does not answer, one that hangs may come back.
+    It asks the operating system, because a JVM that is gone does not answer and one that hangs may recover.
     """
     process = getattr(session.sparkContext._gateway, "proc", None)
     code = None if process is None else process.poll()
@@ -144,9 +144,9 @@ def is_session_lost(session: SparkSession) -> str:
 
 
 def session_stopped(session: SparkSession) -> str:
-    """Return in a sentence that Spark has given up in a JVM that still runs; "" if not, or if nobody answers.
+    """Return the sentence that Spark has stopped in a JVM that still runs; "" if not, or without an answer.
 
-    Asks the JVM, so it is for the thread whose query has just died.
+    It asks the JVM, so call it from the thread whose query has just died.
     """
     try:
         is_stopped = bool(session.sparkContext._jsc.sc().isStopped())
@@ -161,7 +161,7 @@ def session_stopped(session: SparkSession) -> str:
 
 
 def _quieten(session: SparkSession) -> None:
-    """Silence warnings that say nothing: our own health tells of batches that last too long."""
+    """Silence useless warnings: our own health reports batches that take too long."""
     logging = session.sparkContext._jvm.org.apache.logging.log4j
     for name in _NOISY:
         logging.core.config.Configurator.setLevel(name, logging.Level.ERROR)

@@ -1,7 +1,7 @@
-"""What a batch says: to the output topics first, then to the view.
+"""Writes a batch's rows: to the output topics first, then to the view.
 
-One action for each batch.  Everything is acknowledged by Kafka before the batch ends, so a crash at
-any point repeats records that readers drop by their id, and loses none.
+One action per batch.  Kafka acknowledges everything before the batch ends.  So a crash at any point repeats
+records, which readers recognise by their id, and loses none.
 """
 
 import logging
@@ -21,11 +21,11 @@ Row = tuple[str, str, bytes]
 """kind, key, value"""
 
 Apply = Callable[[str, Iterable[Row]], None]
-"""Takes a cluster's rows into the view."""
+"""Takes a cluster's rows for the view."""
 
 _FLUSH_S = 30.0
 _RELAYED = frozenset({"contradiction", "upset", "quarantined"})
-"""Kinds of rows that a shard says to the cluster's shard, by the control topic."""
+"""Kinds of rows from a shard to the cluster's shard, which travel through the control topic."""
 _log = logging.getLogger(__name__)
 
 
@@ -66,7 +66,7 @@ class BatchSink:
         _log.debug("batch %d: %d rows", batch_id, len(rows))
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Produce transitions, alerts and contradictions, and wait for every acknowledgement.
+        """Produce transitions, alerts and records for the cluster's shard; wait for every acknowledgement.
 
         Raises:
             kafka.errors.KafkaError: one was not acknowledged.
@@ -96,9 +96,9 @@ class BatchSink:
 
 
 def relayed(kind: str, value: bytes, run: str) -> bytes:
-    """Return the control record by which a shard's row of that kind reaches the cluster's shard.
+    """Return the control record that carries a shard's row of this kind to the cluster's shard.
 
-    Its time is that of what it tells of: rules judge it, so the driver's clock has no say in it.
+    It has the time of its subject: rules judge it, so the driver's clock must not influence it.
     """
     told = msgspec.json.decode(value, type=dict[str, Any])
     if kind == "contradiction":
@@ -109,7 +109,7 @@ def relayed(kind: str, value: bytes, run: str) -> bytes:
 
 
 def rows_in(frame: DataFrame) -> list[Row]:
-    """Return a batch's rows: the one action on it (a second would run the state function again)."""
+    """Return a batch's rows: its only action (a second one would run the state function again)."""
     table = frame.toArrow()
     columns = (table.column(name).to_pylist() for name in ("kind", "key", "value"))
     return list(zip(*columns, strict=True))

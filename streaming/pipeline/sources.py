@@ -1,8 +1,8 @@
-"""Kafka into one frame of raw rows.
+"""Reads all Kafka inputs as one frame of raw rows.
 
-One source for each distinct cluster, always with ``assign``: with ``subscribe`` the old offset
-reader, which alone sees internal topics, would join a consumer group and so write into the very
-topic that is watched.
+Each distinct cluster has one source, always with ``assign``.  With ``subscribe`` the old offset reader, the
+only one that sees internal topics, would join a consumer group and so write to the very topic that is
+watched.
 """
 
 import json
@@ -17,22 +17,22 @@ from streaming.pipeline.beginning import Beginning
 from streaming.workers import CONTROL, EVENTS, OFFSETS
 
 EARLIEST = -2
-"""Spark's number for the earliest offset in ``startingOffsets``."""
+"""Spark's value for the earliest offset in ``startingOffsets``."""
 
 READ_OPTIONS: Mapping[str, str] = {
-    # With the default of 500 ms, a batch over 50 partitions stalls for seconds now and then.
+    # With the default of 500 ms, a batch over 50 partitions sometimes stalls for seconds.
     "kafka.fetch.max.wait.ms": "10",
-    # Two extra round trips for every poll: at the default of 500 rows they dominate a backlog.
+    # Each poll costs two extra round trips: at the default of 500 rows they dominate a backlog.
     "kafka.max.poll.records": "20000",
-    # One hanging transaction would otherwise hide all groups of a partition.
+    # Otherwise one hanging transaction would hide all groups of a partition.
     "kafka.isolation.level": "read_uncommitted",
     "groupIdPrefix": f"{GROUP_PREFIX}source",
     "includeHeaders": "false",
-    # A monitor that was down longer than the events are kept must come up and say what it missed,
+    # A monitor that was down for longer than events are retained must start and report what it missed,
     # not refuse to start.  Gaps left by compaction are no loss in either setting.
     "failOnDataLoss": "false",
-    # Bounds the memory of the first batch.  Counts the span of offsets, not rows: a compacted topic
-    # has far fewer, so a small number here would mean thousands of nearly empty batches.
+    # Bounds the memory of the first batch.  It counts the span of offsets, not rows: a compacted topic has
+    # far fewer rows, so a small number here would mean thousands of nearly empty batches.
     "maxOffsetsPerTrigger": "10000000",
 }
 
@@ -78,7 +78,7 @@ def read_sources(
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame)
-    # Idle partitions make no task, but busy ones make one each, and each costs a Python hand-shake.
+    # Idle partitions make no task, but busy ones make one each, and each costs a Python handshake.
     return rows.coalesce(max(1, spark.sparkContext.defaultParallelism))
 
 

@@ -1,4 +1,4 @@
-"""The topics groupwatch needs: found, or created as documented, or refused with a sentence.
+"""The topics groupwatch needs: existing, created as documented, or refused with a sentence.
 
 | topic | partitions | retention | why |
 |---|---|---|---|
@@ -7,10 +7,9 @@
 | transitions | 6 | 7 days | keyed by group |
 | alerts | 1 | compacted | read whole at each start; one order over all alerts |
 
-Events, control and alerts carry the time of their append (``LogAppendTime``): from that the clock learns
-how far each broker's clock is from ours, and nobody can date an alert's end back.  Topics that others
-made are used as they are; what is set up otherwise than it should be, and what it costs, is said
-(``faults``).
+Events, control and alerts use ``LogAppendTime``: it shows the clock how far each broker's clock is from ours,
+and nobody can backdate an alert's end.  Topics created by others are used unchanged; ``faults`` reports a
+setup that is not as it should be, and what that costs.
 """
 
 import logging
@@ -42,7 +41,7 @@ class TopicsRefusedError(RuntimeError):
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """How a topic is created when it is missing."""
+    """How a missing topic is created."""
 
     name: str
     partitions: int
@@ -50,7 +49,7 @@ class TopicSpec:
 
 
 def specs(plan: ClusterPlan, brokers: int) -> tuple[list[TopicSpec], list[TopicSpec]]:
-    """Return the topics wanted on the watched cluster, and those wanted where the outputs live."""
+    """Return the topics needed on the watched cluster, and those needed on the output cluster."""
     inputs = []
     if plan.events_topic is not None:
         partitions = min(max(brokers, 4), 32)
@@ -66,7 +65,7 @@ def specs(plan: ClusterPlan, brokers: int) -> tuple[list[TopicSpec], list[TopicS
 
 
 def ensure_topics(plan: ClusterPlan) -> None:
-    """Create what is missing of the topics of ``plan``.
+    """Create the missing topics of ``plan``.
 
     Raises:
         TopicsRefusedError: the cluster does not let us, or has too few brokers.
@@ -90,7 +89,7 @@ _TIMES, _CLEANUP = "message.timestamp.type", "cleanup.policy"
 
 
 def look_at_topics(plan: ClusterPlan) -> dict[str, str]:
-    """Return topic -> what is wrong with how it is set up, in a sentence; "" where nothing is.
+    """Return topic -> what is wrong with its setup, in a sentence; "" if nothing is.
 
     Raises:
         kafka.errors.KafkaError: the cluster does not answer, or does not let us ask.
@@ -158,7 +157,7 @@ def _broker_count(admin: KafkaAdminClient) -> int:
 
 
 def create_missing(admin: KafkaAdminClient, address: KafkaAddress, wanted: list[TopicSpec]) -> None:
-    """Create those of the ``wanted`` topics that a cluster does not have.
+    """Create the ``wanted`` topics that a cluster does not have.
 
     Raises:
         TopicsRefusedError: it does not let us, or has too few brokers.

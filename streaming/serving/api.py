@@ -1,4 +1,4 @@
-"""The JSON that the HTTP API answers with, as types; the schemas it publishes are made from these."""
+"""The JSON answers of the HTTP API, as types; the published schemas are generated from them."""
 
 from typing import Any
 
@@ -26,25 +26,25 @@ class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
     group_type: str
     state: str
     state_since_ms: int
-    """-1: not known."""
+    """-1: unknown."""
     members: int
     generation: int
     rebalances: int
-    """Started since the group is watched."""
+    """Rebalances that started while the group was watched."""
     lag: list[TopicLag]
     alerts: list[str]
     """Names of its open alerts."""
     assignment_epoch: int = -1
-    """Of a consumer, share or streams group: the epoch (``generation``) that its target assignment is for."""
+    """For a consumer, share or streams group: the epoch (``generation``) of its target assignment."""
     held_up_by: list[str] = []
-    """Members that such a group waits for, and with which partitions."""
+    """The members that such a group waits for, with their partitions."""
 
 
 class GroupList(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of groups, the troubled ones first."""
+    """One page of groups, troubled groups first."""
 
     total: int
-    """How many match the filters."""
+    """How many groups match the filters."""
     offset: int
     limit: int
     at_ms: int
@@ -52,18 +52,18 @@ class GroupList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known of one group."""
+    """All known facts about one group."""
 
     cluster: str
     report: GroupReport
     lag: list[TopicLag]
     alerts: list[Alert]
     transitions: list[Transition]
-    """The last few since this process started, newest last."""
+    """The last transitions since this process started, newest last."""
 
 
 class AlertList(msgspec.Struct, frozen=True, kw_only=True):
-    """Alerts, the loudest and newest first."""
+    """Alerts, loudest and newest first."""
 
     total: int
     offset: int
@@ -71,7 +71,7 @@ class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     alerts: list[Alert]
     silenced: dict[str, int] = {}
-    """Id -> until when (epoch ms) receivers are not told of it, by the configuration."""
+    """Alert id -> until when (epoch ms) the configuration silences it."""
     held_back: dict[str, dict[str, str]] = {}
     """Id -> receiver -> why it is not sent there now: not_routed, silenced, effect_of_cause, job_catching_up,
     not_announced or receiver_failing.  Receivers that were told are left out; empty where another process
@@ -100,26 +100,26 @@ class UndecodableCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
-    """What could not be read."""
+    """Records and lines that could not be read."""
 
     counts: list[UndecodableCount]
     samples: list[UndecodableSample]
 
 
 class Divergence(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that the mirror and its sources, or the brokers' own answers, said different things."""
+    """One disagreement between the mirror and its sources, or the brokers' own answers."""
 
     kind: str
     group: str
     broker: int
-    """Who said otherwise; -1: not known."""
+    """The broker that disagreed; -1: unknown."""
     at_ms: int
     detail: str
-    """Both sides, where there are two."""
+    """Both sides, if there are two."""
 
 
 class ClusterDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster as a whole: what its brokers said of themselves, and how well they and the mirror agree."""
+    """One cluster as a whole: its brokers' own facts, and how well their answers agree with the mirror."""
 
     cluster: str
     groups: int
@@ -129,15 +129,15 @@ class ClusterDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Since this process started."""
     answers_agreeing: int
     probe_requests: dict[str, int]
-    """Kafka request -> how many were sent to ask the brokers about groups, since this process started."""
+    """Kafka request -> how many were sent about groups since this process started."""
     brokers: dict[int, dict[str, str]]
-    """Broker -> those of its settings on which groups depend."""
+    """Broker -> its settings that groups depend on."""
     offsets_leaders: dict[int, int]
     """Partition of the offsets topic -> broker that coordinates its groups."""
     partitions: dict[str, int]
-    """Topic that groups read -> its partitions."""
+    """Topic that groups read -> its number of partitions."""
     divergences: list[Divergence]
-    """The last few, newest first."""
+    """The last ones, newest first."""
 
 
 class ClusterList(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""``groupwatch explain``: where a group's story is read, for a terminal, over HTTP and out of captured logs.
+"""``groupwatch explain``: reads a group's story for a terminal, over HTTP, and from captured logs.
 
-The words are ``alerts.story``'s.  A running job knows the present; the past is in the topics, so that
-a story goes back further than the job's own memory, and over its restarts.
+``alerts.story`` words it.  A running job knows the present.  The past is in the topics, so a story reaches
+back before the job's own memory, and across its restarts.
 """
 
 import re
@@ -31,27 +31,27 @@ from streaming.serving.view import View
 
 DEFAULT_BACK_MS = 3_600_000
 READ_S = 20.0
-"""How long the topics of a whole cluster may take to be searched from the command line …"""
+"""How long a search through a cluster's topics may take from the command line …"""
 READ_HTTP_S = 5.0
-"""… and over HTTP, where one search at a time is made."""
+"""… and over HTTP, where one search runs at a time."""
 _HTTP_TIMEOUT_S = 15.0
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _ALERTS_MAX = 1_000
 RECORDS_MAX = 50_000
-"""Of one group and topic, of which a story is made: what a storm makes in days."""
+"""Most records of one group and topic in a story: what a storm makes in days."""
 _SIZE_MAX = 64 << 20
-"""Their bytes: forged ones are long."""
+"""Most bytes of those: forged records are long."""
 _EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
 _SINCE_MAX = 64
-"""Characters of a time or a span; more is a mistake, and numbers of hundreds of digits are slow to read."""
+"""Longest time or span in characters; numbers of hundreds of digits are slow to read."""
 
 
 class ExplainError(Exception):
-    """The story cannot be told; the message is for the person."""
+    """The story cannot be told; the message is for the user."""
 
 
 class History(NamedTuple):
-    """What the topics hold of one group."""
+    """The topics' records of one group."""
 
     transitions: list[Transition]
     alerts: list[Alert]
@@ -60,11 +60,11 @@ class History(NamedTuple):
 
 
 ReadHistory = Callable[[str, str, int], History]
-"""(cluster, group, since in epoch ms) → what the topics hold."""
+"""(cluster, group, since in epoch ms) → the topics' records."""
 
 
 def parse_since(text: str, now_ms: int) -> int:
-    """Return an epoch time in ms: of a time (ISO 8601, UTC unless it says otherwise, or epoch ms) or a span.
+    """Return epoch ms for a time (ISO 8601, UTC unless given, or epoch ms) or for a span before now.
 
     Raises:
         ValueError: it is neither, or lies before 1970.
@@ -95,7 +95,7 @@ def _moment_ms(given: str, now_ms: int) -> int | None:
 
 
 def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) -> History:
-    """Return what the transitions and alerts topics of a cluster hold of one group.
+    """Return the records of one group in a cluster's transitions and alerts topics.
 
     Raises:
         kafka.errors.KafkaError: Kafka does not answer.
@@ -129,16 +129,16 @@ def _refused_alert(_: Alert, record: Any, now_ms: int) -> Refused | None:
 
 
 class _Newest(Generic[T]):
-    """The newest records, as many as a story may be made of."""
+    """The newest records, up to the limits of a story."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[T, int]] = deque()
         self._size = 0
         self.dropped = 0
-        """Older ones that had to go."""
+        """How many older ones were dropped."""
 
     def add(self, one: T, size: int) -> None:
-        """Keep one more, of so many bytes."""
+        """Add one record of ``size`` bytes."""
         self._kept.append((one, size))
         self._size += size
         while len(self._kept) > RECORDS_MAX or self._size > _SIZE_MAX:
@@ -146,17 +146,17 @@ class _Newest(Generic[T]):
             self.dropped += 1
 
     def all(self) -> list[T]:
-        """Return them as they came."""
+        """Return the records in their order."""
         return [one for one, _ in self._kept]
 
 
 class _Search:
-    """A search for one group's records, in several topics, within one time."""
+    """A search for one group's records in several topics, within one time limit."""
 
     def __init__(self, cluster: str, group: str, deadline_s: float) -> None:
         self._cluster = cluster
         self._group = group
-        # A quick look for the name spares decoding what other groups did; the decoded value decides.
+        # Looking for the name first saves decoding other groups' records; the decoded value decides.
         self._name = msgspec.json.encode(group)
         self._deadline_s = deadline_s
         self.is_whole = True
@@ -172,9 +172,9 @@ class _Search:
         kind: type[T],
         refused: Callable[[T, Any, int], Refused | None],
     ) -> list[T]:
-        """Return the group's records in one topic that were written since then (-1: ever).
+        """Return the group's records in one topic that were written since then (-1: all).
 
-        Those that ``refused`` has a reason against are counted and left out.
+        Records that ``refused`` gives a reason against are counted and left out.
         """
         partitions = [TopicPartition(topic, n) for n in sorted(reader.partitions_for_topic(topic) or ())]
         found: _Newest[T] = _Newest()
@@ -210,7 +210,7 @@ class _Search:
             one = msgspec.json.decode(value, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None  # anybody may write into a topic
-        # Several clusters may write into the same topics.
+        # Several clusters may write to the same topics.
         return one if (one.group, one.cluster) == (self._group, self._cluster) else None
 
     def _note(self, topic: str, reasons: Counter[str], dropped: int) -> None:
@@ -248,7 +248,7 @@ class TopicReader:
         self._busy = threading.Lock()
 
     def __call__(self, cluster: str, group: str, since_ms: int) -> History:
-        """Return what the topics hold; where they cannot be read, why."""
+        """Return the topics' records, or why they cannot be read."""
         plan = self._plans.get(cluster)
         if plan is None:
             return History([], [], [])
@@ -266,7 +266,7 @@ class TopicReader:
 def explain_of_view(
     view: View, read: ReadHistory | None, cluster: str, group: str, *, since_ms: int, now_ms: int
 ) -> Explanation | None:
-    """Return the story of a group that the running job watches, or of one that the topics remember."""
+    """Return the story of a group that the running job watches, or that the topics remember."""
     detail = view.group(cluster, group)
     past = read(cluster, group, since_ms) if read else History([], [], [])
     alerts = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX).alerts
@@ -292,7 +292,7 @@ def _present(detail: GroupDetail | None) -> Present:
 
 
 def _reread(report: GroupReport | None) -> tuple[int, int] | None:
-    """Return when the group's last rebalance ended and how many records were read again, if anybody tells."""
+    """Return when the last rebalance ended and how many records were read again; None if unknown."""
     last = None if report is None else report.last_rebalance
     if report is None or last is None or "reread" not in last:
         return None
@@ -324,11 +324,11 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
 
 
 def _get(url: str, timeout_s: float) -> httpx.Response:
-    """Return an answer; no proxy stands between us and this machine, whatever the environment says.
+    """Return an answer without any proxy, whatever the environment says.
 
     Raises:
-        httpx.HTTPError: there is none.
-        httpx.InvalidURL: that is no address.
+        httpx.HTTPError: there is no answer.
+        httpx.InvalidURL: the address is invalid.
     """
     is_here = httpx.URL(url).host in _HERE
     return httpx.get(url, timeout=timeout_s, trust_env=not is_here)
@@ -363,12 +363,12 @@ def explain_by_config(
 
 
 def no_group(group: str, cluster: str) -> str:
-    """Return the sentence about a group that nobody knows."""
+    """Return the sentence about an unknown group."""
     return f"there is no group {group!r} in cluster {cluster!r}."
 
 
 def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
-    """Return what the running job says of the group, or why it says nothing ("": it knows no such group)."""
+    """Return the running job's facts about the group, or why there are none ("": it knows no such group)."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.http.host, config.http.host)  # noqa: S104
     base = config.http.external_url.rstrip("/") or f"http://{host}:{config.http.port}"
     try:
@@ -390,9 +390,9 @@ def explain_replay(
     last_ms: int,
     reports: Mapping[str, GroupReport],
 ) -> list[Explanation]:
-    """Return the stories of all groups in what was replayed, or of one.
+    """Return the stories of all groups, or of one, in replayed material.
 
-    ``reports`` tell how each group stood at the end.
+    ``reports`` are the groups' final reports.
 
     Raises:
         ExplainError: there is no such group in it.

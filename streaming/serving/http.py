@@ -1,11 +1,11 @@
 """The HTTP server: metrics, health, the API and the page.
 
-One uvicorn in a thread of the driver.  Reads only; nothing here changes anything, so there is nothing
-to log in for.  Group names come from outside and can hold any character: in paths they are
-percent-encoded, and only the encoded path tells a slash in a name from one between names.
+One uvicorn in a thread of the driver.  It only reads, so there is no login.  Group names come from outside
+and can hold any character: in paths they are percent-encoded, and only the encoded path distinguishes a slash
+in a name from a separator.
 
-Who asks too much waits or is refused, and never in the way of others: health is answered by threads of
-its own, stories are told two at a time, and ``http_limits`` bounds the connections.
+A client that asks too much waits or is refused, without delaying others: health has threads of its own, two
+stories are told at a time, and ``http_limits`` bounds the connections.
 """
 
 import gzip
@@ -48,22 +48,22 @@ from streaming.serving.view import View
 _LOGGER = logging.getLogger("groupwatch.http")
 
 _EXPLAIN = "/explain"
-"""Behind a group's path: its story.  A group whose own name ends so is found first."""
+"""Suffix of a group's path for its story.  A group whose own name ends like this takes precedence."""
 _PAGE_MAX = 1_000
 _PAGE_DEFAULT = 100
 _START_TIMEOUT_S = 10.0
 _STORIES_MAX = 2
-"""Told at once: one is read from the topics, which takes 5 s at most, and one waits for its turn."""
+"""Stories at a time: one reads the topics, which takes 5 s at most, and one waits."""
 _THREADS = 8
-"""For everything but health."""
+"""Threads for everything but health."""
 _HEALTH_THREADS = 4
 _SCRAPES_MAX = 2
 _WAITING_MAX = 16
-"""Requests of one kind that wait for a thread."""
+"""Most requests of one kind that wait for a thread."""
 _GZIP_LEVEL = 1
-"""Metrics shrink to some 6 % with it in a tenth of the time of the best level."""
+"""It compresses metrics to some 6 % in a tenth of the best level's time."""
 _PAGE_HEADERS = {
-    # The page needs nothing from anywhere, so nothing that a group's name smuggles in can load.
+    # The page needs nothing from elsewhere, so nothing that a group's name smuggles in can load.
     "Content-Security-Policy": "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -72,32 +72,32 @@ _PAGE_HEADERS = {
 
 
 class Health(Protocol):
-    """What the server asks of whoever runs the job."""
+    """The job's health, as the server needs it."""
 
     def clusters(self) -> Sequence[Mapping[str, Any]]:
-        """Return for each cluster ``cluster`` (its name), ``ready`` (bool) and whatever explains it."""
+        """Return for each cluster ``cluster`` (its name), ``ready`` (bool) and explanations."""
         ...
 
     def problems(self) -> Sequence[str]:
-        """Return what is broken in this process: dead threads, stuck batches.  Not Kafka's outages."""
+        """Return what is broken in this process: dead threads, stuck batches; not Kafka's outages."""
         ...
 
 
 @runtime_checkable
 class DeliveryHealth(Protocol):
-    """What the server asks as well, where alerts are delivered by this process."""
+    """The same for a process that delivers alerts."""
 
     def deliveries(self) -> Sequence[Mapping[str, Any]]:
-        """Return how it stands with each receiver."""
+        """Return the state of delivery to each receiver."""
         ...
 
 
 class BadRequestError(ValueError):
-    """A query that makes no sense; the text is for the caller."""
+    """A query makes no sense; the text is for the caller."""
 
 
 class _Names(Convertor[str]):
-    """Cluster and group: whatever follows, line breaks included, which Starlette's own ``path`` stops at."""
+    """Cluster and group: all that follows, even line breaks, at which Starlette's own ``path`` stops."""
 
     regex = r"[\s\S]*"
 
@@ -112,7 +112,7 @@ register_url_convertor("names", _Names())
 
 
 class _Stories:
-    """Tells stories, a few at a time: each reads topics, and its caller waits for that."""
+    """Tells a few stories at a time: each reads topics, and its caller waits for that."""
 
     def __init__(self, view: View, read_history: ReadHistory | None) -> None:
         self._view = view
@@ -120,7 +120,7 @@ class _Stories:
         self._free = threading.BoundedSemaphore(_STORIES_MAX)
 
     def answer(self, request: Request) -> Response:
-        """Return a group's story as JSON or as text, or 429 where enough are being told."""
+        """Return a group's story as JSON or text, or 429 if too many are being told."""
         cluster, name = _names_in(request)
         name, now_ms = name.removesuffix(_EXPLAIN), wall_clock_ms()
         style = _one_of(request.query_params, "format", ["json", "text"], "json")
@@ -147,7 +147,7 @@ class _Stories:
 def application(
     view: View, health: Health, registry: CollectorRegistry, read_history: ReadHistory | None = None
 ) -> Starlette:
-    """Return the ASGI application; without ``read_history`` stories are told from ``view`` alone."""
+    """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     published = msgspec.json.encode(schema())
     page = (files("streaming.serving") / "page" / "index.html").read_bytes()
 
@@ -231,7 +231,7 @@ def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThre
 
 
 def _group(view: View, stories: _Stories, request: Request) -> Response:
-    """Return what is known of a group, or its story."""
+    """Return the facts about a group, or its story."""
     cluster, name = _names_in(request)
     found = view.group(cluster, name)
     if found is not None:
@@ -242,9 +242,9 @@ def _group(view: View, stories: _Stories, request: Request) -> Response:
 
 
 class _InThreads:
-    """Runs handlers outside the event loop, so many at a time: /metrics of 10,000 groups takes seconds.
+    """Runs handlers outside the event loop, a few at a time: /metrics of 10,000 groups takes seconds.
 
-    Who waits for too long a queue is sent away, and nothing is made for who has gone meanwhile.
+    A request beyond the queue's length is refused, and a client that has gone gets nothing computed.
     """
 
     def __init__(self, threads: int) -> None:
@@ -273,7 +273,7 @@ class _InThreads:
 
 
 def _compressed(request: Request, body: bytes, media_type: str) -> Response:
-    """Return ``body`` as gzip if the caller takes that, as Prometheus does."""
+    """Return ``body`` as gzip if the caller accepts that, as Prometheus does."""
     headers = {"Vary": "Accept-Encoding"}
     offers = (one.partition(";") for one in request.headers.get("accept-encoding", "").lower().split(","))
     takes = {name.strip(): parameter.replace(" ", "") for name, _, parameter in offers}
@@ -307,13 +307,13 @@ def _one_of(query: Mapping[str, str], name: str, allowed: Sequence[str], default
 
 
 def _encoded(request: Request) -> str:
-    """Return what follows /api/v1/groups/ as it was sent."""
+    """Return the rest of the path after /api/v1/groups/, as it was sent."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     return raw.split(b"?", 1)[0].decode("ascii", "replace").split("/api/v1/groups/", 1)[-1]
 
 
 def _names_in(request: Request) -> tuple[str, str]:
-    """Return cluster and group of the encoded path; slashes that were not encoded belong to the group."""
+    """Return cluster and group of the encoded path; unencoded slashes belong to the group."""
     cluster, _, group = _encoded(request).partition("/")
     return unquote(cluster), unquote(group)
 
@@ -340,10 +340,10 @@ class Server:
         self._thread: threading.Thread | None = None
 
     def start(self) -> int:
-        """Listen, and return the port (of use where the configuration says 0).
+        """Listen, and return the port (needed if the configuration says 0).
 
         Raises:
-            OSError: the address cannot be had, for instance because another process has it.
+            OSError: the address is not available, for instance because another process has it.
         """
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -370,7 +370,7 @@ class Server:
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Finish the requests under way and end."""
+        """Finish the current requests and end."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(_START_TIMEOUT_S)
@@ -379,7 +379,7 @@ class Server:
 
 
 class HttpServer(Server):
-    """The server of the job: everything."""
+    """The job's server, with all routes."""
 
     def __init__(
         self,

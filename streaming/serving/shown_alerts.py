@@ -1,7 +1,7 @@
-"""The alerts that the page, the API and the metrics show: open ones, and the last that ended.
+"""The alerts on the page, in the API and in the metrics: open ones, and the last that ended.
 
-Fed by the batches (``apply``) and by the alerts topic and the supervisor (``remember``).  Safe to use
-from several threads.
+Batches (``apply``), the alerts topic and the supervisor (``remember``) feed it.  Safe to use from several
+threads.
 """
 
 import heapq
@@ -34,7 +34,7 @@ class ShownAlerts:
     def __init__(
         self, clock_ms: Callable[[], int], detected: Callable[[float], None] = lambda _seconds: None
     ) -> None:
-        """Start without any; ``detected`` receives for each new one how many seconds late it got here."""
+        """Start empty; ``detected`` takes, for each new alert, the seconds from detection until now."""
         self._lock = threading.Lock()
         self._clock_ms = clock_ms
         self._detected = detected
@@ -56,9 +56,9 @@ class ShownAlerts:
                     _log.error("an alert of %s cannot be read: %s", cluster, error)
 
     def remember(self, alert: Alert) -> None:
-        """Take an alert from the alerts topic, or from the supervisor; older revisions change nothing.
+        """Take an alert of the alerts topic or the supervisor; older revisions change nothing.
 
-        Reading the topic and the batches overlap, and have no order; what a batch says afterwards wins.
+        Reading the topic overlaps with the batches in no order; a batch's later record wins.
         """
         with self._lock:
             before = self._open.get(alert.id) or self._resolved.get(alert.id)
@@ -67,7 +67,7 @@ class ShownAlerts:
                 self._put(alert)
 
     def of(self, cluster: str, group: str) -> list[Alert]:
-        """Return the open alerts of one group, the loudest first."""
+        """Return the open alerts of one group, loudest first."""
         with self._lock:
             return sorted(self._of_group.get((cluster, group), {}).values(), key=loudness)
 
@@ -80,12 +80,12 @@ class ShownAlerts:
             }
 
     def loudest(self, limit: int) -> list[Alert]:
-        """Return at most ``limit`` open alerts, the loudest first."""
+        """Return at most ``limit`` open alerts, loudest first."""
         with self._lock:
             return heapq.nsmallest(limit, self._open.values(), key=loudness)
 
     def matching(self, *, status: str, cluster: str, group: str | None) -> list[Alert]:
-        """Return the alerts that match, the loudest first; "" and None match everything."""
+        """Return the matching alerts, loudest first; "" and None match everything."""
         with self._lock:
             known = (*self._open.values(), *self._resolved.values())
         return sorted(
@@ -117,7 +117,7 @@ class ShownAlerts:
                 self._said.forget(self._resolved.popitem(last=False)[0])
 
     def _take_away(self, alert_id: str) -> None:
-        """Take an alert out of where its last record has put it; a forged one may name another group."""
+        """Remove an alert from the group of its last record; a forged record may name another group."""
         self._resolved.pop(alert_id, None)
         before = self._open.pop(alert_id, None)
         if before is None:

@@ -1,6 +1,6 @@
-"""What /metrics, the API and the page show: the groups of the store with their alerts.
+"""The data of /metrics, the API and the page: the store's groups with their alerts.
 
-Keeps nothing itself; safe to use from several threads.
+It stores nothing itself; safe to use from several threads.
 """
 
 import heapq
@@ -31,11 +31,11 @@ from streaming.serving.shown_alerts import ShownAlerts
 
 _CALM = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}
 _RESTLESS = 3
-"""Ranks of groups without alerts, after those of severities."""
+"""Ranks of groups without alerts, below those of severities."""
 
 
 class View:
-    """The groups of ``store`` with ``alerts``, as people and Prometheus read them."""
+    """The groups of ``store`` with ``alerts``, for people and Prometheus."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class View:
         quiet: Quiet = NO_QUIET,
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
     ) -> None:
-        """Show these.
+        """Prepare.
 
         Args:
-            store: what is known of groups.
-            alerts: what is open, and what has ended lately.
-            clock_ms: the time now.
-            quiet: when receivers are left in peace, to be shown beside what they are not told.
-            held_back: knows receiver -> why an alert is not sent to it now.
+            store: the known groups.
+            alerts: open alerts, and those that ended lately.
+            clock_ms: returns the current time.
+            quiet: silences and maintenance, shown beside the alerts they silence.
+            held_back: returns receiver -> why an alert is not sent to it now.
         """
         self._store = store
         self._alerts = alerts
@@ -64,7 +64,7 @@ class View:
     # -- metrics -------------------------------------------------------------------------------
 
     def group_samples(self, limit: int) -> list[GroupSample]:
-        """Return at most ``limit`` groups for the metrics, the troubled ones first."""
+        """Return at most ``limit`` groups for the metrics, troubled groups first."""
         now_ms = self._clock_ms()
         return [
             GroupSample(
@@ -82,7 +82,7 @@ class View:
         ]
 
     def firing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return (cluster, group, name) of the open alerts, the loudest first."""
+        """Return (cluster, group, name) of the open alerts, loudest first."""
         chosen = self._alerts.loudest(limit)
         return list(dict.fromkeys((alert.cluster, alert.group, alert.name) for alert in chosen))
 
@@ -114,7 +114,7 @@ class View:
         )
 
     def group(self, cluster: str, group: str) -> GroupDetail | None:
-        """Return everything known of one group."""
+        """Return all known facts about one group."""
         found = self._store.group(cluster, group)
         if found is None:
             return None
@@ -135,7 +135,7 @@ class View:
         offset: int = 0,
         limit: int = 100,
     ) -> AlertList:
-        """Return open alerts, or with ``status`` "resolved" the last that ended, or with "" both."""
+        """Return open alerts; with ``status`` "resolved" the last that ended, with "" both."""
         matching = self._alerts.matching(status=status, cluster=cluster, group=group)
         page, now_ms = matching[offset : offset + limit], self._clock_ms()
         untils = {alert.id: self._quiet.until_ms(alert, now_ms) for alert in page}
@@ -151,7 +151,7 @@ class View:
         )
 
     def undecodable(self) -> Undecodable:
-        """Return what could not be read."""
+        """Return the records and lines that could not be read."""
         reports = self._store.clusters(lambda name, known: (name, known.report))
         return Undecodable(
             counts=[
@@ -167,7 +167,7 @@ class View:
         )
 
     def clusters(self) -> ClusterList:
-        """Return what the brokers said of themselves, and how well their answers fit the mirror."""
+        """Return the brokers' own facts, and how well their answers agree with the mirror."""
         now_ms = self._clock_ms()
         details = self._store.clusters(lambda name, known: cluster_detail(name, known, now_ms))
         return ClusterList(at_ms=now_ms, clusters=details)
@@ -175,7 +175,7 @@ class View:
     # -- inside --------------------------------------------------------------------------------
 
     def _chosen(self, groups: Iterable[tuple[str, KeptGroup]], limit: int) -> list[tuple[str, KeptGroup]]:
-        """Return the first groups: by their loudest alert, then the restless, then by name."""
+        """Return the first groups: by their loudest alert, then unsettled ones, then by name."""
         ranks = self._alerts.ranks()
 
         def trouble(item: tuple[str, KeptGroup]) -> tuple[int, str, str]:
@@ -207,7 +207,7 @@ def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:
 
 
 def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
-    """Return what the API tells of one cluster as a whole."""
+    """Return the API's facts about one cluster as a whole."""
     agreement, report = known.agreement, known.report
     return ClusterDetail(
         cluster=name,
@@ -227,14 +227,14 @@ def cluster_detail(name: str, known: KeptCluster, now_ms: int) -> ClusterDetail:
 
 
 def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
-    """Return what the metrics need of one cluster."""
+    """Return the metrics' values for one cluster."""
     report, agreement = known.report, known.agreement
     return ClusterSample(
         cluster=name,
         groups=len(known.groups),
         events={(source, kind): count for source, kind, count in report.events},
         undecodable={(source, why): count for source, why, count in report.undecodable},
-        # Those that can be foreseen exist at 0: ``rate`` misses a first value that appears out of nothing.
+        # Foreseeable kinds exist at 0: ``rate`` misses the first value of a series that appears late.
         divergences=_larger(dict.fromkeys(KINDS, 0) | known.divergences, report.divergences),
         newest_ms=report.newest_ms,
         answers={
@@ -248,5 +248,5 @@ def cluster_sample(name: str, known: KeptCluster, now_ms: int) -> ClusterSample:
 
 
 def _larger(here: Mapping[str, int], reported: Mapping[str, int]) -> dict[str, int]:
-    """Merge counts: the cluster's shard keeps some kinds over restarts, and hears of them a little later."""
+    """Merge counts: the cluster's shard keeps some kinds across restarts, and gets them a little later."""
     return {kind: max(here.get(kind, 0), reported.get(kind, 0)) for kind in {**here, **reported}}

@@ -1,4 +1,4 @@
-"""All that runs on executors: the decode stage and the state stage. Nothing of the driver."""
+"""Everything that runs on executors: the decode stage and the state stage.  Independent of the driver."""
 
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, SCHEMA, DecodeStage
 from streaming.workers.shard_state import OUTPUT_SCHEMA, STATE_SCHEMA, ShardStage

@@ -1,8 +1,7 @@
-"""The stateless stage: rows of Kafka in, one cell of packed observations per shard out.
+"""The stateless stage: takes rows of Kafka, yields one cell of packed observations per shard.
 
-Runs in Spark's Python workers by ``mapInArrow``.  The decoders decide what a row means; this file
-only hands them their rows and sees to it that nothing in a row, and no bug in a decoder, stops the
-query.
+Spark's Python workers run it with ``mapInArrow``.  The decoders decide what a row means; this module only
+hands them their rows, and makes sure that neither a row's content nor a decoder's bug stops the query.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +31,7 @@ from streaming.workers.collector import collector_paused
 from streaming.workers.worker_memory import keep_memory
 
 SCHEMA = "shard int, payload binary"
-"""What the stage yields."""
+"""The stage's output columns."""
 
 OFFSETS, EVENTS, CONTROL = 0, 1, 2
 """Values of the column ``feed``: which input a row came from."""
@@ -43,13 +42,13 @@ _SAMPLE_BYTES = 512
 _ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
 _YIELDED_BYTES_MAX = 2**30
-"""Cells in one Arrow batch: a column of them cannot have 2 GiB."""
+"""Most bytes of cells in one Arrow batch: a column cannot have 2 GiB."""
 _BYTES_AT_ONCE = 128 * 2**20
-"""What is folded together: each member's heartbeats become one observation for each such heap of rows."""
+"""Rows that are coalesced together: each member's heartbeats in such a heap become one observation."""
 
 
 class _Rows(Protocol):
-    """Rows of one feed as they are held."""
+    """The buffered rows of one feed."""
 
     @property
     def num_rows(self) -> int: ...
@@ -65,13 +64,13 @@ class DecodeStage:
     run: str = ""
     timezone: str = "UTC"
     offsets_ends: Mapping[int, int] = field(default_factory=dict)
-    """Ends of the offsets partitions at the first start: what stood before is backlog."""
+    """Ends of the offsets partitions at the first start; rows before them are backlog."""
     events_ends: Mapping[int, int] = field(default_factory=dict)
     secret: str = ""
-    """What the clocks of our run are sealed with; "" for a checkpoint that has none."""
+    """The seal of our run's clocks; "" for a checkpoint without one."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield shards and their cells for raw rows (``sources.read``)."""
+        """Yield shards and their cells for raw rows (``streaming.pipeline.read_sources``)."""
         keep_memory()
         heaps = self._heaps()
         for batch in batches:
@@ -109,7 +108,7 @@ _RowsT = TypeVar("_RowsT", bound=_Rows)
 
 
 class _Heap(ABC, Generic[_RowsT]):
-    """Rows of one feed, gathered until there are enough or no more."""
+    """Rows of one feed, buffered until there are enough or no more."""
 
     def __init__(self, name: str, source: Source, decode: Callable[[_RowsT], Decoded]) -> None:
         self.name = name
@@ -122,21 +121,21 @@ class _Heap(ABC, Generic[_RowsT]):
     @property
     @abstractmethod
     def size(self) -> int:
-        """What is held, in bytes."""
+        """Bytes of the buffered rows."""
 
     def take(self, rows: pa.Table) -> None:
-        """Hold some more rows."""
+        """Buffer some more rows."""
         last = rows.num_rows - 1
         self._last = rows.column("partition")[last].as_py(), rows.column("offset")[last].as_py()
         newest_ms = pc.max(rows.column("timestamp_ms")).as_py()
-        # A topic that takes its writers' times may have any; counts are not dated by one of the year 40000.
+        # A topic with its writers' times may have any; a time in the year 40000 must not date the counts.
         if newest_ms is not None and is_time_ms(newest_ms):
             self._newest_ms = max(self._newest_ms, newest_ms)
         with collector_paused():
             self._hold_safely(rows)
 
     def into(self, cells: dict[int, list[Seen]]) -> None:
-        """Decode what is held."""
+        """Decode the buffered rows."""
         decoded = self._decode_safely(self._held()) if self.size else Decoded()
         decoded.bad.extend(self._not_held)
         for shard, seen in decoded.cells.items():
@@ -146,7 +145,7 @@ class _Heap(ABC, Generic[_RowsT]):
             cells.setdefault(CLUSTER_SHARD, []).extend(accounts)
 
     def _hold_safely(self, rows: pa.Table) -> None:
-        """Hold rows; where that fails, halve until the row that makes it fail stands alone."""
+        """Buffer rows; if that fails, halve them until the row that fails stands alone."""
         try:
             self._hold(rows)
         except Exception as error:
@@ -160,18 +159,18 @@ class _Heap(ABC, Generic[_RowsT]):
 
     @abstractmethod
     def _hold(self, rows: pa.Table) -> None:
-        """Hold rows."""
+        """Buffer rows."""
 
     @abstractmethod
     def _held(self) -> _RowsT:
-        """Return what is held."""
+        """Return the buffered rows."""
 
     @abstractmethod
     def _sample(self, row: _RowsT) -> bytes:
         """Return the value of one row."""
 
     def _decode_safely(self, rows: _RowsT) -> Decoded:
-        """Decode; where the decoder itself fails, halve until the row that makes it fail stands alone."""
+        """Decode; if the decoder fails, halve the rows until the row that fails stands alone."""
         count = rows.num_rows
         try:
             return self._decode(rows)
@@ -194,7 +193,7 @@ class _Heap(ABC, Generic[_RowsT]):
         )
 
     def _account(self, decoded: Decoded) -> Iterator[Seen]:
-        """Yield what the cluster-wide shard must know of these rows: how many of what, and the bad ones."""
+        """Yield the facts about these rows for the cluster's shard: counts by kind, and the bad rows."""
         notes: list[Counted | Undecodable] = merged(decoded.bad)
         if decoded.counts:
             counts = tuple((name, kind, count) for (name, kind), count in sorted(decoded.counts.items()))
@@ -215,7 +214,7 @@ class _Heap(ABC, Generic[_RowsT]):
 
 
 class _Tables(_Heap[pa.Table]):
-    """Rows held as they came."""
+    """Rows buffered as they came."""
 
     def __init__(self, name: str, source: Source, decode: Callable[[pa.Table], Decoded]) -> None:
         super().__init__(name, source, decode)
@@ -224,7 +223,7 @@ class _Tables(_Heap[pa.Table]):
 
     @property
     def size(self) -> int:
-        """What is held, in bytes."""
+        """Bytes of the buffered rows."""
         return self._size
 
     def _hold(self, rows: pa.Table) -> None:
@@ -239,7 +238,7 @@ class _Tables(_Heap[pa.Table]):
 
 
 class _EventLines(_Heap[Lines]):
-    """Lines, of which heartbeats are read at once."""
+    """Lines; heartbeats among them are read when they are buffered."""
 
     def __init__(
         self, name: str, source: Source, decode: Callable[[Lines], Decoded], reader: LineReader
@@ -250,7 +249,7 @@ class _EventLines(_Heap[Lines]):
 
     @property
     def size(self) -> int:
-        """What is held, in bytes."""
+        """Bytes of the buffered lines."""
         return self._reader.size
 
     def _hold(self, rows: pa.Table) -> None:
@@ -283,7 +282,7 @@ def _merge(into: Decoded, other: Decoded) -> None:
 
 
 def merged(bad: Iterable[Undecodable]) -> list[Counted | Undecodable]:
-    """Return one of each reason, with all their rows and the first one's sample: they may be a million."""
+    """Return one per reason, with the number of its rows and the first sample: there may be a million."""
     found: dict[tuple[str, str], Undecodable] = {}
     counts: dict[tuple[str, str], int] = {}
     for one in bad:
@@ -294,7 +293,7 @@ def merged(bad: Iterable[Undecodable]) -> list[Counted | Undecodable]:
 
 
 def _packed(heaps: Mapping[int, _Heap[Any]]) -> Iterator[pa.RecordBatch]:
-    # As far as the cells: what is left when the collector runs again, it looks through.
+    # The pause ends with the cells: the collector examines what is left when it resumes.
     with collector_paused():
         packed = _packed_cells(heaps)
     while packed:

@@ -1,8 +1,8 @@
-"""The stateful stage: one shard's cells in, transitions, alerts and reports out.
+"""The stateful stage: takes one shard's cells, yields transitions, alerts and reports.
 
-Runs in Spark's Python workers by ``applyInPandasWithState``.  Spark keeps, per shard, a version, the
-time at which the shard must be looked at without news, and the shard itself as opaque bytes: only
-``coordinator_model.shard.shard`` reads those.
+Spark's Python workers run it with ``applyInPandasWithState``.  For each shard Spark stores a version, the
+time at which the shard must be looked at even without news, and the shard itself as opaque bytes that only
+``coordinator_model`` reads.
 """
 
 import logging
@@ -24,7 +24,7 @@ from streaming.workers.collector import collector_paused
 from streaming.workers.worker_memory import keep_memory
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"
-"""Frozen in every checkpoint: change it and no checkpoint can be read."""
+"""Fixed in every checkpoint: after a change no checkpoint can be read."""
 
 OUTPUT_SCHEMA = "kind string, key string, value binary"
 
@@ -54,7 +54,7 @@ class ShardStage:
     ) -> Iterator[pd.DataFrame]:
         """Apply one batch's cells to one shard; yields at most one frame of ``OUTPUT_SCHEMA``."""
         keep_memory()
-        # Nothing made here has cycles, and a shard's many small objects are looked through again and again.
+        # Nothing made here has cycles, and the collector would examine a shard's many objects repeatedly.
         with collector_paused():
             seen, unread = _unpacked(cell for frame in frames for cell in frame["payload"])
             shard, (due_ms, blob) = int(key[1]), _stored(state)
@@ -80,7 +80,7 @@ class ShardStage:
         except SnapshotError:
             raise
         except Exception as error:
-            # Not one group's failure: whatever it is, it would come again with the next batch.
+            # This is not one group's failure: whatever it is, it would return with the next batch.
             why = _words(error)
             _log.exception("shard %d of %s failed and begins anew", shard, self.cluster)
         try:
@@ -113,7 +113,7 @@ def _words(error: Exception) -> str:
 
 
 def _unpacked(cells: Iterable[Any]) -> tuple[list[Seen], list[_Row]]:
-    """Return what stands in the cells, and rows that count what cannot be read, which our own stage wrote."""
+    """Return the observations in the cells, and rows that count unreadable cells (a bug of ours)."""
     seen: list[Seen] = []
     rows: list[_Row] = []
     for cell in cells:
@@ -133,7 +133,7 @@ def _failed(group: str, detail: str, count: int = 1) -> _Row:
 
 
 def _stored(state: Any) -> tuple[int, bytes | None]:
-    """Return when the shard is due and its blob; of a row that was never written so, what is left."""
+    """Return when the shard is due and its blob; of a row in any other form, what is usable."""
     if not state.exists:
         return NEVER_MS, None
     _, due_ms, blob = state.get
@@ -145,10 +145,10 @@ def _stored(state: Any) -> tuple[int, bytes | None]:
 
 
 def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
-    """Say whether a shard must be loaded: not if only clocks came that ask nothing and reach no deadline.
+    """Say whether a shard must be loaded: not for mere clocks that ask nothing and reach no deadline.
 
-    Clocks that are skipped are lost to the shard, which is harmless: each partition's next one says
-    more, and comes within half a second.
+    The shard never sees skipped clocks, which is harmless: each partition's next clock replaces them within
+    half a second.
     """
     reached_ms = -1
     for one in seen:
@@ -166,7 +166,7 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
 
 
 def clocked(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
-    """Return the row that tells the driver which clocks were read; ``now_ms``: how far the shard came."""
+    """Return the row that tells the driver which clocks were read; ``now_ms`` is the shard's watermark."""
     control_ms, partitions = -1, -1
     events: dict[int, int] = {}
     for one in seen:
@@ -183,7 +183,7 @@ def clocked(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
 def rows_of(outputs: Outputs, shard: int, shard_count: int = 0) -> Iterator[_Row]:
     """Yield a shard's outputs as rows for the driver, in the order in which they must be written.
 
-    One that cannot be written is a row of its own: a divergence with the reason.
+    An output that cannot be written becomes a divergence row with the reason.
     """
     for kind, key, what in _outputs_of(outputs, shard, shard_count):
         try:
@@ -194,7 +194,7 @@ def rows_of(outputs: Outputs, shard: int, shard_count: int = 0) -> Iterator[_Row
 
 def _outputs_of(outputs: Outputs, shard: int, shard_count: int) -> Iterator[tuple[str, str, Any]]:
     if outputs.rebuilding >= 0:
-        # Before the reports: what was reported of this shard earlier is out of date.
+        # Before the reports: earlier reports of this shard are out of date.
         told = {"shard": shard, "shard_count": shard_count, "since_ms": outputs.rebuilding}
         yield "rebuilding", str(shard), told
     yield from (("transition", one.group, one) for one in outputs.transitions)
@@ -208,7 +208,7 @@ def _outputs_of(outputs: Outputs, shard: int, shard_count: int) -> Iterator[tupl
 
 
 def _for_the_cluster(outputs: Outputs) -> Iterator[tuple[str, str, Any]]:
-    """Yield what the driver carries to the shard of the whole cluster."""
+    """Yield the rows that the driver carries to the cluster's shard."""
     for broker, lost, group, at_ms in outputs.contradictions:
         yield "contradiction", group, {"broker": broker, "lost": lost, "group": group, "at_ms": at_ms}
     yield from (("zone", str(broker), {"ahead_ms": ahead_ms}) for broker, ahead_ms in outputs.zones)

@@ -1,9 +1,9 @@
-"""Heartbeat lines of a whole column at once.
+"""Reads the heartbeat lines of a whole column at once.
 
-The same lines as ``heartbeat_lines.LINE``, cut at the words that stand once in each; these stand mostly
-where they stood in other lines.  What is left between them repeats from line to line (of the measured
-times all but the digits), so each distinct piece is matched once.  A row that is not found here may
-still be a heartbeat.
+It finds the same lines as ``heartbeat_lines.LINE``, by splitting each at words that occur once in every such
+line, mostly at the same distance as in other lines.  The pieces between them repeat from line to line (of the
+measured times everything but the digits), so each distinct piece is matched once.  A row that is not found
+here may still be a heartbeat.
 """
 
 import re
@@ -31,16 +31,16 @@ _FROM = re.compile(lines.FROM_AFTER + lines.FROM)
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _CORRELATION_DIGITS_MAX = 10
 _HEAD_SIZE_MAX = 256
-"""Far more than a head can have; what is longer is not looked at."""
+"""Far longer than a head can be; longer text is not examined."""
 _DISTANCES_MAX = 64
 _SECOND_SIZE = len("2026-11-21 06:28:53")
 _SLICE = 8_192
-"""Rows split up at once: what is made of them stays in memory that is used again (of 130,000 at once: a third
-of the speed)."""
+"""Rows split at once: their arrays stay in memory that is reused (with 130,000 at once: a third of the
+speed)."""
 
 
 class Names:
-    """What the codes of beats stand for; the beats of one ``Reader`` share them."""
+    """The texts behind the codes of beats; the beats of one ``Reader`` share them."""
 
     def __init__(self) -> None:
         self.seconds = Known(_second)
@@ -53,35 +53,35 @@ class Names:
 
     @property
     def bytes(self) -> int:
-        """What they cost, roughly."""
+        """Their rough cost in bytes."""
         known = (self.seconds, self.whos, self.origins, self.heads, self.times)
         return sum(one.bytes for one in known)
 
 
 class Beats(NamedTuple):
-    """The rows that are heartbeat lines, and what each says."""
+    """The rows that are heartbeat lines, and their contents."""
 
     row: Ints
-    """Ascending."""
+    """Row numbers, ascending."""
     offset: Ints
     stamp: Ints
     """Timestamp of the record, epoch ms."""
     second: Ints
-    """Which of the names' seconds."""
+    """Code of the second, in the names."""
     millis: Ints
     who: Ints
-    """Which of the names' clients."""
+    """Code of the client, in the names."""
     origin: Ints
-    """Which of the names' origins."""
+    """Code of the origin, in the names."""
     names: Names
 
     def between(self, start: int, end: int) -> "Beats":
-        """Return those of the rows ``start`` to ``end - 1``."""
+        """Return the beats of rows ``start`` to ``end - 1``."""
         first, last = np.searchsorted(self.row, (start, end))
         return self.cut(int(first), int(last))
 
     def cut(self, first: int, last: int) -> "Beats":
-        """Return some of the beats."""
+        """Return the beats from index ``first`` to before ``last``."""
         row, offset, stamp, second, millis, who, origin = (column[first:last] for column in self.columns)
         return Beats(row, offset, stamp, second, millis, who, origin, self.names)
 
@@ -92,24 +92,24 @@ class Beats(NamedTuple):
 
     @property
     def sender(self) -> Ints:
-        """Who sent each, with its answer: one code for each pair of client and origin."""
+        """Sender of each with its answer: one code for each pair of client and origin."""
         return self.who * max(1, len(self.names.origins.values)) + self.origin
 
     def sender_at(self, index: int) -> tuple[bytes, lines.ClientTexts]:
-        """Return the identity and the client of one beat, as the line has them."""
+        """Return the identity and the client of one beat, as they stand in the line."""
         client_id, identity, connection = self.names.whos.values[self.who[index]]
         return identity, (client_id, connection, *self.names.origins.values[self.origin[index]])
 
 
 class Reader:
-    """Reads columns of lines one after another."""
+    """Reads columns of lines, one after another."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start without known texts."""
         self.names = Names()
 
     def read(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints) -> Beats:
-        """Return the heartbeats among ``values`` (binary) that have a date before them.
+        """Return the heartbeats among ``values`` (binary) that begin with a date.
 
         Args:
             values: log lines, at least one.
@@ -126,7 +126,7 @@ class Reader:
 
 
 def joined(parts: Sequence[Beats]) -> Beats:
-    """Return the beats of several columns of one ``Reader`` as one; ``row`` is no row of them any more."""
+    """Return the beats of several columns of one ``Reader`` as one; their ``row`` has no meaning any more."""
     if len(parts) == 1:
         return parts[0]
     columns = zip(*(part.columns for part in parts), strict=True)
@@ -135,7 +135,7 @@ def joined(parts: Sequence[Beats]) -> Beats:
 
 
 def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
-    """Yield parts of a column, each with the row that it begins at."""
+    """Yield parts of a column, each with its first row."""
     first = 0
     for chunk in values.chunks:
         for start in range(0, len(chunk), _SLICE):
@@ -144,7 +144,7 @@ def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
 
 
 class _Parts(NamedTuple):
-    """The lines of a slice that are heartbeats, and what their parts say."""
+    """The heartbeat lines of a slice, and the contents of their parts."""
 
     row: Ints
     second: npt.NDArray[np.bytes_]
@@ -160,7 +160,7 @@ def _split_up(values: pa.Array, first: int, names: Names) -> _Parts:
     start = column.start[row]
     who = _places(column, row, lines.WHO_AFTER, start, names.places[0])
     good = _is_head(column, start + _DATE_SIZE, who, names.heads)
-    # Only of heartbeats the rest has few lengths.
+    # Only heartbeats have few lengths in the rest.
     row, start, who = row[good], start[good], who[good]
     end: Ints = start + column.length[row]
     origin = _places(column, row, lines.FROM_AFTER, end, names.places[1])
@@ -175,7 +175,7 @@ def _split_up(values: pa.Array, first: int, names: Names) -> _Parts:
 
 
 def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distances: list[int]) -> Ints:
-    """Return where ``word`` stands in each of these rows; -1 where it does not.
+    """Return where ``word`` stands in each of these rows; -1 if it does not.
 
     Args:
         column: the lines.
@@ -200,7 +200,7 @@ def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distance
 
 
 def _look(column: BinaryColumn, row: Ints, word: bytes, place: Ints, places: Ints) -> bool:
-    """Put each ``place`` at which ``word`` stands where ``places`` is negative; False: it is so nowhere."""
+    """Fill negative ``places`` with ``place`` where ``word`` stands; False: it stands at none of them."""
     left = np.flatnonzero(places < 0)
     if not len(left):
         return False
@@ -210,7 +210,7 @@ def _look(column: BinaryColumn, row: Ints, word: bytes, place: Ints, places: Int
 
 
 def _put_first(distances: list[int], newest: Ints) -> None:
-    """Put the distance first that most lines now have: the next lines begin with it."""
+    """Move the distance of most lines to the front: the next lines try it first."""
     if len(distances) > 1 and len(newest):
         middle = int(newest[len(newest) // 2])
         if middle in distances:
@@ -219,7 +219,7 @@ def _put_first(distances: list[int], newest: Ints) -> None:
 
 
 def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], Ints, Bools]:
-    """Return the second and the milliseconds that each row begins with, and whether it begins so."""
+    """Return each row's leading second and milliseconds, and whether it begins with them."""
     dated = (column.byte(start) == ord("[")) & (column.byte(start + 20) == ord(","))
     millis = np.zeros(len(start), np.int64)
     for place in (21, 22, 23):
@@ -230,7 +230,7 @@ def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], I
 
 
 def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: Known[bool]) -> Bools:
-    """Say of what stands behind each date, up to ``end``, whether it is a head with its correlation id."""
+    """Say for the text between each date and ``end`` whether it is a head with its correlation id."""
     size, running = np.zeros(len(end), np.int64), np.ones(len(end), np.bool_)
     for _ in range(_CORRELATION_DIGITS_MAX):
         running &= column.is_digit(end - size - 1)
@@ -243,7 +243,7 @@ def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: Known[bool]) -
 
 
 def _seconds(text: npt.NDArray[np.bytes_], known: Known[bytes]) -> Ints:
-    """Return the code of each second; -1 where it is none."""
+    """Return the code of each second; -1 if the text is none."""
     # Lines of one second mostly follow one another.
     turns = np.flatnonzero(np.append(True, text[1:] != text[:-1])[: len(text)])
     return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))

@@ -1,8 +1,8 @@
-"""Heartbeat lines of the request log, read from their bytes.
+"""Reads heartbeat lines of the request log from their bytes.
 
-A busy cluster logs little else, so these lines are recognised by one expression in exactly the field
-order that brokers write (Kafka 2.8 and later), without escapes, and what is said again and again is
-read once.  Whatever does not match in full is for ``request_log``.
+A busy cluster logs little else.  So one expression recognises these lines in exactly the field order that
+brokers write (Kafka 2.8 and later), without escapes, and repeated texts are read once.  ``request_log`` reads
+every line that does not match in full.
 """
 
 import re
@@ -47,7 +47,7 @@ WHO = (
 """Groups: client id, what identifies the member and its answer, connection."""
 _TIMED = ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs", None, "responseQueueTimeMs", "sendTimeMs")
 _AT_ONCE = rb"\d{1,3}\.\d++"
-"""Less than a second: one whose answer waited counts from when it came, which ``request_log`` reads."""
+"""Less than a second: with a late answer a heartbeat counts from its arrival; ``request_log`` reads that."""
 TIMES = _AT_ONCE + b"".join(
     rb',"throttleTimeMs":\d++' if name is None else rb',"%s":' % name.encode() + _MILLIS for name in _TIMED
 )
@@ -119,7 +119,7 @@ def _beat(identity: bytes, shard_count: int) -> Beat:
 
 
 _KEPT_BYTES_MAX = 1_000
-"""Of a sender's texts; longer ones are not cached: names of 32,767 characters would cost gigabytes."""
+"""Longest cached texts of a sender: names of 32,767 characters would cost gigabytes."""
 
 
 @lru_cache(maxsize=1 << 16)

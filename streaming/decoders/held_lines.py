@@ -1,7 +1,7 @@
-"""Rows of the events topic as they are held until they are decoded: heartbeats as numbers, others as lines.
+"""Buffers rows of the events topic until they are decoded: heartbeats as numbers, others as lines.
 
-A heartbeat's line is 800 bytes and says a handful of numbers.  So the lines themselves need not be held to
-fold all the heartbeats that a member sent in minutes into one observation.
+A heartbeat's line has 800 bytes and carries a handful of numbers.  Without the lines, all heartbeats that a
+member sent in minutes fit into memory and are coalesced into one observation.
 """
 
 import logging
@@ -18,12 +18,12 @@ from streaming.decoders.heartbeat_columns import Beats
 from streaming.decoders.stretches import Place
 
 _ROW_BYTES, _BEAT_BYTES = 200, 100
-"""What a row costs beside its value, and a heartbeat beside the names of its sender."""
+"""The cost of a row besides its value, and of a heartbeat besides its sender's names."""
 _LOG = logging.getLogger(__name__)
 
 
 class Piece(NamedTuple):
-    """Neighbouring rows of one partition with one key, all in the backlog or all behind it."""
+    """Neighbouring rows of one partition with one key, all in the backlog or all after it."""
 
     partition: int
     key: bytes | None
@@ -32,19 +32,19 @@ class Piece(NamedTuple):
     stamps: Sequence[int]
     values: Sequence[bytes | None]
     beats: Beats | None = None
-    """What of the piece's rows was read as columns; the other fields are about the other rows."""
+    """The rows that were read as columns; the other fields concern the other rows."""
 
     def place(self, index: int) -> Place:
-        """Return where a row stands."""
+        """Return the place of a row."""
         return Place(self.partition, self.offsets[index], self.stamps[index], self.backlog)
 
     @property
     def num_rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.values) + (0 if self.beats is None else len(self.beats.row))
 
     def slice(self, start: int, length: int) -> "Piece":
-        """Return some of its rows, of which the heartbeats are the first."""
+        """Return some of its rows; its heartbeats come first."""
         beats, count = self.beats, 0
         if beats is not None:
             count = len(beats.row)
@@ -62,12 +62,12 @@ class Lines(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(piece.num_rows for piece in self.pieces)
 
     @property
     def sample(self) -> bytes:
-        """Value of the first row that is held as it is."""
+        """Value of the first row that is buffered as a line."""
         return next((value or b"" for piece in self.pieces for value in piece.values), b"")
 
     def slice(self, start: int, length: int) -> "Lines":
@@ -82,25 +82,25 @@ class Lines(NamedTuple):
 
 
 class LineReader:
-    """Reads the heartbeats among the rows that it is given."""
+    """Reads the heartbeats among the rows that it gets."""
 
     def __init__(self, backlog_ends: Mapping[int, int]) -> None:
-        """Begin; rows before a partition's ``backlog_ends`` are backlog."""
+        """Start; rows before a partition's ``backlog_ends`` are backlog."""
         self._backlog_ends = backlog_ends
         self._columns = heartbeat_columns.Reader()
         self._size = 0
 
     @property
     def size(self) -> int:
-        """What all that it has read costs to hold, in bytes, roughly."""
+        """Rough cost in bytes of all that it has read."""
         return self._size + self._columns.names.bytes
 
     def lines(self, rows: pa.Table) -> Lines:
-        """Return the rows; heartbeats that cannot be read as a column are left as they are."""
+        """Return the rows; heartbeats that cannot be read as a column stay lines."""
         return Lines(list(self._pieces(rows)) if rows.num_rows else [])
 
     def _pieces(self, rows: pa.Table) -> Iterator[Piece]:
-        """Yield rows cut where what is the same for many of them changes."""
+        """Yield rows, cut wherever partition, key or backlog changes."""
         partition, offset, stamp = (
             rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
         )
@@ -135,7 +135,7 @@ class LineReader:
         try:
             return self._columns.read(values, offset, stamp)
         except Exception:
-            # Whichever row it is: line by line, only that one will fail.
+            # Whichever row it is: read line by line, only that one will fail.
             _LOG.exception("heartbeats are read line by line")
             return None
 

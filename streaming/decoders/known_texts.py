@@ -1,7 +1,7 @@
-"""Texts that stand in column after column and are read once each.
+"""Texts that occur in column after column; each is read once.
 
-What is known is found again without making a Python object of it: its words of eight bytes are summed up,
-each times a number of its own, and where the sum is known the words are compared.
+A known text is found without making a Python object of it: its words of eight bytes, each times a number of
+its own, are added up, and for a known sum the words are compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,18 +27,18 @@ _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uin
 
 
 class Known(Generic[T]):
-    """Texts that were read, each once; its code is its place in ``values``."""
+    """Texts that were read, each once; a text's code is its index in ``values``."""
 
     def __init__(self, read: Callable[[bytes], T | None]) -> None:
         self.values: list[T] = []
         self.bytes = 0
-        """What it all costs, roughly."""
+        """Rough cost in bytes."""
         self._read = read
         self._codes: dict[bytes, int] = {}
         self._found_again: dict[int, _Texts] = {}
 
     def codes(self, texts: Sequence[bytes]) -> Ints:
-        """Return the code of each text; -1 where it cannot be read."""
+        """Return the code of each text; -1 if it cannot be read."""
         known = self._codes.get
         found = [known(text, _NEW) for text in texts]
         if _NEW in found:
@@ -48,13 +48,13 @@ class Known(Generic[T]):
         return np.array(found, np.int64)
 
     def codes_in(self, column: BinaryColumn, start: Ints, end: Ints, *, digits: bool = True) -> Ints:
-        """Return the code of each text, of a byte at least, from ``start`` to before ``end``.
+        """Return the code of each text (at least one byte long) from ``start`` to before ``end``.
 
         Args:
             column: in whose buffer they stand.
             start: of each.
             end: of each.
-            digits: whether they count; if not, each is taken for 0.
+            digits: False: every digit counts as 0.
         """
         length, codes = end - start, np.full(len(start), -1)
         for size in _sizes(length):
@@ -67,7 +67,7 @@ class Known(Generic[T]):
         lead = count * _WORD - size
         if count > _WORDS_MAX or int(start.min()) < lead:
             return self._read_all(_plain(column.window(start, size), digits=digits))
-        # The first word begins before the text: behind the last one the column may end.
+        # The first word begins before the text: after the last text the column may end.
         texts = _plain(column.window(start - lead, count * _WORD), digits=digits)
         texts[:, :lead] = 0
         known = self._found_again.setdefault(size, _Texts(count))
@@ -104,10 +104,10 @@ class _Texts:
         self._sums: Words = np.empty(0, np.uint64)
         """Ascending."""
         self._order: Ints = np.empty(0, np.int64)
-        """Which text each sum is of."""
+        """Index of the text with each sum."""
 
     def codes(self, words: Words) -> Ints:
-        """Return the code of each row; ``_NEW`` where it is not known, or hidden by another with its sum."""
+        """Return the code of each row; ``_NEW`` if it is unknown, or hidden by another text with its sum."""
         if not len(self._sums):
             return np.full(len(words), _NEW)
         place = np.searchsorted(self._sums, _sums(words))
@@ -118,7 +118,7 @@ class _Texts:
         return codes
 
     def add(self, words: Words, codes: Ints) -> None:
-        """Keep each of these texts once, but none that another with its sum hides already."""
+        """Keep each of these texts once, unless another text with its sum hides it."""
         sums, first = np.unique(_sums(words), return_index=True)
         is_new = ~np.isin(sums, self._sums)
         sums, first = sums[is_new], first[is_new]
@@ -135,7 +135,7 @@ def _sums(words: Words) -> Words:
 
 
 def _plain(texts: _Bytes, *, digits: bool) -> _Bytes:
-    """Return texts, changed in place: without ``digits`` each digit is 0."""
+    """Return the texts, changed in place: without ``digits`` each digit is 0."""
     if not digits:
         above = texts - np.uint8(ord("0"))  # of what is less it is far more than 9
         texts -= above * (above < 10)
@@ -143,7 +143,7 @@ def _plain(texts: _Bytes, *, digits: bool) -> _Bytes:
 
 
 def _sizes(length: Ints) -> list[int]:
-    """Return the lengths that there are, ascending; they are not negative, and mostly few and small."""
+    """Return the distinct lengths, ascending; they are not negative, and mostly few and small."""
     is_counted = int(length.max(initial=0)) < _SIZES_COUNTED_MAX
     sizes: list[int] = (np.flatnonzero(np.bincount(length)) if is_counted else np.unique(length)).tolist()
     return sizes

@@ -1,19 +1,19 @@
-"""Puts lines together that a container runtime, or journald, has cut.
+"""Joins lines that a container runtime or journald has cut.
 
-A runtime cuts lines at 16 KiB, journald at 48 KiB, and each says of a part that another follows; journald
-and some shippers do not mark the last.  Parts stand one after another in their partition, so those that
-were read together become one line again, if they belong together:
+A runtime cuts lines at 16 KiB, journald at 48 KiB, and each marks a part that another follows; journald and
+some shippers do not mark the last part.  Parts follow one another in their partition, so parts that were read
+together are joined again if they belong together:
 
-- Record key, broker, stream, and what the envelopes tell of host, process, container and file are equal.
-- Where nothing names the writer, two may stand in one partition.  A part that begins as a line does, while
-  another line is open, shows that: whose rest comes next nobody can tell, so nothing is joined until their
-  rests have come, and all of it is counted.  Nor is such a part read as a line of its own: whoever chooses
-  a long name chooses what stands behind the cut.
+- Record key, broker and stream are equal, and so are host, process, container and file in the envelopes.
+- If nothing names the writer, two writers may share a partition.  A part that begins like a line, while
+  another line is open, shows that: nobody can tell whose rest comes next.  So nothing is joined until both
+  rests have come, and all of it is counted.  Nor is such a part read as a line of its own: a client that
+  chooses a long name chooses the text after the cut.
 
-What is left at the end of a batch is counted and not remembered: a line that lies across two batches is
-lost (only lists of hundreds of members are that long).  Its parts in the first batch are counted here; what
-comes in the second is read by itself, begins as no sentence does, and is counted as other lines are that
-are not understood.  Most shippers put parts together themselves.
+Parts left at the end of a batch are counted and not remembered: a line across two batches is lost (only lists
+of hundreds of members are that long).  Its parts in the first batch are counted here.  The rest in the second
+is read by itself, does not begin like a sentence, and is counted like other lines that are not understood.
+Most shippers join parts themselves.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from coordinator_model.decoding import LENGTH_MAX, Opened, begins_anew, marks_no_end, open_text, origin_of
 
 _TORN_MAX = 100
-"""Parts that are set aside while it is open whose rest comes; then its end is taken for lost."""
+"""Parts set aside while it is unknown whose rest comes; after them the line's end counts as lost."""
 
 
 class _Where(NamedTuple):
@@ -30,52 +30,52 @@ class _Where(NamedTuple):
     partition: int
     key: bytes | None
     broker: int
-    """Where the key or the envelope names it."""
+    """Named by the key or the envelope."""
     stream: str
     words: tuple[tuple[str, str], ...]
     ends_unmarked: bool
-    """The last part of a line is not marked as one."""
+    """The last part of a line has no mark."""
 
 
 class _Torn:
-    """A stream of which nobody knows whose rest comes next."""
+    """A stream in which nobody knows whose rest comes next."""
 
     def __init__(self) -> None:
         self.left = _TORN_MAX
         self.open = 1
-        """Lines whose rest is to come."""
+        """Lines whose rest is still to come."""
 
     def take(self, *, goes_on: bool, is_anew: bool) -> None:
-        """Take note of a part that is set aside."""
+        """Take a part that is set aside."""
         self.left -= 1
         if goes_on == is_anew:  # the beginning of one more line, or the end of one
             self.open += 1 if goes_on else -1
 
     @property
     def is_over(self) -> bool:
-        """Say whether what comes next is read again."""
+        """Say whether the next line is read again."""
         return self.open <= 0 or self.left <= 0
 
 
 class LineParts:
-    """The parts of each stream that wait for more."""
+    """The parts of each stream that wait for further parts."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without any."""
         self._waiting: dict[_Where, list[Opened]] = {}
         self._torn: dict[_Where, _Torn] = {}
         self._lost: list[Opened] = []
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether a line goes on."""
+        """Say whether a line is incomplete."""
         return bool(self._waiting or self._torn)
 
     def whole(self, partition: int, key: bytes | None, part: Opened) -> tuple[Opened | None, int]:
-        """Take in a line or a part of one.
+        """Take a line or a part of one.
 
         Returns:
-            the whole line, None while it goes on or is lost; and of how many other parts it was made.
+            the whole line (None if it is incomplete or lost), and the number of its other parts.
         """
         carrier = part.carrier
         if carrier.part is None and not (self.is_waiting and carrier.around):
@@ -99,7 +99,7 @@ class LineParts:
         return None, 0
 
     def left(self) -> list[Opened]:
-        """Return the parts whose rest did not come, or was not known for theirs."""
+        """Return the parts whose rest did not come, or could not be identified."""
         return [*self._lost, *(part for parts in self._waiting.values() for part in parts)]
 
     def _begin(self, where: _Where, part: Opened, *, goes_on: bool) -> Opened | None:
@@ -109,7 +109,7 @@ class LineParts:
         return None
 
     def _tear(self, where: _Where, part: Opened, *, goes_on: bool, is_named: bool) -> None:
-        """Give up the open line, and what came in place of its rest."""
+        """Give up the open line, and the part that came in place of its rest."""
         self._lost += self._waiting.pop(where)
         if is_named:
             self._lost.append(part)
@@ -126,7 +126,7 @@ class LineParts:
 
 
 def _where(partition: int, key: bytes | None, part: Opened, stream: str) -> tuple[_Where, bool]:
-    """Return what a part has in common with others of its line, and whether that names the writer."""
+    """Return what a part shares with others of its line, and whether that names the writer."""
     carrier = part.carrier
     words, is_told = origin_of(carrier.around)
     ends_unmarked = carrier.part is None or any(map(marks_no_end, carrier.around))
@@ -141,5 +141,5 @@ def _stream_of(part: Opened) -> str:
 
 def _joined(before: list[Opened], last: Opened) -> Opened:
     text = "".join(one.text for one in (*before, last))
-    # What the parts carry is no longer cut, whatever its length.
+    # The envelope no longer counts as cut, whatever the text's length.
     return open_text(text[:LENGTH_MAX], before[0].carrier._replace(part=None))

@@ -1,7 +1,7 @@
-"""Cells as bytes between the two stages: what cannot be packed, or unpacked, costs nobody else anything.
+"""Packs cells as bytes between the two stages; an observation that fails harms no other.
 
-Decoders bound what they read, so that nothing here should ever fail.  Where one forgets, the observation
-is counted and set aside, and the rest of its cell goes on.
+Decoders bound what they read, so nothing here should ever fail.  If a bound is missing, the observation is
+counted and set aside, and the rest of its cell goes on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from coordinator_model.observations import CLUSTER_SHARD, Seen, Source, Undecoda
 
 REASON = "unpackable"
 CELL_BYTES_MAX = 512 * 2**20
-"""A cell is one value of an Arrow column, of which all together must stay below 2 GiB."""
+"""A cell is one value of an Arrow column; all values together must stay below 2 GiB."""
 _SAMPLE_BYTES = 512
 _DETAIL_CHARS = 200
 _ORIGINS = {
@@ -24,7 +24,7 @@ _ORIGINS = {
 
 
 def plain(text: str) -> str:
-    """Return ``text`` as it can be written: lone surrogates as their numbers."""
+    """Return ``text`` in writable form: lone surrogates as their numbers."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -38,7 +38,7 @@ def sample_of(what: object) -> bytes:
 
 
 def pack_cells(cells: Mapping[int, list[Seen]]) -> Iterator[tuple[int, bytes]]:
-    """Yield every cell as bytes, a huge one in parts; the cluster's shard last, with what was set aside."""
+    """Yield every cell as bytes, huge ones in parts; the cluster's shard last, with failed observations."""
     bad = _Bad()
     for shard, seen in cells.items():
         if shard != CLUSTER_SHARD:
@@ -51,7 +51,7 @@ def pack_cells(cells: Mapping[int, list[Seen]]) -> Iterator[tuple[int, bytes]]:
 
 
 class _Bad:
-    """What could not be packed; the same observation for many shards counts once."""
+    """Observations that could not be packed; the same one for many shards counts once."""
 
     def __init__(self) -> None:
         self._places: set[tuple[int, int, int, int]] = set()
@@ -124,9 +124,9 @@ _ONE = msgspec.msgpack.Decoder(Seen)
 
 
 def unpack_cell(cell: bytes) -> tuple[list[Seen], int, str]:
-    """Return a cell's observations, how many of it could not be read, and why the first could not.
+    """Return a cell's observations, how many parts could not be read, and why the first could not.
 
-    Only our own stages write cells; so a part that cannot be read is a bug, which must not stop the others.
+    Only our own stages write cells, so an unreadable part is a bug of ours, which must not stop the others.
     """
     try:
         return unpack(cell), 0, ""

@@ -1,7 +1,7 @@
-"""Reads offset commits whose bytes are laid out as nearly all are, a whole column at once.
+"""Reads a whole column of offset commits at once, if their bytes have the usual layout.
 
-What is read here needs no second look, and what is not said to be plain may still be a good commit
-(texts beyond ASCII, tags of the future): ``records.py`` decides.
+A commit read here needs no further check.  One that is not plain may still be good (texts beyond ASCII,
+future tags): ``coordinator_model.decoding`` decides.
 """
 
 from functools import lru_cache
@@ -22,21 +22,21 @@ _TOPIC_ID_SIZE = 19
 _SIZE_MAX = 2**14 + 64
 """Longer values are not plain: metadata has at most offset.metadata.max.bytes (4096 by default)."""
 _KINDS = 8
-"""Versions that are told apart, the last being all others."""
+"""Versions that are distinguished; the last stands for all others."""
 
 
 class _Frame(NamedTuple):
-    """What a value is made of but for its metadata and the length of that.
+    """The fixed parts of a value: all but its metadata and their length.
 
-    Before them 2 bytes version, 8 offset, and from version 3 on 4 leader epoch; behind them 8 commit time,
-    in version 1 another 8, in version 4 tags.
+    Before the metadata: 2 bytes version, 8 offset, and from version 3 on 4 leader epoch.  After it: 8 commit
+    time, in version 1 another 8, in version 4 tags.
     """
 
     version: int
     before: int
     behind: int
     tags: bytes = b""
-    """The bytes that tags begin with."""
+    """The bytes at the beginning of tags."""
 
 
 _FRAMES = (
@@ -50,11 +50,11 @@ _FRAMES = (
 
 
 class _Layout(NamedTuple):
-    """A frame as it is in values of one size."""
+    """A frame for values of one size."""
 
     version: int
     places: Ints
-    """Places within the value, one below the other."""
+    """Places within the value, each relative to its start."""
     fixed: npt.NDArray[np.uint8]
     """The bytes that must stand there."""
     metadata_at: int
@@ -63,7 +63,7 @@ class _Layout(NamedTuple):
 
 
 class KeyLayout(NamedTuple):
-    """Where group and topic end within each commit key, and whether it is surely a whole one."""
+    """Where group and topic end within each commit key, and whether the key is surely complete."""
 
     group_end: Ints
     topic_end: Ints
@@ -72,9 +72,9 @@ class KeyLayout(NamedTuple):
 
 
 class PlainValues(NamedTuple):
-    """Where each row's commit time stands in the column's buffer, which means nothing where not ``plain``.
+    """Where each row's commit time stands in the column's buffer; meaningless where not ``plain``.
 
-    The offset is behind the version, in every one of them.
+    The offset always follows the version.
     """
 
     time_at: Ints
@@ -94,8 +94,8 @@ def key_layout(key: BinaryColumn) -> KeyLayout:
 def find_plain_values(value: BinaryColumn, row: Ints, *, legacy: Bools) -> PlainValues:
     """Return which of these rows have values of a plain layout, and where to read them.
 
-    Values of one size and version differ in what they say and in nothing else, so it is enough to compare
-    the few bytes that follow from size and version; clients write metadata of few sizes (most none at all).
+    Values of one size and version differ only in their contents, so comparing the few bytes that follow from
+    size and version is enough; clients write metadata of few sizes (most none at all).
 
     Args:
         value: the column of values.
@@ -118,7 +118,7 @@ def find_plain_values(value: BinaryColumn, row: Ints, *, legacy: Bools) -> Plain
 
 
 def _is_like(value: BinaryColumn, start: Ints, layout: _Layout) -> Bools:
-    """Say of the values of the layout's size that begin at ``start`` whether they are laid out so."""
+    """Say for the values of the layout's size that begin at ``start`` whether they have this layout."""
     like: Bools = (value.data.take(start + layout.places) == layout.fixed).all(axis=0)
     if layout.metadata_size and like.any():
         like[like] = _is_ascii(value.window(start[like] + layout.metadata_at, layout.metadata_size))
@@ -126,19 +126,19 @@ def _is_like(value: BinaryColumn, start: Ints, layout: _Layout) -> Bools:
 
 
 def _is_ascii(texts: npt.NDArray[np.uint8]) -> Bools:
-    """Say of each text whether it is ASCII; mostly all are, which is known much sooner."""
+    """Say for each text whether it is ASCII; mostly all are, which one check shows much faster."""
     return np.ones(len(texts), np.bool_) if texts.max() < 0x80 else texts.max(axis=1) < 0x80
 
 
 @lru_cache(maxsize=1_024)
 def _layouts(size: int, version: int) -> tuple[_Layout, ...]:
-    """Return the plain layouts that a value of this size and version can have; no value has two of them."""
+    """Return the plain layouts for a value of this size and version; no value has two of them."""
     frames = [frame for frame in _FRAMES if frame.version == version and size < _SIZE_MAX]
     return tuple(filter(None, (_layout(frame, size) for frame in frames)))
 
 
 def _layout(frame: _Frame, size: int) -> _Layout | None:
-    """Return the layout in which the metadata and its length fill what the frame leaves."""
+    """Return the layout in which metadata and its length fill the rest of the frame."""
     length = _metadata_length(size - frame.before - frame.behind, compact=frame.version == _NEWEST_VERSION)
     if length is None:
         return None
@@ -151,7 +151,7 @@ def _layout(frame: _Frame, size: int) -> _Layout | None:
 
 
 def _metadata_length(room: int, *, compact: bool) -> bytes | None:
-    """Return the bytes that tell the length of metadata which, behind them, fills the rest of ``room``."""
+    """Return the bytes of the length of metadata that fills the rest of ``room`` after them."""
     if not compact:
         return (room - 2).to_bytes(2, "big") if 2 <= room < 2**15 else None
     if 1 <= room < 0x80:

@@ -1,6 +1,6 @@
-"""What one broker said in one partition of the events topic between two copies of the clock.
+"""The lines of one broker in one partition of the events topic between two copies of the clock.
 
-Only within such a stretch may observations be folded: a run's last offset stands for all of it.
+Observations are coalesced only within such a stretch: a run's last offset stands for all of it.
 """
 
 import re
@@ -18,14 +18,14 @@ FoldKey = tuple[type[object], str, str, int, int, on.Observation | None]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a row stands."""
+    """The place of a row."""
 
     partition: int
     offset: int
     timestamp_ms: int
     backlog: bool
     index: int = 0
-    """How many observations of the row come before: it may hold several lines."""
+    """How many observations of the row precede: a row may hold several lines."""
 
     def seen(
         self,
@@ -37,7 +37,7 @@ class Place(msgspec.Struct, frozen=True):
         *,
         is_whole: bool = False,
     ) -> on.Seen:
-        """Return ``what`` as seen here; an index below 0 is of the row as a whole."""
+        """Return ``what`` as seen here; a negative index means the row as a whole."""
         return on.Seen(
             at_ms=at_ms,
             source=source,
@@ -53,7 +53,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Fold:
-    """Heartbeats or commits of one member with one answer."""
+    """Coalesced heartbeats or commits of one member with one answer."""
 
     __slots__ = ("last", "place", "times")
 
@@ -64,7 +64,7 @@ class Fold:
 
 
 class BeatRun(msgspec.Struct):
-    """Heartbeats of one member with one answer, and where the last of them stood."""
+    """Heartbeats of one member with one answer, and the place of the last."""
 
     times: list[int]
     client: ClientTexts
@@ -74,7 +74,7 @@ class BeatRun(msgspec.Struct):
 
 
 class Stretch:
-    """What one broker said in one partition between two copies of the clock."""
+    """The lines of one broker in one partition between two copies of the clock."""
 
     __slots__ = (
         "backlog",
@@ -100,10 +100,10 @@ class Stretch:
         self.request_seconds: set[int] = set()
         self.heard: dict[on.Source, set[int]] = {}
         self.places: dict[on.Source, Place] = {}
-        """Where each source was heard last."""
+        """Where each source was last heard."""
 
     def hear(self, source: on.Source, second: int, place: Place) -> None:
-        """Note that the broker spoke in this second."""
+        """Record that the broker spoke in this second."""
         self.heard.setdefault(source, set()).add(second)
         known = self.places.get(source)
         if known is None or place.offset >= known.offset:
@@ -119,7 +119,7 @@ class Stretch:
         *,
         index: int = 0,
     ) -> None:
-        """Note heartbeats that say the same, the last of them at ``offset``; they are read at the end."""
+        """Record equal heartbeats, the last of them at ``offset``; they are read at the end."""
         run = self.runs.get(identity)
         if run is None:
             self.runs[identity] = BeatRun(times, client, offset, stamp, index)
@@ -129,7 +129,7 @@ class Stretch:
                 run.client, run.offset, run.stamp, run.index = client, offset, stamp, index
 
     def beat_of(self, line: re.Match[bytes], at_ms: int, place: Place) -> None:
-        """Note one heartbeat."""
+        """Record one heartbeat."""
         self.request_seconds.add(at_ms // 1000)
         client_id, connection, principal, software = (line[group] for group in heartbeat_lines.CLIENT)
         self.beat(

@@ -1,9 +1,9 @@
-"""Makes an entry of ``jars-lock.json``: for whoever adds a version, not for whoever runs one.
+"""Makes an entry of ``jars-lock.json``; for developers who add a version.
 
 ``python -m streaming.jars.lock broker-3.9.2 org.apache.kafka:kafka_2.13:3.9.2
-org.slf4j:slf4j-reload4j:1.7.36 ch.qos.reload4j:reload4j:1.2.25 --without io.netty`` lets Ivy resolve
-what these need, once, and writes down each artifact with its size and SHA-256.  Look at the result, and
-start a broker with it, before it is committed.
+org.slf4j:slf4j-reload4j:1.7.36 ch.qos.reload4j:reload4j:1.2.25 --without io.netty`` lets Ivy resolve their
+dependencies once, and writes each artifact with its size and SHA-256.  Check the result, and start a broker
+with it, before you commit it.
 """
 
 import argparse

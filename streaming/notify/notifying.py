@@ -219,7 +219,7 @@ class Station:
     # -- what the server asks -------------------------------------------------------------------
 
     def clusters(self) -> list[Mapping[str, Any]]:
-        """Return the state of each cluster's job; ready: its alerts are read and delivered by some process."""
+        """Return the state of each cluster's job; ready: some process reads and delivers its alerts."""
         notifier = self._notifier
         has_read = self._speaks and notifier is not None and notifier.is_caught_up
         return [{**job.describe(), "ready": has_read or job.job_speaks} for job in self.jobs.values()]

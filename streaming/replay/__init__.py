@@ -1,4 +1,4 @@
-"""The model over captured files, without Spark or Kafka."""
+"""Runs the model over captured files, without Spark or Kafka."""
 
 from streaming.replay.described_records import describe_lines
 from streaming.replay.files import Skipped

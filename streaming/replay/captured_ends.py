@@ -1,6 +1,7 @@
-"""End offsets out of captured rows, told to the groups that read there.
+"""Takes end offsets from captured rows, for the groups that read those partitions.
 
-In the stream the driver does that (``probing/ends.py``).  In a capture ends hold until others stand in it.
+In the stream the driver does that (``streaming/driver/probing/ends.py``).  In a capture an end holds until
+the next one.
 """
 
 from collections.abc import Iterable

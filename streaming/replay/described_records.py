@@ -1,6 +1,6 @@
-"""What ``groupwatch decode`` does: records of ``__consumer_offsets`` as hex in, what they say out.
+"""``groupwatch decode``: takes records of ``__consumer_offsets`` as hex, writes their contents.
 
-One JSON object for each line, at once, so that it can stand in a pipe behind a running source.
+It answers each line at once with one JSON object, so that it works in a pipe behind a running source.
 """
 
 import json
@@ -10,7 +10,7 @@ from coordinator_model.decoding import describe
 
 
 def describe_lines(lines: BinaryIO, out: TextIO) -> None:
-    """Write one JSON object for each line; what cannot be read is an ``error``, and the next follows."""
+    """Write one JSON object per line; an unreadable line becomes an ``error``, and the next follows."""
     for line in lines:
         if not line.strip():
             continue

@@ -1,6 +1,6 @@
-"""What ``groupwatch replay`` reads: log files, plain or compressed, and captured rows, with their times.
+"""The input of ``groupwatch replay``: log files, plain or compressed, and captured rows, with their times.
 
-A first look through all files tells what must be known before the first line; then each file is a
+A first look through all files finds what must be known before the first line; after that each file is a
 sequence of pieces in its own order.
 """
 
@@ -28,12 +28,12 @@ _NO_LOGS = (
     (b"\xfe\xff", "UTF-16"),
 )
 _EXPANSION_MAX = 400
-"""Logs become 10 to 100 times as small, zeros 1,000 times."""
+"""Logs shrink 10 to 100 times, zeros 1,000 times; more expansion than this is refused."""
 _EXPANDED_BYTES = 64 << 20
-"""What may be expanded in any case."""
+"""This much may be expanded in any case."""
 _BLOCK_BYTES = 1 << 20
 FAR_MS = 7 * 86_400_000
-"""A line dated so far from the one before is believed if the next one agrees."""
+"""A line dated this far from the previous one is believed only if the next one agrees."""
 _SAYING_NOTHING = frozenset({"other", "continuation", "unrecognized", "unroutable", "other_api", "too_long"})
 _HOMES_MAX = 2_000
 
@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class ReplayFile:
-    """One file; ``broker`` is whose log it is, -1 where nothing tells."""
+    """One file; ``broker`` is the writer of its log, -1 if unknown."""
 
     path: Path
     captured: bool = False
@@ -64,7 +64,7 @@ class ReplayFile:
 
 @dataclass
 class Material:
-    """What a first look at the files told."""
+    """The findings of a first look at the files."""
 
     files: list[ReplayFile] = field(default_factory=list)
     homes: dict[str, int] = field(default_factory=dict)
@@ -72,30 +72,30 @@ class Material:
 
     @property
     def has_offsets(self) -> bool:
-        """Say whether records of the offsets topic are among it."""
+        """Say whether the files contain records of the offsets topic."""
         return any(one.has_offsets for one in self.files)
 
 
 @dataclass
 class Skipped:
-    """How many lines could not be used, by reason."""
+    """Numbers of lines that could not be used, by reason."""
 
     counts: dict[str, int] = field(default_factory=dict)
     used: int = 0
-    """Lines that said something."""
+    """Lines that carried information."""
     silent: dict[str, int] = field(default_factory=dict)
-    """Lines that were understood and say nothing of groups, by kind: of other loggers, of stack traces."""
+    """Lines that were understood but do not concern groups, by kind: of other loggers, of stack traces."""
     last_ms: int = -1
     """Time of the newest line that was read."""
     reports: dict[str, GroupReport] = field(default_factory=dict)
-    """How each group stood at the end."""
+    """Each group's final report."""
 
     def add(self, reason: str, count: int = 1) -> None:
-        """Count lines."""
+        """Count unusable lines."""
         self.counts[reason] = self.counts.get(reason, 0) + count
 
     def read(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """Count lines that could be read, by source and kind."""
+        """Count readable lines, by source and kind."""
         for (_, kind), count in counts.items():
             if kind in _SAYING_NOTHING:
                 self.silent[kind] = self.silent.get(kind, 0) + count
@@ -111,7 +111,7 @@ class Skipped:
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines without their ends; of one that is too long to be read only the beginning.
+    """Yield a file's lines without their ends; of a line that is too long, only the beginning.
 
     Raises:
         ReplayError: it is missing or damaged, is no text, or expands beyond all measure.
@@ -130,7 +130,7 @@ def _opened(path: Path) -> BinaryIO:
     stream = path.open("rb")
     first = stream.read(_SNIFFED_BYTES)
     stream.seek(0)
-    # By its first bytes: a rolled log may be compressed under any name.
+    # Decided by the first bytes: a rotated log may be compressed under any name.
     if first.startswith(b"\x1f\x8b"):
         return cast("BinaryIO", gzip.open(stream))
     other = next((name for magic, name in _NO_LOGS if first.startswith(magic)), None)
@@ -143,7 +143,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _bounded_lines(stream: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield lines that are not empty; one that is too long ends at ``LENGTH_MAX`` bytes and one."""
+    """Yield non-empty lines; a line that is too long is cut after ``LENGTH_MAX`` + 1 bytes."""
     size_max = max(_EXPANDED_BYTES, _EXPANSION_MAX * path.stat().st_size)
     size, rest = 0, b""
     while block := stream.read(_BLOCK_BYTES):
@@ -241,7 +241,7 @@ def _learn_home(line: bytes, one: ReplayFile, material: Material) -> None:
 
 
 def _name_brokers(files: list[ReplayFile]) -> None:
-    """Give a file whose lines name no broker that of the log beside it, or of the only one there is."""
+    """Give a file whose lines name no broker the broker of the log beside it, or the only broker."""
     known = {one.broker for one in files if one.broker >= 0}
     for one in files:
         beside = {other.broker for other in files if other.path.parent == one.path.parent} - {-1}
@@ -251,7 +251,7 @@ def _name_brokers(files: list[ReplayFile]) -> None:
 
 
 def pieces_of(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iterator[Piece]:
-    """Yield a file's lines with their times; a line without one has its predecessor's."""
+    """Yield a file's lines with their times; a line without a time gets that of the previous one."""
     if one.captured:
         return _rows_of(one, index, skipped)
     return _without_far(_dated(one, index, timezone, skipped), skipped)
@@ -280,8 +280,7 @@ def _dated(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iter
             continue
         has_headers |= opened.has_header
         if has_headers and opened.is_known and not opened.has_header and not line.startswith(b"{"):
-            # The lines of this file have headers: this one was split off the event above it, by a line
-            # break in a name.
+            # This file's lines have headers: a line break in a name split this one off the event above it.
             skipped.add("headerless")
             continue
         at_ms = max(opened.line.at_ms, 0) if at_ms < 0 else opened.line.at_ms
@@ -293,9 +292,9 @@ def _first_line(line: bytes, at_ms: int, timezone: str) -> Opened | EnvelopeErro
 
 
 def _without_far(pieces: Iterator[Piece], skipped: Skipped) -> Iterator[Piece]:
-    """Drop lines whose time is far from those around them: one of them would take the clock along.
+    """Drop lines dated far from their neighbours: a single one would carry the clock along.
 
-    A time that is far from the one before waits until the next other one agrees.
+    A time far from the previous one waits until the next line agrees.
     """
     at_ms = -1
     waiting: list[Piece] = []
@@ -319,7 +318,7 @@ def _without_far(pieces: Iterator[Piece], skipped: Skipped) -> Iterator[Piece]:
 
 
 def _first_ms(one: ReplayFile, timezone: str) -> int:
-    """Return the first time that any line of the file tells, -1 if none does: it dates what is above."""
+    """Return the first time in any line of the file, -1 if there is none; it dates the lines before."""
     for line in lines_of(one.path):
         opened = _first_line(line, -1, timezone)
         if isinstance(opened, Opened) and opened.line.at_ms >= 0:

@@ -1,4 +1,4 @@
-"""What ``groupwatch replay`` prints: JSON Lines, or a table for people."""
+"""The output of ``groupwatch replay``: JSON Lines, or a table for people."""
 
 import json
 import re
@@ -14,11 +14,11 @@ from alerts.alert import Alert, printable
 from coordinator_model.state import Transition
 
 _UNSAFE = re.compile("[^\x20-\x7e]")
-"""Names may hold what steers a terminal, and not each terminal takes every character."""
+"""Names may contain terminal control characters, and not every terminal accepts every character."""
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """Return a character of a JSON text as JSON writes it in ASCII; the value stays the same."""
+    """Return a character as JSON escapes it in ASCII; the value stays the same."""
     return json.dumps(found[0])[1:-1]
 
 
@@ -43,7 +43,7 @@ def _print_table(happened: Iterable[Transition | Alert]) -> int:
         cells = _transition_cells(one) if isinstance(one, Transition) else _alert_cells(one)
         table.add_row(*map(printable, cells))
         count += 1
-    # In a pipe there is no width to keep to, and nothing may be cut off.
+    # A pipe has no width, and nothing may be cut off.
     console = Console(width=None if sys.stdout.isatty() else 240, markup=False, highlight=False)
     console.print(table)
     return count

@@ -1,12 +1,12 @@
 """``groupwatch replay``: the model over captured files, without Spark or Kafka.
 
-Reads ``server.log`` and ``kafka-request.log`` (plain or .gz, also the JSON of shippers) and JSON Lines
-of captured rows, merges them by time, and feeds them to the same shards that run in the stream.  It ends
-at the last line: what is firing then stays firing.
+It reads ``server.log`` and ``kafka-request.log`` (plain or .gz, also shippers' JSON) and JSON Lines of
+captured rows, merges them by time, and feeds them to the same shards as in the stream.  It ends at the last
+line: alerts that fire then stay firing.
 
-Each file is one partition of log lines of its own.  Two things that the stream is told are found in
-the files themselves: how many partitions the offsets topic has, and which broker wrote a request log
-(the one whose ``server.log`` lies beside it).
+Each file is a partition of log lines of its own.  Two facts that the stream is told come from the files
+themselves: the number of partitions of the offsets topic, and the broker that wrote a request log (the one
+whose ``server.log`` lies beside it).
 """
 
 import heapq
@@ -43,7 +43,7 @@ def replay(
     skipped: Skipped | None = None,
     strict: bool = False,
 ) -> Iterator[Transition | Alert]:
-    """Yield the transitions and alerts that the files tell, in the order of time.
+    """Yield the transitions and alerts that follow from the files, in order of time.
 
     Args:
         paths: files; also several brokers', and logs beside captured rows.
@@ -71,7 +71,7 @@ def replay(
 
 def _settings(config_rules: bytes | None, material: Material) -> bytes:
     settings: dict[str, Any] = msgspec.json.decode(config_rules or b"{}")
-    # Without the topic, Stable follows from "Assignment received" alone.
+    # Without the topic, "Assignment received" alone means Stable.
     settings["offsets_enabled"] = material.has_offsets
     return msgspec.json.encode(settings, order="sorted")
 
@@ -164,7 +164,7 @@ def _line(
 
 
 def _chunks(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """Cut at a number of lines, at a stretch of time, and behind a clock row."""
+    """Cut at a number of lines, after a period of time, and after a clock row."""
     chunk: list[Piece] = []
     for piece in pieces:
         if chunk and (len(chunk) >= CHUNK or piece.at_ms - chunk[0].at_ms > CHUNK_MS):

@@ -1,4 +1,4 @@
-"""Runs the rows that were asked for, and prints what they say."""
+"""Runs the requested rows of the bench and prints their figures."""
 
 # ruff: noqa: PLC0415 - a row imports Spark, Kafka or the rules only when it runs
 

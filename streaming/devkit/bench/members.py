@@ -1,7 +1,7 @@
-"""Consumer group members that cost next to nothing: the protocol by hand, a thread and a socket each.
+"""Cheap consumer group members: the protocol by hand, one thread and one socket each.
 
-They join, sync and heartbeat as a client would, and end as told: in silence, or with the farewell of
-Java's client whose application polled too late.
+They join, sync and heartbeat like a client, and end as asked: silently, or with the farewell of a Java client
+whose application polled too late.
 """
 
 import struct
@@ -43,7 +43,7 @@ class LightMember:
         self._thread.start()
 
     def die(self) -> None:
-        """Say nothing any more, as a process that was killed."""
+        """Fall silent, like a killed process."""
         self._end.set()
 
     def leave_late(self) -> None:

@@ -1,7 +1,7 @@
-"""What the rows that need Spark and Kafka share: a session, a cluster, the job's query, and a stopwatch.
+"""Shared by the rows that need Spark and Kafka: a session, a cluster, the job's query, and a stopwatch.
 
-Ours and the floor are timed alike, by what Spark itself says of its batches: from the start of the
-first to the end of the one that counts as the last.
+Our query and the floor are timed alike, by Spark's own times of its batches: from the start of the first to
+the end of the one that counts as the last.
 """
 
 import sys

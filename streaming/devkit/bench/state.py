@@ -1,4 +1,4 @@
-"""The row about state: what a shard keeps for each group, summaries for the rules included."""
+"""The row about state: the bytes that a shard stores per group, summaries for the rules included."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What must hold and what is aimed at, for each row that the bench measures."""
+"""The bounds and goals for each row that the bench measures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

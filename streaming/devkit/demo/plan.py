@@ -1,4 +1,4 @@
-"""What the demo does to whom, and which alerts must come of it."""
+"""The demo's plan: which clients get which trouble, and which alerts must follow."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Incident:
-    """One alert that must arrive, and the client that must be named first in it."""
+    """One alert that must arrive, and the client that it must name first."""
 
     alert: str
     group: str
@@ -33,8 +33,8 @@ class Incident:
 
 
 STORM_WINDOW_SECONDS = 60
-"""A restart is explained only for members that were there when the window opened, so those of ``mailer``
-are left in peace for as long before theirs ends."""
+"""A restart is explained only for members that were there when the window opened, so ``mailer`` is left
+undisturbed for this long before its restart."""
 
 CRASHING = Member("payments-3", session_ms=6_000)
 FROZEN = Member("shipping-2", session_ms=30_000)
@@ -50,10 +50,10 @@ AT_START = (
     Member("shipping-1"), FROZEN, Member("shipping-3"),
     Member("search-1"), SLOW,
 )  # fmt: skip
-"""Who runs before the incidents begin; the group ``invoices`` comes with its incident."""
+"""Members that run before the incidents begin; the group ``invoices`` starts with its incident."""
 
 HEALTHY_GROUPS = ("orders", "audit", "mailer")
-"""Nothing may be said of these; all of ``mailer`` is restarted, one member after the other."""
+"""No alert may name these; all of ``mailer`` is restarted, one member after the other."""
 
 TOPICS = (*HEALTHY_GROUPS, "payments", "shipping", "search", "invoices")
 PARTITIONS = 6

@@ -1,4 +1,4 @@
-"""What the demo shows at its end, and whether it passed."""
+"""The demo's final report, and whether it passed."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ _TRANSITIONS_SHOWN = 10
 
 
 def verdict(console: Console, told: list[Told]) -> bool:
-    """Whether all planned incidents, with the right culprits, and nothing else was told; says so."""
+    """Whether exactly the planned incidents were reported, with the right culprits; prints the answer."""
     complaints = missing(told) + unplanned(told)
     for complaint in complaints:
         console.print(f"[red]{complaint}[/red]", soft_wrap=True)
@@ -32,7 +32,7 @@ def verdict(console: Console, told: list[Told]) -> bool:
 
 
 def missing(told: list[Told]) -> list[str]:
-    """A sentence for each planned incident that was not told, or was blamed on somebody else."""
+    """A sentence for each planned incident that was not reported, or was blamed on another client."""
     complaints = []
     for incident in plan.INCIDENTS:
         found = _of(incident, told)
@@ -104,7 +104,7 @@ def _metric_lines(page: str) -> list[str]:
 
 
 def _transitions(kafka: EmbeddedKafka) -> list[str]:
-    """The newest transitions of the group that was worst off, a line each."""
+    """The newest transitions of the most troubled group, one line each."""
     found = [one for one in _read_topic(kafka, "groupwatch-transitions") if one.get("group") == "payments"]
     found.sort(key=lambda one: int(one["at_ms"]))
     return [
@@ -115,7 +115,7 @@ def _transitions(kafka: EmbeddedKafka) -> list[str]:
 
 
 def _read_topic(kafka: EmbeddedKafka, topic: str) -> list[dict[str, Any]]:
-    """All records of a topic, as far as it went when we came."""
+    """All records of a topic up to its present end."""
     consumer = kafka_clients.consumer(kafka.address)
     try:
         partitions = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic) or ()]

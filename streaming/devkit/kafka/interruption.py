@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C unwind what was started, and never between a start and our knowing of it.
+"""Lets SIGTERM and Ctrl-C end everything that was started, but never between a start and its recording.
 
-A signal that raises inside of ``Popen`` would leave a process that nobody remembers: seen when the demo
-was stopped at the very moment at which it started the job.
+A signal that raises inside ``Popen`` would leave a process that nobody records: seen when the demo was
+stopped at the very moment at which it started the job.
 """
 
 import signal

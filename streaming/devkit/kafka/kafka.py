@@ -32,7 +32,7 @@ from streaming.kafka_clients import KafkaConnectionError, KafkaError, UnknownBro
 __all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 
 START_SECONDS_MAX = 180.0
-"""A broker needs 4 s alone; on a small machine with much else to do one was seen to need 31."""
+"""A broker needs 4 s alone; on a small, busy machine one needed 31 s."""
 
 
 class EmbeddedKafka:
@@ -116,7 +116,7 @@ class EmbeddedKafka:
 
     @property
     def address(self) -> KafkaAddress:
-        """The same for ``kafka_io``."""
+        """The same for ``streaming.kafka_clients``."""
         return KafkaAddress(tuple(self.bootstrap_servers.split(",")))
 
     def folder(self, broker: int) -> Path:
@@ -159,7 +159,7 @@ class EmbeddedKafka:
     def stop(self) -> None:
         """Stops every broker, the data stays; safe to call twice."""
         stop_shipping(self.data_dir)
-        # All at once and hard: the last controllers of a quorum could not stop gently anyway.
+        # All at once and hard: the last controllers of a quorum cannot stop gently anyway.
         for broker in self.broker_ids:
             stop_tracked(self._pid_file(broker), hard=len(self.broker_ids) > 1)
 
@@ -309,9 +309,9 @@ class EmbeddedKafka:
         self._await(self._offsets_exist, "__consumer_offsets was not created")
 
     def _live_brokers(self) -> set[int]:
-        """Who is in the metadata; empty while nobody answers."""
+        """The brokers in the metadata; empty while none answers."""
         self._fail_if_one_ended()
-        # A port that refuses is asked first, since the client's own patience is much longer.
+        # Ask first whether any port is open, since the client's own patience is much longer.
         if not any(is_open(port) for port in self.plan.ports):
             return set()
         try:

@@ -29,7 +29,7 @@ class Journal:
         """Create the topic if it is missing.
 
         Raises:
-            streaming.topics.TopicsRefusedError: the cluster does not let us.
+            streaming.pipeline.TopicsRefusedError: the cluster does not let us.
             kafka.errors.KafkaError: it does not answer.
         """
         admin = admin_client(self._address)

@@ -90,7 +90,7 @@ ClientTexts = tuple[bytes, bytes, bytes, bytes]
 
 
 class Beat(NamedTuple):
-    """Who sent a heartbeat and what it was told."""
+    """The sender of a heartbeat, and its answer."""
 
     shard: int
     group: str

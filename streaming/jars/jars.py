@@ -29,7 +29,7 @@ Kind = Literal["broker", "connector"]
 Tell = Callable[[str], None]
 
 DEFAULT_VERSIONS: dict[Kind, str] = {"broker": "4.3.1", "connector": "4.2.0"}
-"""The Kafka broker's version, and that of Spark's connector (which must equal Spark's own)."""
+"""The versions of the Kafka broker and of Spark's connector (which must equal Spark's own)."""
 
 FREE_BYTES_MIN = 2 * 1024**3
 """Jars take 60 MB twice (Ivy's cache and ours); the rest is room for a broker's first segments."""
@@ -43,7 +43,7 @@ _IVY_SETTINGS = """<ivysettings>
 
 
 class JarError(Exception):
-    """The jars cannot be had; the message is one sentence that says why and what to do."""
+    """The jars are not available; the message is one sentence that says why and what to do."""
 
 
 class LockedJar(msgspec.Struct, frozen=True):
@@ -102,9 +102,9 @@ def tell_stderr(line: str) -> None:
 def ensure_jars(kind: Kind, version: str | None = None, *, tell: Tell = tell_stderr) -> list[Path]:
     """The paths of every jar of ``kind``, fetched if need be and equal to the lock.
 
-    Each run holds the content of every file against the lock (0.2 s of CPU for a broker's 47 jars, 0.03 s
-    for the connector's; no network) and fetches what differs, so that whoever can write to the cache
-    folder runs no code here.
+    Each run compares every file with the lock (0.2 s of CPU for a broker's 47 jars, 0.03 s for the
+    connector's; no network) and fetches files that differ, so that nobody who can write to the cache folder
+    can run code here.
 
     Raises:
         JarError: with one sentence: no network, no space, wrong checksum, unknown version, no Java.

@@ -1,8 +1,8 @@
 """The row about latency: from the broker's log time of an incident to the webhook's receipt of its alert.
 
-A real broker ships its logs, the job runs as operators run it, and a hundred groups live on.  In one
-group after another a member falls silent, and later one leaves because it polled too late.  The
-broker writes a line about each, whose time the clock of the measurement starts at.
+A real broker ships its logs, the job runs as operators run it, and a hundred groups are active.  In one group
+after another a member falls silent, and later one leaves because it polled too late.  The broker logs a line
+about each; the measurement starts at that line's time.
 """
 
 import os
@@ -68,7 +68,7 @@ def latency(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
 
 
 class Crew:
-    """Two members for each group: one that stays, and one that things happen to."""
+    """Two members per group: one that stays, and one that is made to fail."""
 
     def __init__(self, bootstrap: str, count: int) -> None:
         self._bootstrap = bootstrap
@@ -96,7 +96,7 @@ class Crew:
         return all(member.is_stable.is_set() for member in everyone)
 
     def each(self, act: Callable[[LightMember], None]) -> dict[str, str]:
-        """Do it to one member after the other, with a new one in its place; returns member id -> group."""
+        """Apply ``act`` to one member after the other and replace each; return member id -> group."""
         done = {}
         for number, member in enumerate(self._suffer):
             done[member.member_id] = member.group
@@ -110,7 +110,7 @@ class Crew:
         return done
 
     def end(self) -> None:
-        """Let everybody go, without a word."""
+        """End all members without leaving their groups."""
         for member in (*self._stay, *self._suffer):
             member.die()
 

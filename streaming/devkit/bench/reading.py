@@ -24,9 +24,9 @@ BROKERS = 4
 """As many partitions has the events topic, one for the lines of each."""
 INTERVAL_MS = 3_000
 _WARMING_TURNS = 3
-"""Of each, in turns, before any counts: so long Java's compiler takes a third of the machine."""
+"""Turns of each before any counts: in those, Java's compiler takes a third of the machine."""
 _TURNS = 3
-"""Of each, in turns; the median of their ratios counts."""
+"""Turns of each; the median of their ratios counts."""
 _WARMING_ROUNDS = 2
 
 
@@ -82,7 +82,7 @@ class Turn(NamedTuple):
         return self.floor_s / self.ours_s
 
     def tell(self, name: str, batches: rig.Batches) -> None:
-        """Say how it went."""
+        """Report the figures on stderr."""
         rig.say(
             f"{name}: floor {self.rows / self.floor_s:,.0f} rows/s, handed over "
             f"{self.rows / self.handed_s:,.0f}, ours {self.rows / self.ours_s:,.0f}; "
@@ -158,7 +158,7 @@ def _caught_up(
     floor_plan = replace(plan, offsets_topic=None)
     floor_s = rig.floor(spark, floor_plan, of_events, targets)
     handed_s = rig.handed_over(spark, floor_plan, of_events, targets)
-    # What is dated in the future would wait for its time.
+    # Heartbeats dated in the future would wait for their time.
     time.sleep(max(0.0, (beats.from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
     with rig.job(spark, plan) as (_, query):
         ours_s, batches = rig.follow(query, targets)

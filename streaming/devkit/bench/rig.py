@@ -29,11 +29,11 @@ from streaming.pipeline import Beginning
 OFFSETS_TOPIC = "__consumer_offsets"
 _PATIENCE_S = 900.0
 _LOOK_EVERY_S = 0.25
-"""Spark says itself when a batch began and ended; to ask more often only takes from what is measured."""
+"""Spark itself gives the times of a batch; asking more often only disturbs the measurement."""
 _FORGET_S = 1
-"""So soon Spark closes consumers and producers that nobody uses."""
+"""How soon Spark closes unused consumers and producers."""
 _ADMIN_CLIENT_ID = "__admin_client"
-"""The one client id that a broker lets produce to internal topics."""
+"""The only client id that a broker lets produce to internal topics."""
 
 
 class Fill(Protocol):
@@ -49,7 +49,7 @@ class BenchError(Exception):
 
 
 def say(words: str) -> None:
-    """Tell on stderr how far we are: stdout is for the one JSON object."""
+    """Report progress on stderr; stdout is for the one JSON object."""
     print(f"groupwatch bench: {words}", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -170,7 +170,7 @@ def follow(query: StreamingQuery, targets: Mapping[str, list[int]]) -> tuple[flo
 def floor(
     spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]
 ) -> float:
-    """Return the seconds that Spark needs to read the same rows, the same way, into nothing."""
+    """Return the seconds that Spark needs to read the same rows, in the same way, without using them."""
     rows = pipeline.read_sources(spark, plan, began, len(began.events_ends))
     return _into_nothing(rows, plan, targets)
 
@@ -178,9 +178,9 @@ def floor(
 def handed_over(
     spark: SparkSession, plan: ClusterPlan, began: Beginning, targets: Mapping[str, list[int]]
 ) -> float:
-    """Return the seconds of the floor and of handing its rows to a Python that does nothing with them.
+    """Return the seconds of the floor and of handing its rows to a Python function that ignores them.
 
-    No Python can be sooner than that.
+    No Python code can be faster.
     """
     _warm_workers(spark)
     rows = pipeline.read_sources(spark, plan, began, len(began.events_ends))
@@ -202,7 +202,7 @@ def _into_nothing(rows: DataFrame, plan: ClusterPlan, targets: Mapping[str, list
 
 
 def _rest() -> None:
-    """Wait until Spark has closed what a measurement had open: the next would pay for it."""
+    """Wait until Spark has closed a measurement's connections, or the next one would pay for them."""
     time.sleep(3 * _FORGET_S)
 
 

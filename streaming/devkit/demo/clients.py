@@ -1,9 +1,8 @@
 """The demo's consumers, each a process of its own: ``python -m streaming.devkit.demo.clients …``.
 
-``member`` is a consumer of kafka-python that behaves, or is slow; being killed or frozen is done to
-it from outside.  ``silent-leader`` speaks the protocol by hand, since no library lets a leader join
-and then keep the assignment to itself.  All end with the demo that started them, whatever way it
-ends.
+``member`` is a kafka-python consumer that behaves, or is slow; the demo kills or freezes it from outside.
+``silent-leader`` speaks the protocol by hand, since no library lets a leader join and then withhold the
+assignment.  All of them end with the demo that started them, however it ends.
 """
 
 import argparse
@@ -20,14 +19,14 @@ from types import FrameType
 from streaming.kafka_clients import KafkaConsumer, say_why_like_java
 
 _SET_PARENT_DEATH_SIGNAL = 1
-"""prctl's option: also a frozen process is ended by the kernel when its parent is gone."""
+"""prctl's option: the kernel ends even a frozen process when its parent is gone."""
 
 _JOIN_GROUP, _HEARTBEAT = 11, 12
 _MEMBER_ID_REQUIRED, _REBALANCE_IN_PROGRESS, _NO_ERROR = 79, 27, 0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plays the client that the command line asks for, until SIGTERM."""
+    """Plays the requested client until SIGTERM."""
     options = _parser().parse_args(arguments)
     _die_with_parent()
     orders = Orders()
@@ -56,10 +55,10 @@ def _die_with_parent() -> None:
 
 
 class Orders:
-    """What the demo asked of this process by signals."""
+    """The demo's orders to this process, given by signals."""
 
     def __init__(self) -> None:
-        """Listens: SIGTERM ends, SIGUSR1 makes one record take for ever; Ctrl-C is the demo's to handle."""
+        """Listens: SIGTERM ends, SIGUSR1 makes one record take for ever; the demo handles Ctrl-C."""
         self._end = False
         self.be_slow = False
         self._parent = os.getppid()
@@ -69,7 +68,7 @@ class Orders:
 
     @property
     def end(self) -> bool:
-        """Whether to end: somebody asked, or the demo is gone."""
+        """Whether to end: after SIGTERM, or when the demo is gone."""
         return self._end or os.getppid() != self._parent
 
     def _on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
@@ -124,7 +123,7 @@ def _play_silent_leader(options: argparse.Namespace, orders: Orders) -> None:
 
 
 class SilentLeader:
-    """The first member of a group, and so its leader, which keeps everybody waiting."""
+    """The first member of a group, hence its leader, which makes all others wait."""
 
     REBALANCE_MS = 300_000
 

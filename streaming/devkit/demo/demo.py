@@ -33,12 +33,12 @@ from streaming.kafka_clients import KafkaError
 
 READY_SECONDS_MAX = 180.0
 WATCH_SECONDS_MIN = 80.0
-"""The rolling restart ends after 66 s, and silence about it must have had time to be broken."""
+"""The rolling restart ends after 66 s; a false alert about it must have had time to arrive."""
 WATCH_SECONDS_MAX = 180.0
 
 
 class DemoError(Exception):
-    """The demo could not be played to its end; the message says why in a sentence or two."""
+    """The demo could not be completed; the message says why in a sentence or two."""
 
 
 def run_demo(duration: float | None = None, config_out: Path | None = None) -> int:
@@ -138,7 +138,7 @@ def _await_ready(job: JobProcess, page: str) -> None:
 
 
 def _await_groups(kafka: EmbeddedKafka) -> None:
-    """Waits until everybody is in, as a member that joins late cannot be told from trouble."""
+    """Waits until all members have joined: a late member looks like trouble."""
     members = Counter(member.group for member in plan.AT_START)
     wanted = {group: ("Stable", count) for group, count in members.items()}
     deadline = time.monotonic() + READY_SECONDS_MAX
@@ -173,11 +173,11 @@ class Script:
         leader = plan.SILENT_LEADER
         self._at(0, f"{leader.client_id} joins, and will never assign", lambda: self._cast.start(leader))
         for follower in plan.FOLLOWERS:
-            # Later, so that the silent one is the first member, which makes it the leader.
+            # Later, so that the silent one is the first member and thereby the leader.
             self._at(1.5, f"{follower.client_id} joins", lambda one=follower: self._cast.start(one))  # type: ignore[misc]
 
     def _crash_loop(self, rounds: int = 12) -> None:
-        """Dead for 10 s, since its session lasts 6, then alive for 6."""
+        """Dead for 10 s, longer than its session of 6 s, then alive for 6 s."""
         member = plan.CRASHING
         for n in range(rounds):
             self._at(2 + 16 * n, f"killing {member.client_id}", lambda: self._cast.crash(member))
@@ -195,7 +195,7 @@ class Script:
         return lambda: self._cast.start(member)
 
     def play_until(self, second: float) -> None:
-        """Does what is due by now."""
+        """Does everything that is due."""
         while self._due and self._due[0][0] <= second:
             _, _, text, action = heapq.heappop(self._due)
             self._say(text)
@@ -205,7 +205,7 @@ class Script:
 def _watch(
     cast: Cast, job: JobProcess, probe: WebhookProbe, say: Callable[[str], None], duration: float | None
 ) -> None:
-    """Plays the script and tells each notification as it arrives."""
+    """Plays the script and prints each notification as it arrives."""
     script = Script(cast, say)
     began = time.monotonic()
     shown = 0

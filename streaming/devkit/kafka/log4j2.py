@@ -1,8 +1,8 @@
 """The log4j2 configuration of an embedded broker; ``deploy/log4j2/`` explains the same one to operators.
 
-Two loggers go to the events topic and to files: the coordinator's at INFO, and the request logger.
-The request logger's appenders are always attached, so that its level can be changed at run time
-(``BROKER_LOGGER``), which is all that Kafka lets one change.
+Two loggers write to the events topic and to files: the coordinator's at INFO, and the request logger.  The
+request logger's appenders are always attached, so that changing its level at run time (``BROKER_LOGGER``) is
+enough; Kafka lets one change nothing else.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def log4j2_yaml(logging: Logging) -> str:
     configuration = {
         "Configuration": {
             "status": "WARN",
-            # Or logging ends at the signal, seconds before a stopping broker has given its groups up.
+            # Otherwise logging ends at the signal, seconds before a stopping broker has unloaded its groups.
             "shutdownHook": "disable",
             "Appenders": {
                 "RollingFile": [
@@ -103,7 +103,7 @@ def _kafka(logging: Logging) -> dict[str, Any]:
     properties = {
         "bootstrap.servers": logging.bootstrap_servers,
         "client.id": f"groupwatch-appender-{logging.broker_id}",
-        # What cannot be sent at once is dropped: the broker matters more than its log.
+        # A line that cannot be sent at once is dropped: the broker matters more than its log.
         "max.block.ms": "200",
         "linger.ms": "5",
         "acks": "1",

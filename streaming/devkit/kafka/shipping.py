@@ -1,8 +1,8 @@
 """Ships the log files of an embedded cluster whose brokers cannot do it themselves (before Kafka 4).
 
-A process of its own, ``python -m streaming.devkit.kafka.shipping <folder>/cluster.json``, because the
-cluster outlives the command that started it.  What it lets through is what ``deploy/shippers`` let
-through: the coordinator's lines and the request log, which log4j has filtered already.
+It is a process of its own, ``python -m streaming.devkit.kafka.shipping <folder>/cluster.json``, because the
+cluster outlives the command that started it.  Like ``deploy/shippers`` it passes the coordinator's lines and
+the request log, which log4j has already filtered.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""A webhook receiver that remembers what it was told, for the demo, live tests and measurements."""
+"""A webhook receiver that remembers its notifications, for the demo, live tests and measurements."""
 
 import json
 import threading

@@ -19,7 +19,7 @@ from streaming.config.config import load_config, parse_config
 from tests.metric_names import METRIC, known_metrics
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("alerts", "coordinator_model", "deploy", "streaming")
+PARTS = ("alerts", "coordinator_model", "deploy", "docs", "streaming")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(file for part in PARTS for file in (ROOT / part).rglob("*.md"))])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 ROW = re.compile(r"^\| `groupwatch ([^`]+)` \|", re.MULTILINE)

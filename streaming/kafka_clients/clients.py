@@ -84,7 +84,7 @@ def python_options(address: KafkaAddress) -> dict[str, Any]:
             options[_TEXTS[name]] = str(value)
         elif name.startswith(("sasl.", "ssl.", "security.")) and not _is_known_security(name):
             raise ClientPropertyError(
-                f"client property {name!r} is not supported; see streaming/README.md for those that are"
+                f"client property {name!r} is not supported; see docs/data-path.md for those that are"
             )
     options |= _login(address.client)
     options |= _trust(address.client)

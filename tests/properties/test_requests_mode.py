@@ -26,10 +26,11 @@ def test_nearly_all_transitions_agree_in_time_and_cause() -> None:
         deviating.update(reason_of(play, deviations, one) for one in deviations)
 
     assert agreeing > 1_000
+    assert "" not in deviating
     assert agreeing >= SHARE * (agreeing + deviating.total()), deviating
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(seed=st.integers(0, 2**32), events=st.integers(1, 25))
 def test_each_deviation_has_a_known_reason(seed: int, events: int) -> None:
     """A new one is a defect of the mirror, or one more line in the README."""

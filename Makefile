@@ -15,7 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## make .venv from the locks and fetch the jars; quick and offline the second time
-	@$(BIN)/python -m streaming.jars.jars
+	@$(BIN)/python -m streaming.jars
 
 # pyspark is published as source and built here, with the builders of our own lock.
 $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml

@@ -304,7 +304,7 @@ def _client_mistakes(config: "Config") -> list[str]:
         clients.append(("output.client", config.output.bootstrap_servers, config.output.client))
     if not any(client for _, _, client in clients):
         return []
-    from streaming.config import KafkaAddress
+    from streaming.kafka_address import KafkaAddress
     from streaming.kafka_clients import python_options
 
     found = []

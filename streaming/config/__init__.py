@@ -11,7 +11,6 @@ from streaming.config.config import (
     notes,
     settings_json,
 )
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan, Terms, plan_of
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
@@ -22,7 +21,6 @@ __all__ = [
     "Config",
     "ConfigError",
     "HttpConfig",
-    "KafkaAddress",
     "ReceiverConfig",
     "RouteConfig",
     "Terms",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from streaming.config.config import ClusterConfig, Config, settings_json
-from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 
 
 class Terms(NamedTuple):

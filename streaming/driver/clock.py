@@ -29,6 +29,7 @@ from streaming.kafka_clients import (
     KafkaProducer,
     KafkaTimeoutError,
     admin_client,
+    close_quietly,
 )
 from streaming.pipeline import Reading
 
@@ -255,11 +256,7 @@ class Clock:
 
     def _drop_admin(self) -> None:
         admin, self._admin, self._asked = self._admin, None, None
-        if admin is not None:
-            try:
-                admin.close()
-            except Exception as error:
-                _log.debug("closing the admin client: %r", error)
+        close_quietly(admin)
 
     def tick(self) -> None:
         """Write one clock record and its copies.

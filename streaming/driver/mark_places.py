@@ -1,15 +1,21 @@
 """The places of marks: a file in the checkpoint's folder, and records in the control topic."""
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
-from streaming.config import KafkaAddress
 from streaming.control import Mark, MarkRecord, decode_mark, encode_record
-from streaming.kafka_clients import KafkaConsumer, KafkaProducer, TopicPartition, consumer, producer
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_clients import (
+    KafkaConsumer,
+    KafkaProducer,
+    TopicPartition,
+    close_quietly,
+    consumer,
+    producer,
+)
 
 FILE = "groupwatch.mark"
 LOOK_BACK_MS = 30_000
@@ -24,8 +30,6 @@ _HEAD = 64
 """A record's kind stands at its beginning."""
 _RETRIES = 3
 _RETRY_S = 0.1
-
-_log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
@@ -242,9 +246,5 @@ class TopicPlace:
 
     def close(self) -> None:
         """Close both clients."""
-        try:
-            self._reader.close()
-            if self._writer is not None:
-                self._writer.close(timeout=_RELEASE_S)
-        except Exception as error:
-            _log.debug("closing a client: %r", error)
+        close_quietly(self._reader)
+        close_quietly(self._writer, timeout=_RELEASE_S)

@@ -1,14 +1,13 @@
 """Asks the Admin API at intervals whether the cluster answers, and where its topics end."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from alerts.alert import some
-from streaming.config import KafkaAddress
 from streaming.health import WAITING, Progress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
     IsolationLevel,
     KafkaAdminClient,
@@ -18,6 +17,7 @@ from streaming.kafka_clients import (
     TopicPartition,
     UnknownTopicOrPartitionError,
     admin_client,
+    close_quietly,
     for_code,
 )
 
@@ -30,8 +30,6 @@ ENDS_PATIENCE_MS = 5_000
 
 Ends = Mapping[str, Mapping[int, tuple[int, int]]]
 """Topic -> partition -> (end offset, when asked, in epoch milliseconds)."""
-
-_log = logging.getLogger(__name__)
 
 
 class Told(NamedTuple):
@@ -135,11 +133,7 @@ class Probe:
 
     def _drop_admin(self) -> None:
         admin, self._admin = self._admin, None
-        if admin is not None:
-            try:
-                admin.close()
-            except Exception as error:
-                _log.debug("closing the admin client: %r", error)
+        close_quietly(admin)
 
 
 def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:

@@ -291,7 +291,3 @@ def main() -> None:
     except JarError as error:
         tell_stderr(str(error))
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

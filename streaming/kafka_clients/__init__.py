@@ -1,9 +1,36 @@
-"""Kafka clients: the only package that imports kafka-python."""
+"""Kafka clients: the only package that imports kafka-python; other rooms take its names from here."""
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    LeaderNotAvailableError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    UnknownBrokerIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    for_code,
+)
+from kafka.future import Future
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    IncrementalAlterConfigsRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import IsolationLevel, ListOffsetsRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.structs import OffsetAndMetadata
 
 from streaming.kafka_clients.clients import (
     GROUP_PREFIX,
     ClientPropertyError,
     admin_client,
+    close_quietly,
     consumer,
     producer,
     python_options,
@@ -13,36 +40,6 @@ from streaming.kafka_clients.group_messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
-)
-from streaming.kafka_clients.library import (
-    ClusterAuthorizationFailedError,
-    ConfigResource,
-    ConfigResourceType,
-    DescribeConfigsRequest,
-    DescribeGroupsRequest,
-    FindCoordinatorRequest,
-    Future,
-    IncrementalAlterConfigsRequest,
-    IsolationLevel,
-    KafkaAdminClient,
-    KafkaConnectionError,
-    KafkaConsumer,
-    KafkaError,
-    KafkaProducer,
-    KafkaTimeoutError,
-    LeaderNotAvailableError,
-    ListGroupsRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetAndMetadata,
-    OffsetSpec,
-    TopicAlreadyExistsError,
-    TopicAuthorizationFailedError,
-    TopicPartition,
-    UnknownBrokerIdError,
-    UnknownTopicOrPartitionError,
-    UnsupportedVersionError,
-    for_code,
 )
 from streaming.kafka_clients.whole_topics import read_whole
 from streaming.kafka_clients.workarounds import connections_of, say_why_like_java, send
@@ -81,6 +78,7 @@ __all__ = [
     "UnknownTopicOrPartitionError",
     "UnsupportedVersionError",
     "admin_client",
+    "close_quietly",
     "connections_of",
     "consumer",
     "for_code",

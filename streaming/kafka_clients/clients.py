@@ -6,6 +6,7 @@ kafka-python this module translates them.  It refuses a property without a trans
 drops none.
 """
 
+import logging
 import re
 import ssl
 import tempfile
@@ -17,7 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from streaming.config import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.workarounds import Admin, Consumer, Producer
 
 CLIENT_ID = "groupwatch"
@@ -25,6 +26,8 @@ GROUP_PREFIX = "groupwatch-"
 """Prefix of every group id that we give to a broker; groups with it are not monitored."""
 
 _REQUEST_TIMEOUT_MS = 10_000
+
+_log = logging.getLogger(__name__)
 
 _NUMBERS = {
     "request.timeout.ms": "request_timeout_ms",
@@ -129,6 +132,16 @@ def consumer(address: KafkaAddress, **more: Any) -> KafkaConsumer:
         "metrics_enabled": False,
     }
     return Consumer(**options | more)
+
+
+def close_quietly(client: Any, **options: Any) -> None:
+    """Close a client, if there is one; ``options`` go to its ``close``.  A failure is only logged."""
+    if client is None:
+        return
+    try:
+        client.close(**options)
+    except Exception as error:
+        _log.debug("closing a client: %r", error)
 
 
 # --- our identity --------------------------------------------------------------------------------

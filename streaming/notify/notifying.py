@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, OpenLog, Route, wall_clock_ms
 from alerts.delivery.receivers import LogReceiver, Receiver, WebhookReceiver
 from alerts.metrics import DeliveryCollector, NotifierMetrics
-from streaming.config import ClusterPlan, Config, KafkaAddress, ReceiverConfig, RouteConfig, plan_of, quiet_of
+from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
 from streaming.driver import Probe, Watched, limits_from
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import consumer
 from streaming.notify.direct_alerts import DirectAlerts, state_file
 from streaming.notify.job_metrics import JobCollector

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from coordinator_model.observations import is_time_ms
-from streaming.config import KafkaAddress
 from streaming.control import JobState, Mark
 from streaming.health import DEATHS_MAX, Progress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer
 
 FRESH_S = 15.0

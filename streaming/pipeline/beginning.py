@@ -16,7 +16,8 @@ import msgspec
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from streaming.config import ClusterPlan, KafkaAddress
+from streaming.config import ClusterPlan
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
     KafkaAdminClient,
     OffsetSpec,

@@ -17,7 +17,8 @@ from uuid import UUID
 
 import msgspec
 
-from streaming.config import ClusterPlan, KafkaAddress
+from streaming.config import ClusterPlan
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaAdminClient, OffsetSpec, TopicPartition, admin_client
 from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
 

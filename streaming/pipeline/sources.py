@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from streaming.config import ClusterPlan, KafkaAddress
+from streaming.config import ClusterPlan
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
 from streaming.workers import CONTROL, EVENTS, OFFSETS

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streaming.config import ClusterPlan, KafkaAddress
+from streaming.config import ClusterPlan
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
     ClusterAuthorizationFailedError,
     ConfigResource,

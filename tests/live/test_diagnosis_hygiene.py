@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.devkit.demo import clients as demo_clients
+from streaming.devkit.consumers import Connection, SilentLeader, text
 from tests.live.support.scene import Scene
 from tests.live.support.side_by_side import Act
 from tests.live.support.stage import Pager, Told, await_that
@@ -35,10 +35,10 @@ class Story(Told):
     """The error that the zombie's commit got."""
 
 
-class Zombie(demo_clients.SilentLeader):
+class Zombie(SilentLeader):
     """A consumer that joins, works, falls silent, and goes on as if nothing had happened."""
 
-    def __init__(self, connection: demo_clients.Connection, group: str) -> None:
+    def __init__(self, connection: Connection, group: str) -> None:
         """Nothing is sent yet."""
         super().__init__(connection, group, "orders", 6_000)
 
@@ -50,7 +50,6 @@ class Zombie(demo_clients.SilentLeader):
     def work(self) -> None:
         """Join, assign itself nothing, and commit."""
         self.join()
-        text = demo_clients._text
         mine = text(self._group) + struct.pack(">i", self._generation) + text(self._member_id)
         assignment = struct.pack(">hii", 0, 0, -1)
         whole = struct.pack(">i", 1) + text(self._member_id) + struct.pack(">i", len(assignment)) + assignment
@@ -59,7 +58,6 @@ class Zombie(demo_clients.SilentLeader):
 
     def commit(self, offset: int) -> int:
         """Commit an offset; returns the error."""
-        text = demo_clients._text
         body = text(self._group) + struct.pack(">i", self._generation) + text(self._member_id)
         body += struct.pack(">qi", -1, 1) + text("orders")
         body += struct.pack(">iiq", 1, 0, offset) + text("")
@@ -97,7 +95,7 @@ def _stranger(scene: Scene) -> None:
 
 def _play(scene: Scene, _pager: Pager) -> Story:
     story = Story()
-    with demo_clients.Connection(scene.kafka.bootstrap_servers, "zombie-0") as connection:
+    with Connection(scene.kafka.bootstrap_servers, "zombie-0") as connection:
         zombie = Zombie(connection, "zombie")
         zombie.work()
         story.zombie_id = zombie.member_id

@@ -130,7 +130,7 @@ def test_the_tailer_ships_what_the_appender_ships(kafka: EmbeddedKafka) -> None:
 def test_the_silent_leader_keeps_its_group_waiting(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     """The broker itself says CompletingRebalance, and goes on saying so."""
     command = [
-        sys.executable, "-m", "streaming.devkit.demo.clients", "silent-leader",
+        sys.executable, "-m", "streaming.devkit.consumers", "silent-leader",
         "--bootstrap", kafka.bootstrap_servers, "--group", "silent", "--topic", "orders",
         "--client-id", "silent-1",
     ]  # fmt: skip

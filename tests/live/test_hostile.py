@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_address import KafkaAddress
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
 from tests.live.support.plain_job import JobProcess, ThreadedConsumer
 from tests.live.support.stage import alerts_of, await_that, records_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kafka.structs import TopicPartition
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support.plain_job import JobProcess, ThreadedConsumer
 from tests.live.support.stage import await_that

@@ -15,13 +15,13 @@ import pytest
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.delivery.alert_log import GROUP_PREFIX, Cursor
 from streaming.config.config import parse_config
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import plan_of
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.webhook_probe import WebhookProbe
 from streaming.driver import alerts_topic
 from streaming.driver.alerts_topic import Caretaker
 from streaming.health.query_progress import Progress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import consumer, producer
 from streaming.kafka_clients.whole_topics import read_whole
 from streaming.notify.kafka_alert_log import KafkaAlertLog

@@ -19,8 +19,9 @@ from kafka.admin import (
     ResourceType,
 )
 
-from streaming.devkit.kafka.kafka import EVENTS_TOPIC, EmbeddedKafka
+from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS
+from streaming.devkit.kafka.plan import EVENTS_TOPIC
 from streaming.kafka_clients.clients import producer
 from tests.live.support.stage import (
     Job,

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.plan import free_ports
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support import comparing
 from tests.live.support.scene import Scene

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from coordinator_model.kafka import shard_of
+from streaming.devkit.consumers import blob, text
 
 FILL_SCHEMA = "key binary, value binary, partition int"
 """What Spark's Kafka sink wants."""
@@ -50,19 +51,6 @@ class Population:
         return [
             f"consumer-{number}-{n}-{number:08x}-4b1f-4c0e-9d7a-{n:012x}" for n in range(1, self.members + 1)
         ]
-
-
-def text(value: str | None) -> bytes:
-    """Return Kafka's nullable string: two bytes of length, -1 for null."""
-    if value is None:
-        return b"\xff\xff"
-    raw = value.encode()
-    return struct.pack(">h", len(raw)) + raw
-
-
-def blob(value: bytes) -> bytes:
-    """Return Kafka's bytes: four bytes of length before them."""
-    return struct.pack(">i", len(value)) + value
 
 
 def commit_key(group: str, topic: str, partition: int) -> bytes:

@@ -6,11 +6,9 @@ whose application polled too late.
 
 import struct
 import threading
-from collections.abc import Iterator
 
 from coordinator_model.kafka import POLL_TIMEOUT_REASON, Error
-from streaming.devkit.bench.material import blob, text
-from streaming.devkit.demo import Connection
+from streaming.devkit.consumers import Connection, blob, text, texts
 
 _JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 _AGAIN = frozenset({Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS})
@@ -77,7 +75,7 @@ class LightMember:
         while error == Error.MEMBER_ID_REQUIRED:
             answer = self._ask(_JOIN, 5, self._join_body())
             error, self._generation = struct.unpack_from(">hi", answer, 4)  # after throttle_time_ms
-            found = _texts(answer, 10)
+            found = texts(answer, 10)
             next(found)  # the protocol
             leader, self.member_id = next(found), next(found)
         if error != Error.NONE:
@@ -121,11 +119,3 @@ def _compact(value: str) -> bytes:
     """Return a flexible string shorter than 127 bytes."""
     raw = value.encode()
     return bytes([len(raw) + 1]) + raw
-
-
-def _texts(answer: bytes, at: int) -> Iterator[str]:
-    while True:
-        (length,) = struct.unpack_from(">h", answer, at)
-        at += 2
-        yield answer[at : at + max(length, 0)].decode()
-        at += max(length, 0)

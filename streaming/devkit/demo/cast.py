@@ -30,7 +30,7 @@ class Cast:
     def start(self, member: Member) -> None:
         """Starts a member's process (a crashed one again)."""
         command = [
-            sys.executable, "-m", "streaming.devkit.demo.clients", member.play,
+            sys.executable, "-m", "streaming.devkit.consumers", member.play,
             "--bootstrap", self._kafka.bootstrap_servers, "--group", member.group, "--topic", member.group,
             "--client-id", member.client_id, "--session-ms", str(member.session_ms),
             "--poll-interval-ms", str(member.poll_interval_ms),

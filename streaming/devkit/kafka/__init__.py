@@ -1,8 +1,8 @@
 """A real Kafka on this machine: its brokers, their logs, and a webhook receiver that remembers."""
 
 from streaming.devkit.kafka.interruption import interruptible, uninterrupted
-from streaming.devkit.kafka.kafka import EVENTS_TOPIC, EmbeddedKafka, EmbeddedKafkaError
-from streaming.devkit.kafka.plan import free_ports
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.plan import EVENTS_TOPIC, EmbeddedKafkaError, free_ports
 from streaming.devkit.kafka.webhook_probe import Told, WebhookProbe
 
 __all__ = [

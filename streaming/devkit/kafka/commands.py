@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streaming.devkit.kafka.kafka import EmbeddedKafka, EmbeddedKafkaError, EmbeddedKafkaUsageError
+from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.devkit.kafka.plan import EmbeddedKafkaError, EmbeddedKafkaUsageError
 from streaming.jars import DEFAULT_VERSIONS, JarError, JavaError
 
 DATA_DIR = Path("kafka-data")

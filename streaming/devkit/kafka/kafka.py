@@ -10,11 +10,9 @@ from typing import Any, Self
 import msgspec
 
 from streaming import kafka_clients
-from streaming.config import KafkaAddress
 from streaming.devkit.kafka.log4j1 import log4j1_properties
 from streaming.devkit.kafka.log4j2 import EVENT_BYTES_MAX, Logging, log4j2_yaml
 from streaming.devkit.kafka.plan import (
-    EVENTS_TOPIC,
     EmbeddedKafkaError,
     EmbeddedKafkaUsageError,
     broker_folder,
@@ -27,9 +25,8 @@ from streaming.devkit.kafka.plan import (
 from streaming.devkit.kafka.process import Tracked, start_tracked, stop_tracked, tracked_by
 from streaming.devkit.kafka.shipping import is_shipping, start_shipping, stop_shipping
 from streaming.jars import DEFAULT_VERSIONS, Tell, ensure_jars, java_command, locked_versions, tell_stderr
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaConnectionError, KafkaError, UnknownBrokerIdError
-
-__all__ = ["EVENTS_TOPIC", "EmbeddedKafka", "EmbeddedKafkaError", "EmbeddedKafkaUsageError"]
 
 START_SECONDS_MAX = 180.0
 """A broker needs 4 s alone; on a small, busy machine one needed 31 s."""

@@ -1,6 +1,6 @@
 """Ships the log files of an embedded cluster whose brokers cannot do it themselves (before Kafka 4).
 
-It is a process of its own, ``python -m streaming.devkit.kafka.shipping <folder>/cluster.json``, because the
+It is a process of its own, ``python -m streaming.devkit.kafka <folder>/cluster.json``, because the
 cluster outlives the command that started it.  Like ``deploy/shippers`` it passes the coordinator's lines and
 the request log, which log4j has already filtered.
 """
@@ -10,10 +10,10 @@ import sys
 import threading
 from pathlib import Path
 
-from streaming.config import KafkaAddress
 from streaming.devkit.kafka.plan import Plan, log_files, planned
 from streaming.devkit.kafka.process import start_tracked, stop_tracked, tracked_by
 from streaming.devkit.kafka.tailer import Tailer
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaError
 
 _COORDINATOR_MARKS = ("GroupCoordinator", "(kafka.coordinator.group.")
@@ -43,7 +43,7 @@ def start_shipping(data_dir: Path) -> None:
     if tracked_by(_pid_file(data_dir)) is not None:
         return
     plan_file = str(data_dir / "cluster.json")
-    command = [sys.executable, "-m", "streaming.devkit.kafka.shipping", plan_file]
+    command = [sys.executable, "-m", "streaming.devkit.kafka", plan_file]
     output = data_dir / "shipper.txt"
     start_tracked(command, mark=plan_file, pid_file=_pid_file(data_dir), output=output, cwd=data_dir)
 
@@ -88,7 +88,3 @@ def main(arguments: list[str]) -> int:
         with tailer:
             stopping.wait()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

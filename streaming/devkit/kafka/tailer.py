@@ -17,7 +17,7 @@ from typing import IO, Self
 import msgspec
 
 from streaming import kafka_clients
-from streaming.config import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaError
 
 _DATED = re.compile(rb"\[\d{4}-\d\d-\d\d")

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.config import KafkaAddress
 from streaming.driver.evidence.deciding import Entry
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import admin_client, consumer, producer, read_whole
 from streaming.pipeline import TopicSpec, create_missing
 

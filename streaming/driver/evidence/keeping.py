@@ -23,6 +23,7 @@ from streaming.driver.evidence.raising import Journals, Raising, Switches
 from streaming.driver.evidence.switching import Switch
 from streaming.driver.probing import NotAllowedError
 from streaming.health import Progress
+from streaming.kafka_clients import close_quietly
 
 ROUND_S = 0.5
 COORDINATORS_MS = 10_000
@@ -168,7 +169,7 @@ class EvidenceKeeper:
                 time.sleep(LAST_PAUSE_S * (attempt > 0))
                 self._try(stopping=True)
         finally:
-            self._close()
+            close_quietly(self._switch)
 
     def _try(self, *, stopping: bool = False) -> float:
         """Look once, and return how long to wait next; no answer of Kafka ends the thread."""
@@ -176,17 +177,11 @@ class EvidenceKeeper:
             self.look(stopping=stopping)
         except Exception as error:
             _log.debug("%s: evidence: %r", self._cluster, error)
-            self._close()
+            close_quietly(self._switch)
             if self._is_loaded:
                 return RETRY_MS / 1000
             return JOURNAL_RETRY_S if self._terms else UNUSED_RETRY_S
         return ROUND_S
-
-    def _close(self) -> None:
-        try:
-            self._switch.close()
-        except Exception as error:
-            _log.debug("closing the admin client: %r", error)
 
     def look(self, *, stopping: bool = False) -> None:
         """Find out what is to be done, and do it.
@@ -291,7 +286,7 @@ class EvidenceKeeper:
         _log.info("%s: the request log of broker %d %s: %s", self._cluster, entry.broker, what, why)
 
     def _could_not_put_back(self, entry: Entry, error: Exception) -> None:
-        self._close()
+        close_quietly(self._switch)
         is_refused = isinstance(error, NotAllowedError)
         self._retry_ms[entry.broker] = self._now_ms() + (FAILED_MS if is_refused else RETRY_MS)
         if entry.broker not in self._complained:

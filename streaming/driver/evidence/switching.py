@@ -9,9 +9,9 @@ from typing import Any
 
 from coordinator_model.kafka import NOT_AUTHORIZED, Error
 from coordinator_model.shard import REQUEST_LOGGER
-from streaming.config import KafkaAddress
 from streaming.driver.evidence.deciding import ROOT_LOGGER
 from streaming.driver.probing import NotAllowedError
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
     ConfigResourceType,
     DescribeConfigsRequest,

@@ -32,6 +32,7 @@ from streaming.kafka_clients import (
     KafkaProducer,
     UnsupportedVersionError,
     admin_client,
+    close_quietly,
 )
 
 ROUND_S = 1.0
@@ -182,11 +183,7 @@ class GroupProbe:
 
     def _drop_admin(self) -> None:
         admin, self._admin = self._admin, None
-        if admin is not None:
-            try:
-                admin.close()
-            except Exception as error:
-                _log.debug("closing the admin client: %r", error)
+        close_quietly(admin)
 
     # --- one round -----------------------------------------------------------------------------------
 

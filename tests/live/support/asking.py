@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from coordinator_model.kafka.hashing import shard_of
-from streaming.config.kafka_address import KafkaAddress
 from streaming.driver.probing.brokers import Brokers, Layout
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support.comparing import Poll
 from tests.live.support.stage import now_ms

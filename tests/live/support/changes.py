@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka.errors import InvalidPartitionsError, KafkaError
 
-from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support.members import Member
 from tests.live.support.stage import await_that

@@ -28,9 +28,9 @@ from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.buffered import Held
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.shard.writes import gather
-from streaming.config.kafka_address import KafkaAddress
 from streaming.jars.jars import ensure_jars
 from streaming.jars.java import java_command
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import consumer
 from streaming.replay.run import replay
 from tests.live.support.stage import await_that

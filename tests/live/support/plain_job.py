@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from confluent_kafka import Consumer
 
-from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from tests.live.support.stage import await_that, free_port
 
 PATIENCE_S = 300.0

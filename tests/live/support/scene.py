@@ -61,7 +61,7 @@ class Scene:
     def silent_leader(self, group: str, client_id: str, session_ms: int = 30_000) -> None:
         """Start a member that joins and never syncs."""
         command = [
-            *(sys.executable, "-m", "streaming.devkit.demo.clients", "silent-leader"),
+            *(sys.executable, "-m", "streaming.devkit.consumers", "silent-leader"),
             *("--bootstrap", self.kafka.bootstrap_servers, "--group", group, "--topic", "orders"),
             *("--client-id", client_id, "--session-ms", str(session_ms)),
         ]

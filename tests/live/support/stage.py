@@ -21,8 +21,8 @@ import pytest
 from kafka.structs import TopicPartition
 
 from coordinator_model.decoding.log_envelope import Line, open_record
-from streaming.config.kafka_address import KafkaAddress
 from streaming.jars.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client, consumer
 
 PATIENCE_S = 240.0

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan
+from streaming.kafka_address import KafkaAddress
 
 
 def plan(**changes: Any) -> ClusterPlan:

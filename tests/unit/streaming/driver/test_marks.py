@@ -9,10 +9,10 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.control.marks import Mark, MarkHeldError, decode_mark, is_dead, mark_of
 from streaming.driver.mark_keeper import ClaimStoppedError, MarkKeeper
 from streaming.driver.mark_places import FILE, FilePlace, TopicPlace
+from streaming.kafka_address import KafkaAddress
 
 OUTPUTS = ("groupwatch-transitions", "groupwatch-alerts")
 

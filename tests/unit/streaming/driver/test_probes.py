@@ -7,9 +7,9 @@ from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, Unkno
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.driver.probes import STABLE_PATIENCE_MS, Probe, end_offsets
 from streaming.health.query_progress import Progress
+from streaming.kafka_address import KafkaAddress
 
 
 class Refusing:

@@ -8,11 +8,11 @@ import pytest
 
 from alerts.alert.alert import Alert
 from coordinator_model.kafka.hashing import shard_of
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan
 from streaming.driver.refilling import WAIT_MAX_S, Refilling
 from streaming.group_store.store import GroupStore
 from streaming.health.query_progress import Progress
+from streaming.kafka_address import KafkaAddress
 from streaming.pipeline.beginning import Beginning
 from tests.unit.made_alerts import an_alert
 from tests.unit.streaming.conftest import NOW_MS, Rows

@@ -6,9 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
-from streaming.config.kafka_address import KafkaAddress
-from streaming.kafka_clients.clients import ClientPropertyError, parse_jaas, python_options, spark_options
+from streaming.kafka_address import KafkaAddress
+from streaming.kafka_clients.clients import (
+    ClientPropertyError,
+    close_quietly,
+    parse_jaas,
+    python_options,
+    spark_options,
+)
 
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="p;\\"q";'
 
@@ -133,3 +140,25 @@ def test_keys_written_into_the_configuration_are_loaded(pem: Path) -> None:
     assert isinstance(python_options(KafkaAddress(("a:1",), client))["ssl_context"], ssl.SSLContext)
     with pytest.raises(ssl.SSLError):
         python_options(KafkaAddress(("a:1",), client | {"ssl.keystore.key": "no key"}))
+
+
+class Unclosable:
+    """A client whose broker is gone."""
+
+    def __init__(self) -> None:
+        self.closed: list[float] = []
+
+    def close(self, timeout: float = -1.0) -> None:
+        """Keep the timeout, and fail."""
+        self.closed.append(timeout)
+        raise KafkaTimeoutError("gone")
+
+
+def test_closing_quietly_stops_nobody() -> None:
+    """Neither a client that cannot be closed nor a missing one raises; the options reach ``close``."""
+    client = Unclosable()
+
+    close_quietly(None)
+    close_quietly(client, timeout=3.0)
+
+    assert client.closed == [3.0]

@@ -15,7 +15,7 @@ from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import TopicPartition
 
-from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import clients as kafka_io
 from streaming.kafka_clients import group_messages as messages
 from streaming.kafka_clients import workarounds

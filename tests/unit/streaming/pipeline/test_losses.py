@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.config.kafka_address import KafkaAddress
+from streaming.kafka_address import KafkaAddress
 from streaming.pipeline import losses
 from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
 from streaming.pipeline.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from streaming.config.config import parse_config
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import folder_of, plan_of
+from streaming.kafka_address import KafkaAddress
 from streaming.pipeline import session
 from streaming.pipeline.beginning import Beginning, CheckpointRefusedError, check
 from streaming.pipeline.sources import EARLIEST, READ_OPTIONS, assignments

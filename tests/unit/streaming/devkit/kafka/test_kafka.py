@@ -9,8 +9,8 @@ import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 from streaming.devkit.kafka.commands import up
-from streaming.devkit.kafka.kafka import EmbeddedKafka, EmbeddedKafkaUsageError, last_error
-from streaming.devkit.kafka.plan import Plan, broker_properties, free_ports
+from streaming.devkit.kafka.kafka import EmbeddedKafka, last_error
+from streaming.devkit.kafka.plan import EmbeddedKafkaUsageError, Plan, broker_properties, free_ports
 from streaming.devkit.kafka.versions import RELEASES
 from streaming.jars.jars import locked_versions
 

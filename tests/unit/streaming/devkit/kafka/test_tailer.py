@@ -8,8 +8,8 @@ import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from streaming import kafka_clients
-from streaming.config.kafka_address import KafkaAddress
 from streaming.devkit.kafka.tailer import Follower, Tailer, envelope
+from streaming.kafka_address import KafkaAddress
 
 FIRST = "[2026-11-20 23:51:50,925] INFO first (a.B)"
 SECOND = "[2026-11-20 23:51:51,000] ERROR second (a.B)"

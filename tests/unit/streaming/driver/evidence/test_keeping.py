@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan, Terms
 from streaming.driver.evidence.deciding import Entry, parent_level
 from streaming.driver.evidence.keeping import FAILED_MS, GONE_MS, REFUSED_MS, RETRY_MS, EvidenceKeeper
 from streaming.driver.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS
 from streaming.driver.probing.brokers import NotAllowedError
 from streaming.health.query_progress import Progress
+from streaming.kafka_address import KafkaAddress
 from tests.unit.made_alerts import an_alert
 
 LOGGER = "kafka.request.logger"

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from streaming.config.kafka_address import KafkaAddress
 from streaming.driver.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS, Switch
 from streaming.driver.probing.brokers import NotAllowedError
+from streaming.kafka_address import KafkaAddress
 
 LOGGER = "kafka.request.logger"
 

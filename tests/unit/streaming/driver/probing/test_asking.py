@@ -10,11 +10,11 @@ import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 
 from coordinator_model.kafka.hashing import shard_of
-from streaming.config.kafka_address import KafkaAddress
 from streaming.config.plan import ClusterPlan
 from streaming.driver.probing.asking import NO_GROUPS, NO_SETTINGS, REFUSED_S, GroupProbe
 from streaming.driver.probing.choosing import AGAIN_S, ROUTINE_S, Seen
 from streaming.health.query_progress import Progress
+from streaming.kafka_address import KafkaAddress
 from tests.unit.streaming.fakes import FakeProducer
 
 SHARDS = 4

@@ -119,10 +119,10 @@ def _load(path: Path) -> "Config":
 def run(
     config: _ConfigOption,
     no_notify: Annotated[
-        bool, typer.Option("--no-notify", help="Leave delivery to 'groupwatch notify'.")
+        bool, typer.Option("--no-notify", help="Deliver no alerts; a separate 'groupwatch notify' does.")
     ] = False,
 ) -> int:
-    """Watch the clusters until stopped: a query for each, the notifier and the HTTP server."""
+    """Watch the configured clusters until stopped; deliver alerts and serve metrics, API and page."""
     _log_to_stderr()
     loaded = _load(config)
     _refuse_client_properties(loaded)
@@ -132,7 +132,7 @@ def run(
 
 
 def notify(config: _ConfigOption) -> int:
-    """Deliver alerts, apart from 'run --no-notify'."""
+    """Deliver alerts from a process of its own, beside 'groupwatch run --no-notify'."""
     _log_to_stderr()
     loaded = _load(config)
     if not loaded.receivers:
@@ -145,9 +145,12 @@ def notify(config: _ConfigOption) -> int:
 
 def demo(
     duration: Annotated[
-        float | None, typer.Option(help="Seconds to watch; by default until all was told.", min=1)
+        float | None,
+        typer.Option(help="Seconds to watch; by default until all planned alerts came.", min=1),
     ] = None,
-    config_out: Annotated[Path | None, typer.Option(help="Write the configuration used here.")] = None,
+    config_out: Annotated[
+        Path | None, typer.Option(help="Write the demo's configuration to this file.")
+    ] = None,
 ) -> int:
     """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
     _log_to_stderr()
@@ -167,21 +170,25 @@ def replay(
         ),
     ],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON Lines in place of a table.")] = False,
-    alerts: Annotated[bool, typer.Option("--alerts", help="Print alerts as well.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")] = False,
+    alerts: Annotated[bool, typer.Option("--alerts", help="Print alerts, too.")] = False,
     config: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Rules, group filter and time zone of its first cluster."
+            exists=True,
+            dir_okay=False,
+            help="Use its rules and its first cluster's filter and time zone.",
         ),
     ] = None,
-    timezone: Annotated[str | None, typer.Option(help="Of times in log lines; UTC by default.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell each group's story in words.")] = False,
-    group: Annotated[str | None, typer.Option(help="With --explain: of this group only.")] = None,
+    timezone: Annotated[
+        str | None, typer.Option(help="Time zone of log lines; else the configuration's, or UTC.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print each group's story in words.")] = False,
+    group: Annotated[str | None, typer.Option(help="With --explain: print this group only.")] = None,
 ) -> int:
-    """Run the model over captured material, without Spark or Kafka."""
+    """Analyse log files or captured rows after an incident, without Spark or Kafka."""
     if group is not None and not explain:
-        raise CommandError("--group goes with --explain", BAD_USAGE)
+        raise CommandError("--group needs --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
     if _is_debug():
         _log_to_stderr()  # by which rule each inferred transition was inferred
@@ -208,17 +215,17 @@ def _explain_replay(happened: list[Any], group: str | None, skipped: "Skipped", 
 
 def explain(
     *,
-    cluster: Annotated[str, typer.Option("--cluster", help="Its name in the configuration.")],
+    cluster: Annotated[str, typer.Option("--cluster", help="The cluster's name in the configuration.")],
     group: Annotated[str, typer.Option("--group", help="The consumer group.")],
     since: Annotated[
-        str, typer.Option("--since", help="A span (2h, 30m) or a time (2026-11-21T03:00, UTC).")
+        str, typer.Option("--since", help="How far back: a span (2h, 30m) or a time (2026-11-21T03:00, UTC).")
     ] = "1h",
     config: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, readable=True, help="Read the topics it names."),
+        typer.Option(exists=True, dir_okay=False, readable=True, help="Read the topics named in it."),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Or ask a running groupwatch: http://host:port")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of text.")] = False,
+    url: Annotated[str | None, typer.Option(help="Ask this running groupwatch: http://host:port")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
     """Tell what happened to a group, who or what caused it, what it cost and what to do."""
     from alerts.delivery import wall_clock_ms
@@ -263,7 +270,7 @@ def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes |
 
 
 def decode() -> int:
-    """Decode records of __consumer_offsets: JSON Lines {"key": hex, "value": hex or null} on stdin."""
+    """Decode records of __consumer_offsets; reads JSON Lines {"key": hex, "value": hex or null} on stdin."""
     from streaming.replay import describe_lines
 
     describe_lines(sys.stdin.buffer, sys.stdout)
@@ -323,7 +330,7 @@ def _refuse_client_properties(config: "Config") -> None:
 
 
 def bench(context: typer.Context) -> int:
-    """Measure throughput, state and latency against a floor in the same run; prints JSON."""
+    """Measure throughput, size of state and latency, beside what Spark alone needs; prints JSON."""
     module = _part("streaming.devkit.bench", "bench")
     result: int = module.main(list(context.args))
     return result
@@ -340,7 +347,7 @@ def _part(name: str, command: str) -> Any:
 
 def _kafka_app(*, wanted: bool) -> typer.Typer:
     """Return the ``kafka`` commands; unless wanted they are only named, since they load Kafka's client."""
-    summary = "The embedded KRaft cluster by itself, with both loggers shipped: up, down, status."
+    summary = "Start, stop or look at an embedded Kafka cluster whose logs are shipped: up, down, status."
     if not wanted:
         return typer.Typer(help=summary)
     module = _part("streaming.devkit.kafka.commands", "kafka")
@@ -353,7 +360,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     """Return the commands for these arguments."""
     app = typer.Typer(
         name="groupwatch",
-        help="Mirrors Kafka's group coordinator from outside: who broke which group, and why.",
+        help="Mirrors Kafka's group coordinator from outside; says who broke which consumer group, and why.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -361,7 +368,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
     @app.callback()
     def everywhere(
-        debug: Annotated[bool, typer.Option("--debug", help="Show where a failure comes from.")] = False,
+        debug: Annotated[bool, typer.Option("--debug", help="Log more; print tracebacks.")] = False,
     ) -> None:
         if debug:
             os.environ[_DEBUG_VARIABLE] = "1"

@@ -267,7 +267,7 @@ def _end_within(seconds: float) -> None:
     """
 
     def end() -> None:
-        _log.error("not everything could be stopped within %.0f s: ending all the same", seconds)
+        _log.error("not everything stopped within %.0f s; exiting anyway", seconds)
         logging.shutdown()
         os._exit(1)
 

@@ -136,13 +136,13 @@ def _http_url(value: str) -> str:
         is_good = False  # Python's own words repeat a part of it
     is_plain = value.isprintable() and not any(character.isspace() for character in value)
     if not is_good or not is_plain or len(value) > _URL_MAX:
-        raise ValueError("no usable address; write http://host/path or https://host/path")
+        raise ValueError("not a usable URL; write http://host/path or https://host/path")
     return value
 
 
 def _header(value: str) -> str:
     if not (value.isascii() and value.isprintable()):
-        raise ValueError("a header holds printable ASCII only")
+        raise ValueError("a header may contain printable ASCII only")
     return value
 
 
@@ -268,7 +268,7 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
         mistakes.extend(mistakes_in(error, source, Config))
     mistakes.extend(_cross_mistakes(source.values))
     if mistakes or config is None:
-        raise ConfigError(list(dict.fromkeys(map(source.redacted, mistakes))))
+        raise ConfigError(list(dict.fromkeys(source.redacted(source.placed(one)) for one in mistakes)))
     return config
 
 
@@ -325,7 +325,7 @@ def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iter
         if isinstance(name, str):
             seen[name] += 1
             if seen[name] > 1:
-                yield Mistake(f"{key}[{position}].name", f"{name!r} is taken by another of the {key}")
+                yield Mistake(f"{key}[{position}].name", f"another entry of {key} is named {name!r}")
 
 
 def _shared_topics(output: Any) -> Iterator[Mistake]:
@@ -337,5 +337,5 @@ def _shared_topics(output: Any) -> Iterator[Mistake]:
     first: dict[str, str] = {}
     for key, topic in topics.items():
         if topic in first:
-            yield Mistake(f"output.{key}", f"{topic!r} is the {first[topic]} already; each needs its own")
+            yield Mistake(f"output.{key}", f"{topic!r} is also the {first[topic]}; each needs its own")
         first.setdefault(topic, key)

@@ -55,5 +55,5 @@ class EvidenceConfig(Options):
     @model_validator(mode="after")
     def _rests(self) -> "EvidenceConfig":
         if self.every_ms < self.for_ms:
-            raise ValueError("every must not be shorter than for: a broker would be raised without a pause")
+            raise ValueError("every must not be shorter than for, or a broker would stay at DEBUG")
         return self

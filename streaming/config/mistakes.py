@@ -42,8 +42,7 @@ _IN_WORDS = {
     "bool_parsing": "expected true or false",
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
-    "invalid_key": "expected a text as key",
-    "string_pattern_mismatch": "has characters that are not allowed here",
+    "invalid_key": "expected text as the key",
 }
 """Pydantic's kind of error → words for a reader without Python."""
 
@@ -53,7 +52,12 @@ def _mistake(error: Mapping[str, Any], source: Source, model: type[BaseModel]) -
     if error["type"] == "extra_forbidden":
         message = _unknown_key(path, model)
     else:
-        said = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        said = (
+            error["msg"]
+            .removeprefix("Value error, ")
+            .replace("Input should be", "must be")
+            .replace("String should", "must")
+        )
         message = _IN_WORDS.get(error["type"], said)
     line = source.lines.get(path)
     return Mistake(path_text(path), f"{message} (line {line})" if line else message)

@@ -32,7 +32,7 @@ def _day(value: Any) -> str:
     if day in _LONG_DAYS:
         day = day[:3]
     if day not in DAYS:
-        raise ValueError(f"{shown(value)} is no day; write {', '.join(DAYS)}")
+        raise ValueError(f"{shown(value)} is not a day of the week; write {', '.join(DAYS)}")
     return day
 
 
@@ -42,7 +42,7 @@ def _minute(value: Any) -> int:
         return value
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'{shown(value)} is no time of day; write for instance "22:30"')
+        raise ValueError(f'{shown(value)} is not a time of day; write for example "22:30"')
     hour, minute = value.split(":")
     return int(hour) * 60 + int(minute)
 
@@ -56,7 +56,7 @@ def _moment(value: Any) -> datetime:
     try:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f'{shown(value)} is no time; write for instance "2026-11-21T22:00"') from None
+        raise ValueError(f'{shown(value)} is not a time; write for example "2026-11-21T22:00"') from None
 
 
 Alerts = Annotated[list[Annotated[str, AfterValidator(_alert)]], BeforeValidator(one_or_many)]
@@ -94,7 +94,7 @@ class SilenceConfig(_QuietConfig):
         if silence.until_ms <= silence.from_ms:
             raise ValueError("until must be later than from")
         if not (self.groups or self.alerts or self.clusters or self.until):
-            raise ValueError("would silence everything for ever; name groups, alerts, clusters, or an until")
+            raise ValueError("would silence every alert for ever; add groups, alerts, clusters or until")
         return self
 
     def silence(self) -> Silence:

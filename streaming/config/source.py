@@ -53,6 +53,12 @@ class Source(NamedTuple):
     from_environment: frozenset[str] = frozenset()
     """The values of inserted variables: mostly secrets."""
 
+    def placed(self, mistake: Mistake) -> Mistake:
+        """Return a mistake with the line of its path, unless its message names a line already."""
+        lines = (line for path, line in self.lines.items() if path_text(path) == mistake.path)
+        line = None if "(line" in mistake.message else next(lines, None)
+        return mistake if line is None else Mistake(mistake.path, f"{mistake.message} (line {line})")
+
     def redacted(self, mistake: Mistake) -> Mistake:
         """Return a mistake without values from the environment."""
         path, message = mistake
@@ -82,7 +88,7 @@ def parse(text: str, environment: Mapping[str, str] | None = None) -> Source:
         environment: variables; the process's own by default.
     """
     if len(text) > _BYTES_MAX:
-        return Source(None, {}, [Mistake("", f"larger than {_BYTES_MAX} characters: no configuration")])
+        return Source(None, {}, [Mistake("", f"has more than {_BYTES_MAX} characters")])
     try:
         return _parsed(text, os.environ if environment is None else environment)
     except _TooManyValuesError as error:
@@ -92,13 +98,13 @@ def parse(text: str, environment: Mapping[str, str] | None = None) -> Source:
     except (yaml.YAMLError, ValueError) as error:
         return Source(None, {}, [Mistake("", f"not YAML: {_what(error)}")])
     except RecursionError:
-        return Source(None, {}, [Mistake("", "nested too deeply, or an alias that contains itself")])
+        return Source(None, {}, [Mistake("", "nested too deeply, or with an alias that contains itself")])
 
 
 def _parsed(text: str, environment: Mapping[str, str]) -> Source:
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is not None and _size(node, {}) > _VALUES_MAX:
-        raise _TooManyValuesError(f"more than {_VALUES_MAX} keys and values, its aliases put in")
+        raise _TooManyValuesError(f"more than {_VALUES_MAX} keys and values, with every alias written out")
     values = yaml.safe_load(text)
     lines: dict[Path, int] = {}
     mistakes: list[Mistake] = []
@@ -118,7 +124,9 @@ def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
 
 def _safe(problem: str) -> str:
     """Return PyYAML's message without the text that it repeats from the file."""
-    if _TOKENS.fullmatch(problem) or not _QUOTED.search(problem):
+    if _TOKENS.fullmatch(problem):
+        return problem + ' (a variable inside { } needs quotes: "${NAME}")' * problem.endswith("'{'")
+    if not _QUOTED.search(problem):
         return problem
     return _QUOTED.sub("…", problem) + " (quote texts that begin with or hold special characters)"
 
@@ -126,8 +134,8 @@ def _safe(problem: str) -> str:
 def _what(error: Exception) -> str:
     """Return the kind of an error without a place; its text may repeat some of the file."""
     if isinstance(error, yaml.reader.ReaderError):
-        return f"a character that cannot stand in YAML (number {error.position + 1})"
-    return "a number or date in it that cannot be"
+        return f"character {error.position + 1} is not allowed in YAML"
+    return "it has a number or date that does not exist"
 
 
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
@@ -174,7 +182,7 @@ def _substituted(
     if isinstance(value, str):
         text = _text_substituted(value, path, environment, mistakes, found)
         if not _is_text(text):
-            mistakes.append(Mistake(path_text(path), "holds a character that cannot be in a text"))
+            mistakes.append(Mistake(path_text(path), "has a character that is not allowed in text"))
         return text
     if isinstance(value, dict):
         return {
@@ -206,8 +214,8 @@ def _text_substituted(
             mistakes.append(
                 Mistake(
                     path_text(path),
-                    "what follows ${ in it is no variable: write ${NAME} or ${NAME:-default}, "
-                    "and $${ for a literal ${",
+                    "${ is not followed by a variable: write ${NAME} or ${NAME:-default}, "
+                    "or $${ for a literal ${",
                 )
             )
             return match[0]

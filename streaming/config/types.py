@@ -49,7 +49,7 @@ def parse_duration_ms(value: Any) -> int:
         parts, text = [(text, "s")], f"{text}s"
     if not parts or _PART.sub("", text).strip():
         raise ValueError(
-            f'{shown(value)} is no duration; write for instance "500ms", "30s", "10m", "4h" or "7d"'
+            f'{shown(value)} is not a duration; write for example "500ms", "30s", "10m", "4h" or "7d"'
         )
     length_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in parts)
     if not math.isfinite(length_ms):
@@ -63,7 +63,7 @@ DURATION_MAX_MS = 100 * 365 * 86_400_000
 
 def _positive(value: int) -> int:
     if value <= 0:
-        raise ValueError("must be longer than nothing")
+        raise ValueError("must be longer than 0")
     if value > DURATION_MAX_MS:
         raise ValueError("must not be longer than a hundred years")
     return value
@@ -73,16 +73,18 @@ def _pattern(value: str) -> str:
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"{shown(value)} is no regular expression: {error}") from None
+        raise ValueError(f"{shown(value)} is not a regular expression: {error}") from None
     except (OverflowError, RecursionError):
-        raise ValueError(f"{shown(value)} is too large or too deep for a regular expression") from None
+        raise ValueError(
+            f"{shown(value)} is too large or too deeply nested for a regular expression"
+        ) from None
     return value
 
 
 def _topic(value: str) -> str:
     if not _TOPIC.fullmatch(value) or value in {".", ".."}:
         raise ValueError(
-            f"{shown(value)} cannot be a topic: use letters, digits, '.', '_' and '-', at most 249"
+            f"{shown(value)} is not a topic name: use at most 249 letters, digits, '.', '_' and '-'"
         )
     return value
 
@@ -90,7 +92,7 @@ def _topic(value: str) -> str:
 def _address(value: str) -> str:
     match = _ADDRESS.fullmatch(value)
     if match is None:
-        raise ValueError(f'{shown(value)} is no "host:port"')
+        raise ValueError(f'{shown(value)} is not "host:port"')
     if not 1 <= int(match[2]) <= 65535:
         raise ValueError(f"{shown(value)}: the port must be between 1 and 65535")
     return value
@@ -106,7 +108,7 @@ def parse_timezone(value: str) -> str:
         zoneinfo.ZoneInfo(value)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(
-            f'{shown(value)} is no time zone; write for instance "UTC" or "Europe/Berlin"'
+            f'{shown(value)} is not a time zone; write for example "UTC" or "Europe/Berlin"'
         ) from None
     return value
 

@@ -16,7 +16,7 @@ stepped."""
 
 EVENTS_PARTITIONS_MAX = 10_000
 """Most events partitions: each shard looks at each of them in each step."""
-NOT_SEALED = "it names our run, and is not sealed by it"
+NOT_SEALED = "it names our run but does not carry its seal"
 _SEAL = b',"seal":"'
 
 

@@ -331,7 +331,7 @@ class _Decoding:
         reason = _NOT_UNDERSTOOD.get(getattr(parsed.observation, "kind", ""))
         routed = shards or isinstance(parsed.observation, on.LogNoted)
         if reason is not None:
-            self._reject(reason, _sample(opened), "not one of the coordinator's sentences")
+            self._reject(reason, _sample(opened), "not a known sentence of the coordinator")
         else:
             self._decoded.count("coordinator_log", kind_of(parsed.observation) if routed else "unroutable")
         return 1
@@ -346,7 +346,7 @@ class _Decoding:
         elif is_other or (has_header and not opened.has_marks):
             self._decoded.count("coordinator_log", "other")
         else:
-            self._reject(UNKNOWN_LAYOUT, _sample(opened), "what stands before the message is not known")
+            self._reject(UNKNOWN_LAYOUT, _sample(opened), "the text before the message has no known layout")
 
     def _shards(self, what: on.AnyObservation, partition: int | None) -> list[int]:
         if partition is not None and partition < self._shard_count:
@@ -403,7 +403,7 @@ class _Decoding:
         """Return everything read; each cell is in the order of its partitions."""
         everywhere = self._clocks
         for part in self._parts.left():
-            self._reject("partial_line", _sample(part), "the rest of the line did not come")
+            self._reject("partial_line", _sample(part), "the rest of the line did not arrive")
         for stretch in self._stretches.values():
             self._finish_columns(stretch)
             self._finish_runs(stretch)
@@ -427,7 +427,7 @@ class _Decoding:
             return heard_in(stretch)
         self._brokers.discard(stretch.broker)
         self._reject(
-            "too_many_brokers", b"%d" % stretch.broker, "more brokers in one batch than there can be"
+            "too_many_brokers", b"%d" % stretch.broker, "the batch names more brokers than a cluster can have"
         )
         return ()
 

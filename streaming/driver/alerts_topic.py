@@ -272,7 +272,7 @@ class Caretaker:
                 if self.look():
                     pause_s = 1.0  # there is more to read, or to bury
             except Exception as error:
-                _log.warning("%s: the alerts topic could not be looked after: %s", self._plan.cluster, error)
+                _log.warning("%s: cleaning up the alerts topic failed: %s", self._plan.cluster, error)
             self._stopped.wait(pause_s)
 
     def look(self) -> bool:
@@ -333,7 +333,7 @@ class Caretaker:
                 one.get(timeout=_ANSWER_S)
         finally:
             out.close(timeout=5)
-        _log.info("%s: %d alerts that were long over leave the topic", self._plan.cluster, len(due))
+        _log.info("%s: removed %d alerts of long ago from the topic", self._plan.cluster, len(due))
 
 
 Adopt = Callable[[list[Alert]], None]
@@ -343,6 +343,6 @@ Adopt = Callable[[list[Alert]], None]
 def unread(topic: str, left: int) -> str:
     """Return the sentence that not all of the topic was read."""
     return (
-        f"{left} offsets of {topic} are still to be read, so alerts that an earlier job left open may go on "
-        "or end some minutes late; it is read in the background"
+        f"{left} offsets of {topic} are not read yet: alerts that an earlier job left open may be continued "
+        "or resolved some minutes late; reading goes on in the background"
     )

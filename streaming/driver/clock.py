@@ -64,9 +64,9 @@ def sentence(topic: str, silent: dict[int, str]) -> str:
     """Return the sentence about partitions without a known end, with what that costs and what to do."""
     named, reasons = some(list(map(str, sorted(silent))), at_most=10), some(sorted(set(silent.values())))
     return (
-        f"{len(silent)} of the partitions of {topic} ({named}) do not tell where they end: {reasons}. "
-        "Alerts of this cluster wait for them, since a batch reads every partition. If it lasts, bring their "
-        "brokers back."
+        f"The end offsets of {len(silent)} partitions of {topic} ({named}) are unknown: {reasons}. "
+        "Alerts of this cluster wait for these partitions, since a batch reads every partition. If this "
+        "lasts, restart their brokers."
     )
 
 
@@ -74,9 +74,8 @@ def stepped(off_ms: int) -> str:
     """Return the sentence that the driver's wall clock is not believed."""
     ahead = "ahead of" if off_ms > 0 else "behind"
     return (
-        f"The clock of the machine that groupwatch runs on stands {abs(off_ms) / 1000:.0f} s {ahead} the "
-        "time that the brokers' append times confirm. Groups are judged by the brokers' time; set the "
-        "machine's clock right (NTP)."
+        f"The clock of groupwatch's machine is {abs(off_ms) / 1000:.0f} s {ahead} the brokers' append times. "
+        "Groups are judged by the brokers' time; correct the machine's clock (NTP)."
     )
 
 
@@ -313,7 +312,7 @@ class Clock:
         if abs(step_ms) > STEP_MS:
             self._skews.forget()
             self._leads.forget()
-            _log.warning("%s: the time told has stepped by %.1f s", self._plan.cluster, step_ms / 1000)
+            _log.warning("%s: our time was corrected by %.1f s", self._plan.cluster, step_ms / 1000)
         self._reports.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
         is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0
         return now_ms if is_back else max(now_ms, self._last_ms + 1)
@@ -377,7 +376,7 @@ class Clock:
         if silent and not before:
             _log.warning("%s: %s", self._plan.cluster, self._silent)
         elif before and not silent:
-            _log.info("%s: every partition of %s tells its end again", self._plan.cluster, topic)
+            _log.info("%s: all end offsets of %s are known again", self._plan.cluster, topic)
 
     def _look_for_leaders(self, admin: KafkaAdminClient) -> None:
         if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:

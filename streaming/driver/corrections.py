@@ -68,8 +68,8 @@ def zone_sentence(broker: int, ahead_ms: int) -> str:
     hours, minutes = divmod(abs(ahead_ms) // 60_000, 60)
     away = f"{hours} h {minutes} min {'ahead of' if ahead_ms > 0 else 'behind'}"
     return (
-        f"Broker {broker} writes its lines {away} the records of the same generations: it logs in another "
-        "time zone than events.timezone says, and its lines are corrected by that. Set one of the two right."
+        f"The log lines of broker {broker} are {away} the records of the same generations: it logs in "
+        "another time zone than events.timezone. Its lines are corrected by that; change one of the two."
     )
 
 
@@ -77,6 +77,6 @@ def clock_sentence(broker: int, ahead_ms: int) -> str:
     """Return the sentence that a broker's clock is wrong."""
     return (
         f"The clock of broker {broker} is {abs(ahead_ms) / 1000:.0f} s "
-        f"{'ahead of' if ahead_ms > 0 else 'behind'} the driver's, and what it dates is corrected by that. "
-        "Set it right (NTP)."
+        f"{'ahead of' if ahead_ms > 0 else 'behind'} the driver's, and its times are corrected by that. "
+        "Correct the broker's clock (NTP)."
     )

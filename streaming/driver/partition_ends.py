@@ -61,7 +61,7 @@ class LeadersAsked:
         """
         ends: Ends = self._manager.run(self._ask)
         if len(ends.silent) == self._partitions:
-            raise KafkaError(f"no partition of {self._topic} tells where it ends: {ends.silent[0]}")
+            raise KafkaError(f"no end offset of {self._topic} is known: {ends.silent[0]}")
         return ends
 
     async def _ask(self) -> Ends:
@@ -88,7 +88,7 @@ class LeadersAsked:
             told = await self._wait(self._send(self._layout()), PATIENCE_S / 2)
         (topic,) = told.topics
         if topic.error_code:
-            raise for_code(topic.error_code)(f"nobody tells who leads {self._topic}")
+            raise for_code(topic.error_code)(f"the leaders of {self._topic} are unknown")
         return {
             one.partition_index: one.leader_id
             for one in topic.partitions

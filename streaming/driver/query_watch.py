@@ -105,7 +105,7 @@ class QueryWatch:
             raise TopicsChangedError(f"{self._plan.offsets_topic} has {shards} partitions now")
         for topic, (topic_id, _) in ids.items():
             if topic_id and began.topic_ids.get(topic, topic_id) != topic_id:
-                raise TopicsChangedError(f"{topic} was made anew")
+                raise TopicsChangedError(f"{topic} was recreated")
         if events > events_partitions:
             raise TopicsChangedError(f"{self._plan.events_topic} has {events} partitions now")
 
@@ -122,8 +122,8 @@ def notice_topics(plan: ClusterPlan, notice: Callable[[str, str], None]) -> None
         for topic, sentence in pipeline.look_at_topics(plan).items():
             notice(f"topic {topic}", sentence)
     except KafkaError as error:
-        why = f"how the topics are set up is not known: {type(error).__name__}: {error}"[:300]
-        notice("topics", f"{why}; DESCRIBE_CONFIGS on them would tell")
+        why = f"the settings of the topics are unknown: {type(error).__name__}: {error}"[:300]
+        notice("topics", f"{why}; grant groupwatch's user DESCRIBE_CONFIGS on topics")
     else:
         notice("topics", "")
 

@@ -116,7 +116,7 @@ class Refilling:
 
     def _say(self, missing: Mapping[int, list[str] | None]) -> None:
         running = [
-            f"{_name(shard)} lost its saved state and begins anew: "
+            f"{_name(shard)} lost its saved state and is being rebuilt: "
             + ("the brokers have not listed its groups yet" if left is None else _left(left))
             for shard, left in sorted(missing.items())
             if shard in self._since_s
@@ -131,7 +131,7 @@ class Refilling:
             waited = f"{WAIT_MAX_S / 60:.0f} minutes"
             self._incomplete[shard] = (
                 f"{_name(shard)} lost its saved state, and within {waited} {_left(left)}; groups that "
-                "neither write nor are described stay unknown: begin a new checkpoint to read them all"
+                "neither write nor are described stay unknown: start with a new checkpoint to read them all"
             )
         known = set(self._known()) if not is_complete else None
         self._in_background(lambda: self._finish(shard, known, is_complete=is_complete))
@@ -139,7 +139,7 @@ class Refilling:
     # --- what is written -----------------------------------------------------------------------------
 
     def _begin(self, shards: list[int]) -> None:
-        _log.error("%s: %s begin anew", self._plan.cluster, ", ".join(map(_name, shards)))
+        _log.error("%s: rebuilding lost state of %s", self._plan.cluster, ", ".join(map(_name, shards)))
         self._write(records(self._plan, self._began, [], _wall_ms()))
         self._tell_again()
 
@@ -169,7 +169,7 @@ class Refilling:
             try:
                 act()
             except Exception:
-                _log.exception("%s: rebuilt shards could not be told", self._plan.cluster)
+                _log.exception("%s: telling the rebuilt shards failed", self._plan.cluster)
 
         threading.Thread(target=run, name=f"refilling-{self._plan.cluster}", daemon=True).start()
 

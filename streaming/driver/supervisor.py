@@ -201,8 +201,8 @@ class Supervisor:
             try:
                 one.look(time.time_ns() // 1_000_000)
             except Exception:
-                _log.exception("the supervisor could not judge")  # and must look again in any case
+                _log.exception("the supervisor failed to judge a cluster")  # and must look again in any case
         try:
             self._after()
         except Exception:
-            _log.exception("the supervisor could not remember what is open")
+            _log.exception("the supervisor failed to store its open alerts")

@@ -145,7 +145,7 @@ class Progress:
 
     def ends_refused(self, why: str, *, whole: bool) -> None:
         """Kafka answers, but does not give the ends of topics."""
-        sentence = f"lag is not known: asking for end offsets failed: {why}"[:500]
+        sentence = f"lag is unknown: asking for end offsets failed: {why}"[:500]
         self.notice("end_offsets", sentence)
         if whole or self.end_offsets != WAITING:
             self.end_offsets = sentence
@@ -229,7 +229,7 @@ class Progress:
     def lagging(self) -> str:
         """A sentence about a watermark that is behind."""
         behind_s, slowest = self.watermark.behind_s(), self.watermark.slowest()
-        return f"what is judged lies {behind_s:.0f} s behind the wall clock; {slowest} is furthest behind"
+        return f"the watermark is {behind_s:.0f} s behind the wall clock; {slowest} is furthest behind"
 
     @property
     def has_answered(self) -> bool:

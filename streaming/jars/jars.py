@@ -72,7 +72,7 @@ def locked_jars(kind: Kind, version: str | None = None) -> list[LockedJar]:
     wanted = version or DEFAULT_VERSIONS[kind]
     if f"{kind}-{wanted}" not in lock:
         known = ", ".join(locked_versions(kind))
-        raise JarError(f"There is no {kind} {wanted} here: the versions that can be had are {known}.")
+        raise JarError(f"There is no {kind} {wanted} in jars-lock.json; known versions: {known}.")
     return lock[f"{kind}-{wanted}"]
 
 
@@ -167,12 +167,12 @@ def _fetch(jars: list[LockedJar], folder: Path, tell: Tell) -> None:
 
 def _accept(fetched: Path, jar: LockedJar, folder: Path) -> None:
     if not fetched.exists():
-        raise JarError(f"{jar.file_name} did not come from the repository; see {_log_path(folder)}.")
+        raise JarError(f"{jar.file_name} could not be fetched; see {_log_path(folder)}.")
     if not _matches(fetched, jar):
         _forget_in_ivy(jar)
         raise JarError(
-            f"{jar.file_name} has not the SHA-256 that jars-lock.json expects, so it was refused: "
-            "the repository or the way to it changed it."
+            f"{jar.file_name} does not have the SHA-256 in jars-lock.json and was refused: "
+            "the repository, or something on the way, changed it."
         )
     fetched.replace(folder / jar.file_name)
 
@@ -249,7 +249,7 @@ def ivy_module(jars: list[LockedJar]) -> str:
 def ivy_failure(said: str, log: Path) -> str:
     """One sentence for a failed run of Ivy, from what it printed."""
     if "UNRESOLVED DEPENDENCIES" not in said and "download failed" not in said.lower():
-        return f"Apache Ivy failed; what it said is in {log}."
+        return f"Apache Ivy failed; its output is in {log}."
     unreachable = re.search(
         r"UnknownHost|[Cc]onnection (?:refused|reset|timed out)|timed out|unreachable|SSL", said
     )

@@ -118,9 +118,9 @@ class DirectAlerts:
         for alert in sorted(self.open_alerts(), key=lambda one: one.detected_at_ms, reverse=True):
             kind = (alert.cluster, alert.name)
             if alert.cluster not in clusters:
-                why = f"Kafka cluster {alert.cluster} is not configured any more, so nobody asks how it is."
+                why = f"Kafka cluster {alert.cluster} is no longer configured, so it is not checked."
             elif kind in judged:
-                why = f"Another {alert.name} of Kafka cluster {alert.cluster} goes on in its place."
+                why = f"Another {alert.name} of Kafka cluster {alert.cluster} continues in its place."
             else:
                 judged.add(kind)
                 continue
@@ -153,7 +153,7 @@ class DirectAlerts:
         except OSError as error:
             sentence = f"{self._path} cannot be written: {error.strerror or error}"
             if sentence != self.error:
-                _log.warning("%s; a restart forgets which outage was told", sentence)
+                _log.warning("%s; after a restart, an outage may be reported again", sentence)
             self.error = sentence
         else:
             self._written, self.error = content, ""
@@ -173,11 +173,11 @@ def _read(path: Path, now_ms: int) -> list[Kept]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
-        _log.warning("%s cannot be read, so what it says of open alerts is lost: %s", path, error)
+        _log.warning("%s cannot be read, so the open alerts in it are lost: %s", path, error)
         return []
     kept = [one for one in found if _is_ours(one, now_ms)]
     if len(kept) < len(found):
-        _log.warning("%s: %d alerts are set aside, for no such alert was told", path, len(found) - len(kept))
+        _log.warning("%s: ignored %d alerts that are not ours", path, len(found) - len(kept))
     return kept
 
 

@@ -28,7 +28,7 @@ _STOP_S = 2.0
 _LISTEN_S = 5.0
 """How long a start listens for a job that delivers alerts itself."""
 _NOT_NEEDED = (
-    "the job delivers alerts itself, so this process waits and would go on if the job died; "
+    "the job delivers alerts itself, so this process waits, and takes over if the job dies; "
     "start the job with --no-notify to let this process deliver"
 )
 
@@ -169,7 +169,7 @@ class Station:
             try:
                 one.look(wall_clock_ms(), opens=self._speaks)
             except Exception:
-                _log.exception("the job could not be judged")  # and must be looked at again in any case
+                _log.exception("failed to judge the job")  # and must be looked at again in any case
         self._direct.save()
         for job in self.jobs.values():
             job.notice("state_file", self._direct.error)

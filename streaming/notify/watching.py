@@ -128,11 +128,11 @@ class FarProgress(Progress):
         if silent_s < FRESH_S:
             return self._told.trouble[:_TROUBLE_MAX]
         if self.reading_error:
-            return f"whether the job runs is not known, for its records cannot be read: {self.reading_error}"
+            return f"it is unknown whether the job runs: its records cannot be read: {self.reading_error}"
         if self._heard_at is None:
-            return "the job has written no record since this process began to look: it does not run"
+            return "the job has written no record since this process started: it does not run"
         if self._has_stopped:
-            return f"the job was stopped {silent_s:.0f} s ago, in good order, and was not started again"
+            return f"the job was stopped {silent_s:.0f} s ago in good order, and was not started again"
         return f"the job has written no record for {silent_s:.0f} s: it is dead, hangs, or cannot reach Kafka"
 
     def describe(self) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def parse_since(text: str, now_ms: int) -> int:
             return since_ms
     raise ValueError(
         f"{text[:_SINCE_MAX]!r} is neither a time since 1970 nor a span back to one; "
-        'write for instance "2h", "30m" or "2026-11-21T03:00"'
+        'write for example "2h", "30m" or "2026-11-21T03:00"'
     )
 
 
@@ -253,11 +253,15 @@ class TopicReader:
         if plan is None:
             return History([], [], [])
         if not self._busy.acquire(timeout=READ_HTTP_S):
-            return History([], [], ["Another story is being read; this one has the job's own memory only."])
+            return History(
+                [],
+                [],
+                ["Another story is being read; this one comes from the job's memory only."],
+            )
         try:
             return read_history(plan, group, since_ms, READ_HTTP_S)
         except KafkaError as error:
-            why = f"The topics could not be read ({type(error).__name__}); this is the job's own memory only."
+            why = f"The topics could not be read ({type(error).__name__}); this is the job's memory only."
             return History([], [], [why])
         finally:
             self._busy.release()
@@ -319,7 +323,7 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
             return msgspec.json.decode(answer.content, type=Explanation)
         problem = msgspec.json.decode(answer.content, type=Problem).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise ExplainError(f"what answers at {url} is no groupwatch (HTTP {answer.status_code})") from None
+        raise ExplainError(f"the server at {url} is not groupwatch (HTTP {answer.status_code})") from None
     raise ExplainError(problem)
 
 
@@ -377,7 +381,7 @@ def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail |
             return None, ""
         return msgspec.json.decode(answer.content, type=GroupDetail), ""
     except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None, f"No running groupwatch answers at {base}, so this is what the topics tell."
+        return None, f"No running groupwatch answers at {base}, so this story comes from the topics only."
 
 
 # --- captured logs -----------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class _Stories:
         except ValueError as error:
             raise BadRequestError(f"since: {error}") from error
         if not self._free.acquire(blocking=False):
-            busy = Problem(error=f"{_STORIES_MAX} stories are being told already; ask again in some seconds")
+            busy = Problem(error=f"{_STORIES_MAX} stories are being read already; ask again in some seconds")
             return _json(busy, 429, {"Retry-After": f"{READ_HTTP_S:.0f}"})
         try:
             told = explain_of_view(
@@ -256,7 +256,7 @@ class _InThreads:
 
         async def endpoint(request: Request) -> Response:
             if self._turns.statistics().tasks_waiting >= _WAITING_MAX:
-                busy = Problem(error="too many requests wait already; ask again in some seconds")
+                busy = Problem(error="too many requests are waiting already; ask again in some seconds")
                 return _json(busy, 503, {"Retry-After": "1"})
             async with self._turns:
                 if await request.is_disconnected():

@@ -82,11 +82,11 @@ class ShardStage:
         except Exception as error:
             # This is not one group's failure: whatever it is, it would return with the next batch.
             why = _words(error)
-            _log.exception("shard %d of %s failed and begins anew", shard, self.cluster)
+            _log.exception("shard %d of %s failed and starts again without its state", shard, self.cluster)
         try:
             return self._advance(self._anew(shard, why), shard, seen)
         except Exception:
-            _log.exception("shard %d of %s failed again, what it was given is lost", shard, self.cluster)
+            _log.exception("shard %d of %s failed again; this input of it is lost", shard, self.cluster)
             return self._advance(self._anew(shard, why), shard, [])
 
     def _advance(self, machine: Shard, shard: int, seen: list[Seen]) -> tuple[list[_Row], bytes, int]:
@@ -101,7 +101,7 @@ class ShardStage:
         try:
             return Shard.load(blob, cluster=self.cluster, shard=shard, shard_count=self.shard_count)
         except DamagedError as error:
-            _log.error("shard %d of %s begins anew: %s", shard, self.cluster, error)
+            _log.error("shard %d of %s starts again without its state: %s", shard, self.cluster, error)
             return self._anew(shard, _words(error))
 
     def _anew(self, shard: int, why: str) -> Shard:

@@ -33,15 +33,15 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="groupwatch bench",
-        description="Measures rows against a floor of the same run; prints one JSON object on stdout.",
+        description="Measures rows, each beside what Spark alone needs for the same input; prints JSON.",
     )
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, "all"], help="all by default")
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, "all"], help="what to measure; all by default")
     parser.add_argument(
-        "--scale", type=float, default=1.0, help="part of the full amount of input; 1 by default"
+        "--scale", type=float, default=1.0, help="share of the full amount of input; 1 by default"
     )
-    parser.add_argument("--cores", type=int, default=2, help="of Spark; 2 by default, as in the targets")
+    parser.add_argument("--cores", type=int, default=2, help="Spark's cores; 2 by default, as in the targets")
     parser.add_argument(
-        "--groups", type=int, default=0, help="that share the commits of the row backlog; 1,000 by default"
+        "--groups", type=int, default=0, help="number of groups in the row backlog; 1,000 by default"
     )
     parser.add_argument("--keep", action="store_true", help="keep Kafka's data and the checkpoints")
     return parser

@@ -26,7 +26,8 @@ def verdict(console: Console, told: list[Told]) -> bool:
     if not complaints:
         count = len(plan.INCIDENTS)
         console.print(
-            f"[green]All {count} incidents were told with the right culprit, and nothing else.[/green]"
+            f"[green]All {count} incidents raised their alert with the right culprit, "
+            "and nothing else fired.[/green]"
         )
     return not complaints
 

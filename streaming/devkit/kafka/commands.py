@@ -13,9 +13,9 @@ from streaming.jars import DEFAULT_VERSIONS, JarError, JavaError
 DATA_DIR = Path("kafka-data")
 PORT = 9092
 
-kafka_app = typer.Typer(help="A real Kafka on this machine, with its logs shipped.", no_args_is_help=True)
+kafka_app = typer.Typer(help="An embedded Kafka cluster whose logs are shipped.", no_args_is_help=True)
 
-_DataOption = Annotated[Path, typer.Option("--data", help="Folder of the cluster.")]
+_DataOption = Annotated[Path, typer.Option("--data", help="Folder with the cluster's data and logs.")]
 
 
 def up(
@@ -76,10 +76,12 @@ def status(*, data: Path = DATA_DIR) -> dict[int, int | None] | None:
 
 @kafka_app.command("up")
 def up_command(
-    brokers: Annotated[int | None, typer.Option(help="1 or 3; 1 unless the folder holds 3.")] = None,
-    version: Annotated[str | None, typer.Option(help=f"Of Kafka, {DEFAULT_VERSIONS['broker']}.")] = None,
+    brokers: Annotated[int | None, typer.Option(help="Brokers, 1 or 3; 1 for a new cluster.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help=f"Kafka's version; {DEFAULT_VERSIONS['broker']} for a new cluster.")
+    ] = None,
     data: _DataOption = DATA_DIR,
-    port: Annotated[int | None, typer.Option(help=f"Of the first broker, {PORT}; the others follow.")] = None,
+    port: Annotated[int | None, typer.Option(help=f"First broker's port; {PORT} for a new cluster.")] = None,
 ) -> None:
     """Start the cluster and leave it running."""
     try:
@@ -89,7 +91,7 @@ def up_command(
         raise typer.Exit(2 if isinstance(error, EmbeddedKafkaUsageError) else 1) from error
     console = Console()
     console.print(f"Kafka {cluster.plan.version} is up: {cluster.bootstrap_servers}", soft_wrap=True)
-    console.print(f"Both loggers go to {cluster.plan.events_topic} and to {cluster.data_dir}", soft_wrap=True)
+    console.print(f"Their logs go to {cluster.plan.events_topic} and to {cluster.data_dir}", soft_wrap=True)
 
 
 @kafka_app.command("down")
@@ -102,7 +104,7 @@ def down_command(data: _DataOption = DATA_DIR) -> None:
 
 @kafka_app.command("status")
 def status_command(data: _DataOption = DATA_DIR) -> None:
-    """Say which brokers run; exit 1 unless all do, and the shipper of their files if they need one."""
+    """Print which brokers run; exit 1 unless all run, with the log shipper if their version needs it."""
     console = Console()
     cluster = EmbeddedKafka.existing(data)
     if cluster is None:
@@ -113,6 +115,6 @@ def status_command(data: _DataOption = DATA_DIR) -> None:
         address = f"127.0.0.1:{cluster.plan.ports[broker - 1]}"
         console.print(f"broker {broker} at {address}: {f'running, process {pid}' if pid else 'stopped'}")
     if cluster.lacks_shipper:
-        console.print("the process that ships their log files is stopped")
+        console.print("the log shipper is stopped")
     if None in pids.values() or cluster.lacks_shipper:
         raise typer.Exit(1)

@@ -78,7 +78,7 @@ class EmbeddedKafka:
             raise EmbeddedKafkaUsageError(f"An embedded cluster has 1 or 3 brokers, not {brokers}.")
         if version not in locked_versions("broker"):
             known = ", ".join(locked_versions("broker"))
-            raise EmbeddedKafkaUsageError(f"There is no embedded Kafka {version}: it can be {known}.")
+            raise EmbeddedKafkaUsageError(f"There is no embedded Kafka {version}; known versions: {known}.")
         self.data_dir = Path(data_dir).resolve()
         self._tell = tell
         self.plan = planned(self.data_dir) or new_plan(

@@ -131,7 +131,7 @@ def decide(
     """
     known = list(troubles)
     raised = {broker: one for broker, one in entries.items() if one.back_at_ms is None}
-    ends = "groupwatch stops" if stopping else "evidence is not sought any more" if terms is None else ""
+    ends = "groupwatch stops" if stopping else "evidence is disabled" if terms is None else ""
     reasons = [
         (entry, _why_back(entry, known, coordinators, holder, now_ms, ends=ends))
         for _, entry in sorted(raised.items())
@@ -162,13 +162,13 @@ def _why_back(
     """Return why a broker is put back now; "" if it is not."""
     if entry.holder != holder:
         is_late = now_ms >= entry.until_ms + OTHERS_GRACE_MS
-        return "whoever raised it has not put it back" if is_late else ""
+        return "the process that raised it has not restored it" if is_late else ""
     if ends:
         return ends
     if now_ms >= entry.until_ms:
-        return "its time is over"
+        return "its time is up"
     places = {coordinators.get(one.group, entry.broker) for one in troubles}
-    return "" if entry.broker in places else "no group of it is in trouble any more"
+    return "" if entry.broker in places else "none of its groups is in trouble any more"
 
 
 def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Want]:

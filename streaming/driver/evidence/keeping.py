@@ -262,7 +262,7 @@ class EvidenceKeeper:
         self._count("raised")
         self._tell()
         _log.info(
-            "%s: the request log of broker %d is at %s for %d s, because of %s of %s; it was at %s",
+            "%s: raised the request log of broker %d to %s for %d s, because of %s of %s; it was at %s",
             *(self._cluster, want.broker, REQUEST_LEVEL, terms.for_ms // 1000),
             *(", ".join(want.names), ", ".join(want.groups), entry.before),
         )
@@ -274,7 +274,7 @@ class EvidenceKeeper:
         except Exception as error:
             self._could_not_put_back(entry, error)
             return
-        self._is_back(entry, back.why if was_ours else f"not ours any more; {back.why}", was_ours=was_ours)
+        self._is_back(entry, back.why if was_ours else f"changed by others; {back.why}", was_ours=was_ours)
 
     def _is_back(self, entry: Entry, why: str, *, was_ours: bool) -> None:
         self._retry_ms.pop(entry.broker, None)
@@ -293,7 +293,7 @@ class EvidenceKeeper:
             self._complained.add(entry.broker)
             self._count("refused" if is_refused else "failed")
             _log.warning(
-                "%s: the request log of broker %d cannot be put back to %s yet: %s. By hand: "
+                "%s: the request log of broker %d cannot be restored to %s yet: %s. By hand: "
                 "kafka-configs.sh --alter --entity-type broker-loggers --entity-name %d --add-config %s=%s",
                 *(self._cluster, entry.broker, entry.before, error),
                 *(entry.broker, REQUEST_LOGGER, entry.before),

@@ -82,7 +82,7 @@ class Raising:
             return None
         inherited = before is not None and before == parent_level(levels, REQUEST_LOGGER)
         if before is None or not (inherited or before in SETTABLE):
-            raise OSError(f"its level is {before}, which could not be put back")
+            raise OSError(f"its level is {before}, which could not be restored")
         now_ms = self._now_ms()
         entry = Entry(
             cluster=self._cluster,

@@ -24,13 +24,13 @@ from streaming.kafka_clients import (
 )
 
 NO_DESCRIBE = (
-    "the brokers do not tell their loggers' levels: give groupwatch's user DESCRIBE_CONFIGS on the cluster"
+    "groupwatch may not read the brokers' log levels: grant its user DESCRIBE_CONFIGS on the cluster"
 )
 NO_ALTER = (
     f"the brokers do not let us change the level of {REQUEST_LOGGER}: give groupwatch's user ALTER_CONFIGS "
     "on the cluster, or switch clusters[].evidence off"
 )
-NO_GROUPS = "the brokers do not tell groups' coordinators: give groupwatch's user DESCRIBE on groups"
+NO_GROUPS = "groupwatch may not look up groups' coordinators: grant its user DESCRIBE on groups"
 
 _SET, _DELETE = 0, 1
 _GROUP = 0

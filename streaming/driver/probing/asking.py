@@ -54,11 +54,9 @@ CALL_MAX = 100
 OFFSETS_TOPIC = "__consumer_offsets"
 _ANSWER_S = 10.0
 
-NO_GROUPS = (
-    "the brokers do not let us describe groups: give groupwatch's user DESCRIBE on groups, topics and cluster"
-)
-SOME_GROUPS = "the brokers do not let us describe some groups ({count} of the last {asked} asked about)"
-NO_SETTINGS = "broker settings are not known: give groupwatch's user DESCRIBE_CONFIGS on the cluster"
+NO_GROUPS = "groupwatch may not describe groups: grant its user DESCRIBE on groups, topics and cluster"
+SOME_GROUPS = "groupwatch may not describe some groups ({count} of the last {asked} asked about)"
+NO_SETTINGS = "groupwatch may not read broker settings: grant its user DESCRIBE_CONFIGS on the cluster"
 TOO_OLD = "the brokers are too old to describe groups of type {kind}"
 
 _log = logging.getLogger(__name__)

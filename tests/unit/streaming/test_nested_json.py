@@ -63,7 +63,7 @@ def test_a_journal_passes_it_over(value: bytes) -> None:
 def test_who_answers_it_is_no_groupwatch(value: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`explain --url` says so in a sentence."""
     monkeypatch.setattr(explaining, "_get", Answers(value, status))
-    with pytest.raises(ExplainError, match="is no groupwatch"):
+    with pytest.raises(ExplainError, match="is not groupwatch"):
         explain_by_url("http://h", "prod", "orders", 0)
 
 

@@ -302,7 +302,7 @@ def test_a_start_goes_on_without_what_it_could_not_read_and_says_so(
     caretaker = make_caretaker(adopted=adopted)
     assert caretaker.at_start() == []
     (notice,) = caretaker._progress.notices
-    assert "1 offsets of groupwatch-alerts are still to be read" in notice
+    assert "1 offsets of groupwatch-alerts are not read yet" in notice
     kafka.alert("of this job", at_ms=wall_clock_ms() + 1_000)
     assert not caretaker.look()
     assert adopted == ["left open"]

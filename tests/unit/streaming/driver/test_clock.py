@@ -286,7 +286,7 @@ def test_a_clock_without_a_single_end_is_none() -> None:
     """A cluster that tells nothing is in trouble as a whole."""
     out, admin = FakeProducer(), FakeAdmin([7, 8, 9])
     admin._manager.gone = {1, 2}
-    with pytest.raises(KafkaError, match="no partition of __consumer_offsets"):
+    with pytest.raises(KafkaError, match="no end offset of __consumer_offsets"):
         _clock(out, Progress("prod"), admin).tick()
     assert out.sent == []
 

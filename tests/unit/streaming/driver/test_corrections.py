@@ -13,7 +13,7 @@ def test_a_zone_is_said_once_and_told_to_every_shard() -> None:
     assert shown == [(2, 18_000.0)]
     assert corrections.zones_ms() == {2: -18_000_000}
     (notice,) = progress.notices
-    assert "Broker 2 writes its lines 5 h 0 min behind the records" in notice
+    assert "The log lines of broker 2 are 5 h 0 min behind the records" in notice
 
 
 def test_a_zone_that_is_right_by_now_is_said_no_more() -> None:

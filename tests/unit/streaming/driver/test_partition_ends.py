@@ -85,5 +85,5 @@ def test_metadata_that_do_not_come_are_asked_for_again(brokers: FakeManager) -> 
 def test_without_a_single_end_it_fails(brokers: FakeManager) -> None:
     """Who asks learns why from the first partition."""
     brokers.gone = {1, 2, 3}
-    with pytest.raises(KafkaError, match="no partition of t tells where it ends: broker 1: KafkaConn"):
+    with pytest.raises(KafkaError, match="no end offset of t is known: broker 1: KafkaConn"):
         _asked(brokers).ends()

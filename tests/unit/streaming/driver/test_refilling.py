@@ -143,7 +143,7 @@ def test_it_is_given_up_after_ten_minutes_with_a_sentence(driver: Driver) -> Non
     assert (driver.written()[-1]["kind"], driver.written()[-1]["complete"]) == ("refilled", False)
     assert not [one for one in driver.written() if one["kind"] == "adopt"]
     driver.batch()
-    assert "begin a new checkpoint to read them all" in driver.progress.notices[0]
+    assert "start with a new checkpoint to read them all" in driver.progress.notices[0]
 
 
 def test_a_second_loss_is_news_again(driver: Driver) -> None:

@@ -1,4 +1,4 @@
-"""How far what is judged lies behind, and when that is more than being late."""
+"""How far the watermark is behind the wall clock, and when that is more than being late."""
 
 import pytest
 

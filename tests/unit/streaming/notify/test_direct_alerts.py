@@ -283,7 +283,7 @@ def test_what_no_process_of_ours_has_written_is_not_believed(
     direct.deliver(good := an_alert(id="good", name="MonitorStalled"))
     direct.deliver(an_alert(**({"name": "MonitorStalled"} | wrong)))
     assert DirectAlerts(path).open_alerts() == [good]
-    assert "1 alerts are set aside" in caplog.text
+    assert "ignored 1 alerts" in caplog.text
 
 
 def test_a_time_at_which_nobody_was_told_is_not_believed(path: Path) -> None:

@@ -77,7 +77,7 @@ def test_since_is_a_span_or_a_time(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["yesterday", "", "2h ago", "25:00"])
 def test_a_since_that_is_neither_is_refused(text: str) -> None:
     """With examples of what is understood."""
-    with pytest.raises(ValueError, match="write for instance"):
+    with pytest.raises(ValueError, match="write for example"):
         parse_since(text, NOW_MS)
 
 
@@ -562,7 +562,7 @@ def test_replay_explains_captured_logs(invoke: Invoke) -> None:
     ("arguments", "code", "says"),
     [
         (("--explain", "--group", "nobody"), 1, "there is no group 'nobody' in what was replayed"),
-        (("--group", "g1"), 2, "--group goes with --explain"),
+        (("--group", "g1"), 2, "--group needs --explain"),
     ],
 )
 def test_replay_says_which_group_there_is_not(

@@ -90,7 +90,7 @@ def test_two_brokers_are_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_version_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     """The lock decides what can be had."""
-    with pytest.raises(EmbeddedKafkaUsageError, match=r"no embedded Kafka 2\.8\.0: it can be .*4\.3\.1"):
+    with pytest.raises(EmbeddedKafkaUsageError, match=r"no embedded Kafka 2\.8\.0; .*: .*4\.3\.1"):
         EmbeddedKafka(tmp_path, version="2.8.0")
 
 

@@ -123,12 +123,12 @@ def test_it_is_put_back_when_its_time_is_over() -> None:
     """Though the trouble goes on."""
     assert decided(trouble("g"), entries=(entry(),), after_ms=2 * MINUTE - 1) == Decision((), ())
     found = decided(trouble("g"), entries=(entry(),), after_ms=2 * MINUTE)
-    assert found == Decision((Back(entry(), "its time is over"),), ())
+    assert found == Decision((Back(entry(), "its time is up"),), ())
 
 
 def test_it_is_put_back_when_the_trouble_is_over_or_has_moved() -> None:
     """Another broker's log would tell nothing of the group."""
-    why = "no group of it is in trouble any more"
+    why = "none of its groups is in trouble any more"
     assert decided(entries=(entry(),)).back == (Back(entry(), why),)
     assert decided(trouble("h"), entries=(entry(),)).back == (Back(entry(), why),)
     moved = decided(trouble("g"), coordinators={"g": 2}, entries=(entry(),))
@@ -145,7 +145,7 @@ def test_stopping_and_switching_off_put_back_what_is_ours() -> None:
     ours, theirs = entry(1), entry(2, holder=THEM)
     for terms, stopping, why in (
         (TERMS, True, "groupwatch stops"),
-        (None, False, "evidence is not sought any more"),
+        (None, False, "evidence is disabled"),
     ):
         found = decided(trouble("g"), terms=terms, stopping=stopping, entries=(ours, theirs))
         assert found == Decision((Back(ours, why),), ())
@@ -156,7 +156,7 @@ def test_what_another_one_raised_is_put_back_only_when_it_is_late() -> None:
     theirs = entry(holder=THEM)
     assert decided(entries=(theirs,), after_ms=2 * MINUTE + OTHERS_GRACE_MS - 1).back == ()
     late = decided(entries=(theirs,), after_ms=2 * MINUTE + OTHERS_GRACE_MS)
-    assert late.back == (Back(theirs, "whoever raised it has not put it back"),)
+    assert late.back == (Back(theirs, "the process that raised it has not restored it"),)
 
 
 def test_after_a_crash_the_time_of_what_we_raised_is_over() -> None:

@@ -5,14 +5,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.alert import Alert
 from alerts.delivery import DeliveryState, Notifier, wall_clock_ms
-from alerts.metrics import DeliveryCollector, OwnMetrics, PictureCollector
+from alerts.metrics import DeliveryCollector, NotifierMetrics, OwnMetrics, PictureCollector
 from streaming import pipeline
 from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
 from streaming.driver import (
@@ -39,7 +39,20 @@ _LOST_STOP_S = 7.0
 _STOP_S = 90.0
 """A running batch may take up to 30 s to finish, receivers less."""
 
-MakeNotifier = Callable[[Config, OwnMetrics, Callable[[str], bool | None]], Notifier]
+
+class MakeNotifier(Protocol):
+    """Makes the notifier: ``streaming.notify.make_notifier``."""
+
+    def __call__(
+        self,
+        config: Config,
+        metrics: NotifierMetrics,
+        caught_up: Callable[[str], bool | None],
+        *,
+        may_speak: Callable[[], bool],
+    ) -> Notifier:
+        """Return it; ``start`` opens its connections."""
+        ...
 
 
 class JobRefusedError(RuntimeError):
@@ -110,8 +123,11 @@ class Monitor:
         self._own = own
         self._notifier: Notifier | None = None
         self._spark = pipeline.start_session(config.spark, checkpoint=config.checkpoint)
-        self.jobs = {cluster.name: self._job(config, cluster) for cluster in config.clusters}
-        self._notifier = make_notifier(config, own, self._caught_up) if make_notifier else None
+        self.jobs: dict[str, ClusterJob] = {}
+        self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
+        if make_notifier:
+            self._notifier = make_notifier(config, own, self._caught_up, may_speak=self.may_speak)
+        self._speaks = False
         limits = limits_from(config)
         self._direct = DirectAlerts(state_file(config, "run"))
         self._direct.end_all_but(names)
@@ -119,6 +135,7 @@ class Monitor:
         self._supervisor = Supervisor(
             [Watched(job.progress, limits, self._deliver, opened) for job in self.jobs.values()],
             after=self._remember_open,
+            opens=self.may_speak,
         )
         for name, job in self.jobs.items():
             own.watermark(name, job.progress.watermark_behind_s)
@@ -127,7 +144,6 @@ class Monitor:
         for job in self.jobs.values():
             job.progress.speaks = self._notifier is not None and bool(config.receivers)
         if self._notifier is not None:
-            self._direct.speak_through(self._notifier)
             registry.register(DeliveryCollector(self._notifier.deliveries))
         self._server = HttpServer(
             config.http,
@@ -153,6 +169,7 @@ class Monitor:
                 missed=lambda topic, records: own.missed(name, topic, records),
                 corrected=lambda broker, seconds: own.corrected(name, broker, seconds),
             ),
+            turn=lambda: self._turn(name),
         )
 
     def _apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
@@ -191,18 +208,32 @@ class Monitor:
             OSError: the server's address is not available.
         """
         port = self._server.start()
-        if self._notifier is not None:
-            self._notifier.start()
         self._supervisor.start()
         for job in self.jobs.values():
             job.start()
         return port
 
+    def _turn(self, name: str) -> str | None:
+        """Let jobs claim their clusters in the order of names, so that two processes never share them out."""
+        for earlier in sorted(self.jobs):
+            if earlier == name:
+                return None
+            job = self.jobs[earlier]
+            if job.progress.standing_by or not job.lease.is_decided:
+                return job.progress.standing_by
+        return None
+
+    def may_speak(self) -> bool:
+        """Say whether this process may notify: nobody else watches one of its clusters with its outputs."""
+        return all(job.lease.may_speak() for job in self.jobs.values())
+
     def check(self) -> None:
-        """Check that something is left to run.
+        """Begin to deliver once this process has its leases, and check that something is left to run.
+
+        What an earlier process delivered is read then, not before.
 
         Raises:
-            JobRefusedError: no cluster can be watched at present.
+            JobRefusedError: no cluster can be watched at present, or another process took one over.
             JvmLostError: Spark has ended, and all queries with it.
         """
         lost = pipeline.is_session_lost(self._spark) or next(
@@ -211,8 +242,18 @@ class Monitor:
         if lost:
             raise JvmLostError(lost)
         refusals = [job.progress.refused for job in self.jobs.values()]
-        if all(refusals):
-            raise JobRefusedError("; ".join(refusals))
+        losses = [job.lease.taken or self._late(job) for job in self.jobs.values()]
+        if all(refusals) or any(losses):
+            raise JobRefusedError("; ".join(filter(None, losses)) or "; ".join(refusals))
+        if not self._speaks and self.may_speak():
+            self._speaks = True
+            if self._notifier is not None:
+                self._notifier.start()
+                self._direct.speak_through(self._notifier)
+
+    def _late(self, job: ClusterJob) -> str:
+        """Return the sentence that a process spoke before it found, after an outage, another that does."""
+        return job.progress.standing_by if self._speaks else ""
 
     def stop(self) -> None:
         """Stop the queries after their running batch, then the parts they feed."""

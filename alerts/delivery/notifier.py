@@ -44,13 +44,20 @@ class Sender(threading.Thread):
     """Sends what one outbox releases, one notification after the other."""
 
     def __init__(
-        self, receiver: Receiver, outbox: Outbox, *, clock_ms: Callable[[], int], count: CountOutcome
+        self,
+        receiver: Receiver,
+        outbox: Outbox,
+        *,
+        clock_ms: Callable[[], int],
+        count: CountOutcome,
+        may_speak: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(name=f"sender-{receiver.name}", daemon=True)
         self._receiver = receiver
         self._outbox = outbox
         self._clock_ms = clock_ms
         self._count = count
+        self._may_speak = may_speak
         self._stopping = threading.Event()
         self.trouble = ""
         """How the last attempt failed; "" if it did not."""
@@ -81,7 +88,9 @@ class Sender(threading.Thread):
             _LOGGER.exception("the sender of receiver %s failed, and goes on", self._receiver.name)
 
     def send_one(self) -> bool:
-        """Make one attempt if one is due; return whether one was made."""
+        """Make one attempt if one is due and this process may make it; return whether one was made."""
+        if not self._may_speak():
+            return False
         work = self._outbox.next_work(self._clock_ms())
         if work is None:
             return False
@@ -126,13 +135,20 @@ class Reader(threading.Thread):
     """Fills one outbox from one log, and commits the log's cursors as alerts are delivered."""
 
     def __init__(
-        self, log_name: str, open_log: OpenLog, outbox: Outbox, *, clock_ms: Callable[[], int]
+        self,
+        log_name: str,
+        open_log: OpenLog,
+        outbox: Outbox,
+        *,
+        clock_ms: Callable[[], int],
+        may_speak: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(name=f"reader-{outbox.receiver}-{log_name}", daemon=True)
         self._log_name = log_name
         self._open_log = open_log
         self._outbox = outbox
         self._clock_ms = clock_ms
+        self._may_speak = may_speak
         self._stopping = threading.Event()
         self.receiver = outbox.receiver
         self._positions: Mapping[int, int] | None = None
@@ -211,7 +227,7 @@ class Reader(threading.Thread):
             cursors = {n: cursor for n, cursor in cursors.items() if self._committed.get(n) != cursor}
         else:
             self._committed_at_ms = now_ms
-        if cursors:
+        if cursors and self._may_speak():  # cursors of a process that was succeeded are out of date
             log.commit(cursors)
             self._committed.update(cursors)
 
@@ -302,6 +318,7 @@ class Notifier:
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         clock_ms: Callable[[], int] = wall_clock_ms,
         quiet: Quiet = NO_QUIET,
+        may_speak: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare everything; ``start`` opens the connections.
 
@@ -313,6 +330,7 @@ class Notifier:
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             clock_ms: returns the current time.
             quiet: silences and maintenance.
+            may_speak: asked before each attempt; false while another process may deliver as well.
         """
         self._routes = routes_or_everything(routes, (receiver.name for receiver in receivers))
         self._clock_ms = clock_ms
@@ -328,11 +346,13 @@ class Notifier:
             for receiver in receivers
         }
         self._senders = [
-            Sender(receiver, self.outboxes[receiver.name], clock_ms=clock_ms, count=count)
+            Sender(
+                receiver, self.outboxes[receiver.name], clock_ms=clock_ms, count=count, may_speak=may_speak
+            )
             for receiver in receivers
         ]
         self._readers = [
-            Reader(name, open_log, outbox, clock_ms=clock_ms)
+            Reader(name, open_log, outbox, clock_ms=clock_ms, may_speak=may_speak)
             for name, open_log in logs.items()
             for outbox in self.outboxes.values()
         ]

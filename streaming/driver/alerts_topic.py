@@ -15,7 +15,14 @@ from alerts.alert import Alert, AlertStatus, Refused, Said, Word, is_jump, is_la
 from alerts.delivery import GROUP_PREFIX, wall_clock_ms
 from streaming.config import ClusterPlan
 from streaming.health import Progress
-from streaming.kafka_clients import KafkaConsumer, TopicPartition, consumer, producer
+from streaming.kafka_clients import (
+    READ_COMMITTED,
+    FencedProducer,
+    KafkaConsumer,
+    Output,
+    TopicPartition,
+    consumer,
+)
 
 KEPT_MS = 7 * 86_400_000
 """How long an ended alert stays in the topic."""
@@ -26,7 +33,6 @@ _FIRST_S = 30.0
 _EVERY_S = 600.0
 _BURIED_MAX = 5_000
 """Most tombstones written in one round."""
-_ANSWER_S = 10.0
 _POLL_MS = 200
 _OF_ITS_APPEND = 1
 """The timestamp type of a record that the broker stamped (``LogAppendTime``)."""
@@ -203,26 +209,34 @@ class Caretaker:
     """Reads one cluster's alerts topic at the start and later, and deletes alerts that ended long ago."""
 
     def __init__(
-        self, plan: ClusterPlan, progress: Progress, *, is_ours: Callable[[], bool], adopt: "Adopt"
+        self,
+        plan: ClusterPlan,
+        progress: Progress,
+        *,
+        outputs: Callable[[], FencedProducer | None],
+        adopt: "Adopt",
     ) -> None:
         """Prepare; ``start`` opens connections.
 
         Args:
             plan: the cluster.
             progress: takes notices for the operator.
-            is_ours: whether this process may write the outputs.
+            outputs: returns the writer of the outputs; None while this process may not write them.
             adopt: takes open alerts that the start could not read in time.
         """
         self._plan = plan
         self._progress = progress
-        self._is_ours = is_ours
+        self._outputs = outputs
         self._adopt = adopt
-        self.topic = AlertsTopic(plan.alerts_topic, plan.cluster, lambda: consumer(plan.output))
+        self.topic = AlertsTopic(plan.alerts_topic, plan.cluster, self._reader)
         self._adopted: set[str] | None = None
         self._began_ms = 0
         self._stopped = threading.Event()
         name = f"alerts-topic-{plan.cluster}"
         self._thread = threading.Thread(target=self._look_on, name=name, daemon=True)
+
+    def _reader(self) -> KafkaConsumer:
+        return consumer(self._plan.output, isolation_level=READ_COMMITTED)
 
     def start(self) -> None:
         """Start to watch the topic."""
@@ -286,11 +300,12 @@ class Caretaker:
         if left:
             return True
         self._adopt_late()
-        if not self._is_ours():
+        outputs = self._outputs()
+        if outputs is None:
             return False
         due = to_bury(self.topic.ended(), self._cursors(), wall_clock_ms())
         if due:
-            self._bury(due[:_BURIED_MAX])
+            self._bury(outputs, due[:_BURIED_MAX])
         return len(due) > _BURIED_MAX
 
     def _adopt_late(self) -> None:
@@ -321,18 +336,10 @@ class Caretaker:
         finally:
             reader.close()
 
-    def _bury(self, due: list[tuple[str, TopicPartition]]) -> None:
-        out = producer(self._plan.output)
-        try:
-            sent = [
-                out.send(place.topic, partition=place.partition, key=alert_id.encode(), value=None)
-                for alert_id, place in due
-            ]
-            out.flush(timeout=_ANSWER_S)
-            for one in sent:
-                one.get(timeout=_ANSWER_S)
-        finally:
-            out.close(timeout=5)
+    def _bury(self, outputs: FencedProducer, due: list[tuple[str, TopicPartition]]) -> None:
+        outputs.write(
+            Output(place.topic, alert_id.encode(), None, place.partition) for alert_id, place in due
+        )
         _log.info("%s: removed %d alerts of long ago from the topic", self._plan.cluster, len(due))
 
 

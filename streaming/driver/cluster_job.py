@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from alerts.alert import Alert
 from streaming import pipeline
 from streaming.config import ClusterPlan
-from streaming.control import Clocked, LostRecord, MarkHeldError
+from streaming.control import Clocked, LostRecord
 from streaming.driver.adoption import adoptions, announce, write
 from streaming.driver.alerts_topic import Caretaker
 from streaming.driver.clock import Clock
 from streaming.driver.corrections import Corrections
 from streaming.driver.evidence import EvidenceKeeper
+from streaming.driver.lease import Lease, Turn
 from streaming.driver.mark_keeper import ClaimStoppedError
-from streaming.driver.our_mark import OurMark
 from streaming.driver.outlets import Counts, Outlets
 from streaming.driver.probes import Ends, Probe
 from streaming.driver.probing import ClusterPicture, EndsTeller, GroupProbe
@@ -36,6 +36,7 @@ from streaming.driver.report_turns import Asking
 from streaming.health import LATE_S, LATE_TRIGGERS, Limits, Progress
 from streaming.kafka_clients import (
     ClientPropertyError,
+    FencedProducer,
     KafkaAdminClient,
     KafkaProducer,
     admin_client,
@@ -51,7 +52,7 @@ _FIRST_TICK_S = 5.0
 
 _log = logging.getLogger(__name__)
 
-_REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError, MarkHeldError)
+_REFUSALS = (CheckpointRefusedError, TopicsRefusedError, ClientPropertyError)
 
 
 class ClusterJob:
@@ -59,6 +60,7 @@ class ClusterJob:
 
     spark_lost = ""
     """A sentence, once this process can run no further query."""
+    _outputs: FencedProducer | None = None
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class ClusterJob:
         *,
         groups: ClusterPicture | None = None,
         counts: Counts | None = None,
+        turn: Turn = lambda: None,
     ) -> None:
         """Prepare; ``start`` opens connections.
 
@@ -77,6 +80,7 @@ class ClusterJob:
             outlets: takes what the job learns.
             groups: the cluster's known groups, whose state and end offsets are queried; None: no queries.
             counts: counts what happens outside the batches.
+            turn: says whether this job may try to watch its cluster.
         """
         counts = Counts() if counts is None else counts
         self.plan = plan
@@ -98,11 +102,11 @@ class ClusterJob:
         self._spark = spark
         self._outlets = outlets
         self._stopping = threading.Event()
-        self._mark = OurMark(spark, plan, self._stopping.wait)
-        self._watch = QueryWatch(plan, self._reading, self.progress.watermark, self._mark, self._stopping)
+        self.lease = Lease(spark, plan, self.progress, self._stopping, turn)
+        self._watch = QueryWatch(plan, self._reading, self.progress.watermark, self.lease, self._stopping)
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
         self._caretaker = Caretaker(
-            plan, self.progress, is_ours=lambda: self._mark.is_ours, adopt=self._adopt_late
+            plan, self.progress, outputs=lambda: self._outputs, adopt=self._adopt_late
         )
         self._adopts: str | None = None
         """The run whose start adopts open alerts; None: its checkpoint has them."""
@@ -132,7 +136,7 @@ class ClusterJob:
         """Let the running batch finish, then stop."""
         self.ask_to_stop()
         self._thread.join()
-        self._mark.drop()
+        self.lease.drop()
         self._evidence.stop()
         self._caretaker.stop()
         self._probe.stop()
@@ -152,7 +156,7 @@ class ClusterJob:
 
     def _keep_running(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
+        while self.lease.await_turn():
             began, batches = time.monotonic(), self.progress.batches
             try:
                 self._run_once()
@@ -163,33 +167,38 @@ class ClusterJob:
                 continue
             except ClaimStoppedError:
                 return
-            except _REFUSALS as error:
-                self._refuse(str(error))
             except Exception as error:
-                if self._mark.taken:  # what Spark makes of it is not what happened
-                    self._refuse(self._mark.taken)
-                else:
-                    self.spark_lost = pipeline.session_stopped(self._spark)
-                    self.progress.query_ended(gist(error))
-                    _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
+                self._attempt_failed(error)
+            if self.lease.taken:
+                self._refuse(self.lease.taken)
+                return
             # A query that dies of the same batch, each time after minutes, is not steady.
             is_steady = time.monotonic() - began > _STEADY_S and self.progress.batches > batches
             failures = 1 if is_steady else failures + 1
             self.progress.restarts += 1
             self._stopping.wait(min(2.0 ** (failures - 1), _BACKOFF_MAX_S))
 
+    def _attempt_failed(self, error: Exception) -> None:
+        """Record why the query does not run; what Spark makes of a lost lease is not what happened."""
+        if self.lease.attempt_failed(error):
+            self.progress.query_ended()
+        elif isinstance(error, _REFUSALS):
+            self._refuse(str(error))
+        else:
+            self.spark_lost = pipeline.session_stopped(self._spark)
+            self.progress.query_ended(gist(error))
+            _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
+
     def _refuse(self, sentence: str) -> None:
-        """Record why this cluster cannot be watched; another process that has our mark keeps it."""
+        """Record why this cluster cannot be watched."""
         self.progress.query_ended()
         is_known, self.progress.refused = self.progress.refused == sentence, sentence
         _log.log(logging.DEBUG if is_known else logging.ERROR, "%s: %s", self.plan.cluster, sentence)
-        if self._mark.taken:
-            self._mark.drop()
 
     def _run_once(self) -> None:
         pipeline.ensure_topics(self.plan)
         notice_topics(self.plan, self.progress.notice)
-        mark = self._mark.claim()
+        mark = self.lease.claim()
         began, has_run = pipeline.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
         files = pipeline.Folder(self._spark, self.plan.checkpoint)
@@ -201,11 +210,12 @@ class ClusterJob:
             if self.plan.has_own_output:
                 events_out = producer(self.plan.kafka)
                 clients.callback(events_out.close, timeout=5)
+            outputs = clients.enter_context(closing(self.lease.open_outputs()))
             self.progress.refused = ""
             self._tell_missed(found, began.run, out)
             pipeline.settle_losses(found, began, files)
             began = found.began
-            self._run_query(began, has_run, admin, out, events_out)
+            self._run_query(began, has_run, admin, out=out, events_out=events_out, outputs=outputs)
 
     def _adopt_late(self, alerts: list[Alert]) -> None:
         """Adopt alerts that the start had no time to read.
@@ -265,8 +275,10 @@ class ClusterJob:
         began: Beginning,
         has_run: bool,
         admin: KafkaAdminClient,
+        *,
         out: KafkaProducer,
         events_out: KafkaProducer,
+        outputs: FencedProducer,
     ) -> None:
         self._reading.begin(began.shard_count, targets_of(self.plan, admin))
         self._take_over(began, has_run, out)
@@ -299,14 +311,15 @@ class ClusterJob:
         sink = BatchSink(
             self.plan,
             began.run,
-            out,
-            self._take,
-            self._batch_done,
+            producer=out,
+            outputs=outputs,
+            apply=self._take,
+            done=self._batch_done,
             begun=progress.batch_begun,
-            ensure=self._mark.ensure,
+            ensure=self.lease.ensure,
         )
         # The clock starts first: without a time, the first batch could only apply what it read.
-        self._clock = clock
+        self._clock, self._outputs = clock, outputs
         clock.start()
         self._ask_brokers(began, out, clock)
         if self._groups is not None:
@@ -330,6 +343,7 @@ class ClusterJob:
                 stop_gently(running)
         finally:
             asking, self._asking, self._clock, self._ends = self._asking, None, None, None
+            self._outputs = None
             if asking is not None:
                 asking.stop()
             clock.stop()

@@ -15,6 +15,9 @@ ABANDONED_S = 9.0
 """A mark that nobody renewed for this long while we watched it is abandoned."""
 FRESH_S = 6.0
 """If we have not looked at the marks for longer than this, we write nothing: we may have been frozen."""
+SLEPT_S = 6.0
+"""If nothing ran in this process for this long, another one may have taken over."""
+_TICK_S = 1.0
 PATIENCE_S = 30.0
 _LOOK_S = 0.5
 _STOP_S = 5.0
@@ -29,6 +32,16 @@ class ClaimStoppedError(Exception):
 def boot_time_s() -> float:
     """Return the seconds of a clock that never goes back and continues while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Seen:
+    """The marks of others, as a process that waits for its turn has seen them."""
+
+    def __init__(self) -> None:
+        self.beats: dict[str, int] = {}
+        """Token -> renewals counted, at the last look."""
+        self.since_s: float | None = None
+        """Since when none was renewed; None: before the first look."""
 
 
 class MarkKeeper:
@@ -49,53 +62,67 @@ class MarkKeeper:
         self._dead = dead
         self._displaced: frozenset[str] = frozenset()
         self._looked_at = float("-inf")
+        self._awake_at = float("-inf")
+        """When this process was last seen to run."""
+        self._may_have_slept_at: float | None = None
+        """When this process noticed that it had been frozen, until it has looked at the places again."""
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew_on, name=f"mark-{mine.cluster}", daemon=True)
         self.taken = ""
         """A sentence, once another process has the checkpoint or the outputs."""
 
-    def claim(self, wait: Callable[[float], object] = time.sleep) -> None:
+    def claim(
+        self,
+        wait: Callable[[float], object] = time.sleep,
+        stand_by: Callable[[str], None] = lambda _sentence: None,
+    ) -> None:
         """Claim every place, and renew the claim from then on.
 
-        Returns at once if there is no mark, or if its process is known to be gone; otherwise after
-        ``ABANDONED_S`` at the latest.
+        Returns at once if there is no mark, or if its process is known to be gone; otherwise once nobody
+        has renewed the mark for ``ABANDONED_S``.
+
+        Args:
+            wait: waits some seconds; true if the job is to stop.
+            stand_by: called with the sentence about another process whenever that renews its mark.
 
         Raises:
-            MarkHeldError: another process renews its mark.
+            MarkHeldError: another process that waited as well was first.
             ClaimStoppedError: ``wait`` asked to stop.
         """
-        began = self._now()
-        known = self._look_around({}, is_first=True)
-        while any(not is_gone for _, is_gone in known.values()) and self._now() - began < ABANDONED_S:
+        seen = Seen()
+        while not self._is_free(seen, stand_by):
             if wait(_LOOK_S):
                 raise ClaimStoppedError
-            known = self._look_around(known, is_first=False)
-        self._displaced = frozenset(known)
-        mine = msgspec.structs.replace(self._mine, displaces=tuple(sorted(known)))
+        self._displaced = frozenset(seen.beats)
+        mine = msgspec.structs.replace(self._mine, displaces=tuple(sorted(self._displaced)))
         for place in self._places:
             place.write(mine)
             intruder = place.intruder(self._displaced)
             if intruder is not None:
                 self.release()
                 raise MarkHeldError(intruder.sentence(place.what))
-        self._looked_at = self._now()
+        self._looked_at = self._awake_at = self._now()
         self._thread.start()
+        threading.Thread(target=self._stay_awake, name=f"awake-{mine.cluster}", daemon=True).start()
 
-    def _look_around(
-        self, known: dict[str, tuple[int, bool]], *, is_first: bool
-    ) -> dict[str, tuple[int, bool]]:
-        """Return token -> (beat, whether its process is gone) for all marks of others."""
-        found: dict[str, tuple[int, bool]] = {}
+    def _is_free(self, seen: "Seen", stand_by: Callable[[str], None]) -> bool:
+        """Say whether nobody else holds a place; ``seen`` remembers the marks of others from look to look."""
+        found: dict[str, int] = {}
+        is_held, is_first = False, seen.since_s is None
         for place in self._places:
             for mark in place.others():
-                beat, _ = known.get(mark.token, (mark.beat, False))
-                is_gone = self._dead(mark)
-                if not is_gone and (mark.beat > beat or not (is_first or mark.token in known)):
-                    raise MarkHeldError(mark.sentence(place.what))
-                before = found.get(mark.token, (beat, is_gone))
-                found[mark.token] = (min(beat, before[0]), is_gone)
-        return found
+                found[mark.token] = max(mark.beat, found.get(mark.token, -1))
+                if self._dead(mark):
+                    continue
+                is_held = True
+                if mark.beat > seen.beats.get(mark.token, mark.beat if is_first else -1):
+                    stand_by(mark.sentence(place.what))
+                    seen.since_s = self._now()
+        seen.beats = found
+        if seen.since_s is None:
+            seen.since_s = self._now()
+        return not is_held or self._now() - seen.since_s >= ABANDONED_S
 
     def named(self, run: str) -> None:
         """Put the run into our mark."""
@@ -134,7 +161,48 @@ class MarkKeeper:
             if intruder is not None:
                 self.taken = intruder.sentence(place.what)
                 raise MarkHeldError(self.taken)
-        self._looked_at = at
+        self._looked_at, self._may_have_slept_at = at, None
+
+    def look(self) -> None:
+        """Look at the places now.
+
+        Raises:
+            MarkHeldError: another process has one.
+            Exception: a place did not answer.
+        """
+        with self._lock:
+            self._look()
+
+    def _stay_awake(self) -> None:
+        while not self._stopped.wait(_TICK_S):
+            self._notice_sleep()
+
+    def _notice_sleep(self) -> None:
+        """Note that this process has not run for some time: another one may have taken over meanwhile."""
+        now = self._now()
+        if self._may_have_slept_at is None and now - self._awake_at > SLEPT_S:
+            self._may_have_slept_at = now
+        self._awake_at = now
+
+    def may_speak(self) -> bool:
+        """Say whether this process may send notifications.
+
+        It may while it was not frozen, also during an outage of Kafka, which it has to report.  After it was
+        frozen it looks at the places first; if these do not answer for ``PATIENCE_S``, it may speak again.
+        """
+        if self.taken:
+            return False
+        self._notice_sleep()
+        if self._may_have_slept_at is None:
+            return True
+        try:
+            self.look()
+        except MarkHeldError:
+            return False
+        except Exception as error:
+            _log.debug("%s: looking at the marks: %r", self._mine.cluster, error)
+            return self._now() - self._may_have_slept_at > PATIENCE_S
+        return True
 
     def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
         """Check, before something is written, that no process took over while we were frozen.

@@ -142,6 +142,8 @@ class TopicPlace:
         self._claims: dict[str, int] = {}
         """Token -> offset of its claim, as far as we saw it."""
         self._displaced_by: Mark | None = None
+        self._succeeded: set[str] = set()
+        """Tokens of processes that another one has succeeded; a late record of theirs means nothing."""
         self._writer: KafkaProducer | None = None
         self._reader = open_reader(address)
         try:
@@ -185,21 +187,24 @@ class TopicPlace:
     def _begin_anew(self) -> None:
         """Read from the beginning: the topic was recreated, and our claim is gone with the old one."""
         self._claimed_at = -1
+        self._succeeded.clear()
         self._newest.clear()
         self._claims.clear()
         first = self._reader.beginning_offsets([self._partition])[self._partition]
         self._reader.seek(self._partition, first)
 
     def _take(self, value: bytes, offset: int) -> None:
-        if _KIND not in value[:_HEAD]:
+        mark = _mark_in(value)
+        if mark is None or mark.token == self._mine.token or not mark.concerns(self._mine):
             return
-        try:
-            mark = msgspec.json.decode(value, type=MarkRecord).mark
-            mark.sentence("")
-        except (ValueError, OverflowError, OSError, RecursionError):
-            return  # counted where all control records are read
-        if mark.token == self._mine.token or not mark.concerns(self._mine):
-            return
+        for token in mark.displaces[: _TOKENS_MAX - len(self._succeeded)]:
+            self._succeeded.add(token)
+            self._newest.pop(token, None)
+        if mark.token not in self._succeeded:
+            self._note(mark, offset)
+
+    def _note(self, mark: Mark, offset: int) -> None:
+        """Remember the newest mark of a process, and where it claimed."""
         if mark.released:
             self._newest.pop(mark.token, None)
             return
@@ -248,3 +253,15 @@ class TopicPlace:
         """Close both clients."""
         close_quietly(self._reader)
         close_quietly(self._writer, timeout=_RELEASE_S)
+
+
+def _mark_in(value: bytes) -> Mark | None:
+    """Return the mark in a control record; None if it has none.  What is damaged is counted elsewhere."""
+    if _KIND not in value[:_HEAD]:
+        return None
+    try:
+        mark = msgspec.json.decode(value, type=MarkRecord).mark
+        mark.sentence("")
+    except (ValueError, OverflowError, OSError, RecursionError):
+        return None
+    return mark

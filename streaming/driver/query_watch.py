@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streaming import pipeline
 from streaming.config import ClusterPlan
 from streaming.control import MarkHeldError
-from streaming.driver.our_mark import OurMark
+from streaming.driver.lease import Lease
 from streaming.health import Watermark, positions_in
 from streaming.kafka_clients import KafkaAdminClient, KafkaError
 from streaming.pipeline import Beginning, Reading
@@ -40,7 +40,7 @@ class QueryWatch:
         plan: ClusterPlan,
         reading: Reading,
         watermark: Watermark,
-        mark: OurMark,
+        lease: Lease,
         stopping: threading.Event,
     ) -> None:
         """Prepare.
@@ -49,13 +49,13 @@ class QueryWatch:
             plan: the cluster.
             reading: takes how far the query has read.
             watermark: takes the same for the offsets topic.
-            mark: says whether another process took over.
+            lease: says whether another process took over.
             stopping: set when the query is no longer to be followed.
         """
         self._plan = plan
         self._reading = reading
         self._watermark = watermark
-        self._mark = mark
+        self._lease = lease
         self._stopping = stopping
 
     def follow(self, running: StreamingQuery, check: Callable[[], None]) -> None:
@@ -72,8 +72,8 @@ class QueryWatch:
             running.awaitTermination(_WATCH_S)  # raises the query's own failure
             if not running.isActive:
                 raise RuntimeError("the query ended by itself")
-            if self._mark.taken:
-                raise MarkHeldError(self._mark.taken)
+            if self._lease.is_lost:
+                raise MarkHeldError("another process took over")
             told: Any = running.lastProgress
             if told is not None and told["batchId"] != last_batch:
                 last_batch = told["batchId"]

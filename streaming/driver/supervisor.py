@@ -169,8 +169,21 @@ class Watched:
 class Supervisor:
     """Judges every job once a second."""
 
-    def __init__(self, watched: Sequence[Watched], after: Callable[[], None] = lambda: None) -> None:
-        """Prepare; ``after`` is called after each look."""
+    def __init__(
+        self,
+        watched: Sequence[Watched],
+        after: Callable[[], None] = lambda: None,
+        *,
+        opens: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            watched: the jobs.
+            after: called after each look.
+            opens: whether alerts may fire; false while another process reports them.
+        """
+        self._opens = opens
         self._watched = watched
         self._after = after
         self._stopped = threading.Event()
@@ -197,9 +210,10 @@ class Supervisor:
 
     def look(self) -> None:
         """Judge every job once."""
+        opens = self._opens()
         for one in self._watched:
             try:
-                one.look(time.time_ns() // 1_000_000)
+                one.look(time.time_ns() // 1_000_000, opens=opens)
             except Exception:
                 _log.exception("the supervisor failed to judge a cluster")  # and must look again in any case
         try:

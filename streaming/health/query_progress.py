@@ -46,6 +46,8 @@ class Progress:
     """waiting until they were asked for with all groups known; known; or a sentence: why they are unknown."""
     refused = ""
     """A sentence for the operator if the job cannot run at all."""
+    standing_by = ""
+    """A sentence about the process that watches the cluster, while this one waits for its end."""
     restarts = 0
     speaks = False
     """This process delivers alerts to the receivers; otherwise another one must."""
@@ -116,6 +118,13 @@ class Progress:
     def batch_begun(self, batch_id: int) -> None:
         """A batch has begun; the one that killed the query begins again under its number."""
         self.batch_id = batch_id
+
+    def leads(self) -> None:
+        """This process watches the cluster from now on; what it did not do before was not its fault."""
+        if self.standing_by:
+            self.standing_by = ""
+            self.started_at = self._now()
+            _log.warning("%s: this process takes over", self.cluster)
 
     def query_ended(self, error: str = "") -> None:
         """The query has ended; ``error`` in one line if it died, "" if it only restarts."""
@@ -269,12 +278,18 @@ class Progress:
             speaks=self.speaks,
         )
 
+    @property
+    def _query_state(self) -> str:
+        if self.standing_by:
+            return "standing by"
+        return "running" if self._is_up else ("down" if self._deaths else "starting")
+
     def describe(self) -> dict[str, Any]:
         """Return the facts for ``/ready`` and ``/healthz``."""
         return {
             "cluster": self.cluster,
             "ready": self.is_ready,
-            "query": "running" if self._is_up else ("down" if self._deaths else "starting"),
+            "query": self._query_state,
             "unreported_shards": len(self.reading.unreported),
             "offsets_behind_start": self.reading.behind,
             "watermark_behind_s": round(self.watermark_behind_s(), 1),
@@ -282,6 +297,7 @@ class Progress:
             "seconds_since_batch": round(self.seconds_since_batch(), 1),
             "seconds_since_kafka_answered": round(self.seconds_since_kafka(), 1),
             "error": self.kafka_error or self.trouble or self._lateness,
+            "standing_by": self.standing_by,
             "restarts": self.restarts,
             "deaths_in_a_row": self.deaths,
             "end_offsets": self.end_offsets,

@@ -36,6 +36,7 @@ from streaming.kafka_clients.clients import (
     python_options,
     spark_options,
 )
+from streaming.kafka_clients.fenced import READ_COMMITTED, FencedError, FencedProducer, Output
 from streaming.kafka_clients.group_messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
@@ -46,6 +47,7 @@ from streaming.kafka_clients.workarounds import connections_of, say_why_like_jav
 
 __all__ = [
     "GROUP_PREFIX",
+    "READ_COMMITTED",
     "ClientPropertyError",
     "ClusterAuthorizationFailedError",
     "ConfigResource",
@@ -53,6 +55,8 @@ __all__ = [
     "ConsumerGroupDescribeRequest",
     "DescribeConfigsRequest",
     "DescribeGroupsRequest",
+    "FencedError",
+    "FencedProducer",
     "FindCoordinatorRequest",
     "Future",
     "IncrementalAlterConfigsRequest",
@@ -69,6 +73,7 @@ __all__ = [
     "MetadataRequest",
     "OffsetAndMetadata",
     "OffsetSpec",
+    "Output",
     "ShareGroupDescribeRequest",
     "StreamsGroupDescribeRequest",
     "TopicAlreadyExistsError",

@@ -15,7 +15,7 @@ from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
 from streaming.driver import Probe, Watched, limits_from
 from streaming.kafka_address import KafkaAddress
-from streaming.kafka_clients import consumer
+from streaming.kafka_clients import READ_COMMITTED, consumer
 from streaming.notify.direct_alerts import DirectAlerts, state_file
 from streaming.notify.job_metrics import JobCollector
 from streaming.notify.kafka_alert_log import KafkaAlertLog
@@ -41,8 +41,17 @@ def make_notifier(
     caught_up: Callable[[str], bool | None] = lambda _cluster: None,
     *,
     reads_topics: bool = True,
+    may_speak: Callable[[], bool] = lambda: True,
 ) -> Notifier:
-    """Return the notifier with all receivers and routes of ``config``, with or without its alerts topics."""
+    """Return the notifier with all receivers and routes of ``config``.
+
+    Args:
+        config: the configuration.
+        metrics: counts the attempts.
+        caught_up: whether the job has caught up with a cluster; None if nobody knows.
+        reads_topics: whether it reads the alerts topics.
+        may_speak: asked before each attempt; false while another process may deliver as well.
+    """
     return Notifier(
         [receiver_of(one, config.http.external_url) for one in config.receivers],
         [route_of(one) for one in config.routes],
@@ -50,6 +59,7 @@ def make_notifier(
         count=metrics.notified,
         caught_up=caught_up,
         quiet=quiet_of(config.silences, config.maintenance),
+        may_speak=may_speak,
     )
 
 
@@ -93,7 +103,7 @@ def alert_logs(config: Config) -> dict[str, OpenLog]:
 
 def _opener(address: KafkaAddress, topic: str) -> OpenLog:
     def open_log(receiver: str) -> AlertLog:
-        reader = consumer(address, group_id=f"{GROUP_PREFIX}{receiver}")
+        reader = consumer(address, group_id=f"{GROUP_PREFIX}{receiver}", isolation_level=READ_COMMITTED)
         try:
             return KafkaAlertLog(reader, topic)
         except BaseException:

@@ -7,7 +7,6 @@ records, which readers recognise by their id, and loses none.
 import logging
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from streaming.config import ClusterPlan
 from streaming.control import ContradictedRecord, QuarantinedRecord, UpsetRecord, encode_record
-from streaming.kafka_clients import KafkaError, KafkaProducer
+from streaming.kafka_clients import FencedProducer, KafkaProducer, Output
 
 Row = tuple[str, str, bytes]
 """kind, key, value"""
@@ -36,16 +35,19 @@ class BatchSink:
         self,
         plan: ClusterPlan,
         run: str,
+        *,
         producer: KafkaProducer,
+        outputs: FencedProducer,
         apply: Apply,
         done: Callable[[Iterable[int]], None],
-        *,
         begun: Callable[[int], None] = lambda _batch_id: None,
         ensure: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
+        self._topics = {"transition": plan.transitions_topic, "alert": plan.alerts_topic}
         self._run = run
         self._producer = producer
+        self._outputs = outputs
         self._apply = apply
         self._done = done
         self._begun = begun
@@ -66,33 +68,26 @@ class BatchSink:
         _log.debug("batch %d: %d rows", batch_id, len(rows))
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Produce transitions, alerts and records for the cluster's shard; wait for every acknowledgement.
+        """Write transitions and alerts, then records for the cluster's shard; wait for every acknowledgement.
 
         Raises:
+            streaming.kafka_clients.FencedError: another process writes these outputs now.
             kafka.errors.KafkaError: one was not acknowledged.
         """
-        sent = [
-            self._producer.send(topic, key=key.encode(), value=value)
-            for topic, key, value in map(self._target, rows)
-            if topic is not None
-        ]
-        if not sent:
-            return
+        kept = list(rows)
+        self._outputs.write(
+            Output(topic, key.encode(), value)
+            for kind, key, value in kept
+            if (topic := self._topics.get(kind)) is not None
+        )
         until_s = time.monotonic() + _FLUSH_S
-        with suppress(KafkaError):  # what has failed is told, with its reason, by the record's own future
-            self._producer.flush(timeout=_FLUSH_S)
+        sent = [
+            self._producer.send(self._plan.control_topic, key=b"", value=relayed(kind, value, self._run))
+            for kind, _, value in kept
+            if kind in _RELAYED
+        ]
         for future in sent:
             future.get(timeout=max(0.0, until_s - time.monotonic()))
-
-    def _target(self, row: Row) -> tuple[str | None, str, bytes]:
-        kind, key, value = row
-        if kind == "transition":
-            return self._plan.transitions_topic, key, value
-        if kind == "alert":
-            return self._plan.alerts_topic, key, value
-        if kind in _RELAYED:
-            return self._plan.control_topic, "", relayed(kind, value, self._run)
-        return None, key, value
 
 
 def relayed(kind: str, value: bytes, run: str) -> bytes:

@@ -25,7 +25,7 @@ from coordinator_model.observations import is_time_ms
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
 from streaming.config import ClusterConfig, ClusterPlan, Config, parse_duration_ms, plan_of
-from streaming.kafka_clients import KafkaConsumer, KafkaError, TopicPartition, consumer
+from streaming.kafka_clients import READ_COMMITTED, KafkaConsumer, KafkaError, TopicPartition, consumer
 from streaming.serving.api import GroupDetail, Problem
 from streaming.serving.view import View
 
@@ -101,7 +101,7 @@ def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) 
         kafka.errors.KafkaError: Kafka does not answer.
     """
     search = _Search(plan.cluster, group, time.monotonic() + within_s)
-    reader = consumer(plan.output)
+    reader = consumer(plan.output, isolation_level=READ_COMMITTED)
     try:
         moves = search.topic(reader, plan.transitions_topic, since_ms, Transition, _refused_transition)
         told = search.topic(reader, plan.alerts_topic, -1, Alert, _refused_alert)

@@ -23,6 +23,7 @@ from streaming.driver.alerts_topic import Caretaker
 from streaming.health.query_progress import Progress
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import consumer, producer
+from streaming.kafka_clients.fenced import FencedProducer
 from streaming.kafka_clients.whole_topics import read_whole
 from streaming.notify.kafka_alert_log import KafkaAlertLog
 from tests.live.support.stage import need_jars
@@ -181,10 +182,11 @@ receivers: [{{name: slow, log: {{}}}}]
     end = log.ends()[0]
     log.commit({0: Cursor(end - 1, "")})
     adopted: list[str] = []
+    outputs = FencedProducer(kafka.address, "groupwatch-live")
     caretaker = Caretaker(
         plan_of(config, config.clusters[0]),
         Progress("live"),
-        is_ours=lambda: True,
+        outputs=lambda: outputs,
         adopt=lambda alerts: adopted.extend(alert.id for alert in alerts),
     )
     assert "open" in {alert.id for alert in caretaker.at_start()}
@@ -198,6 +200,7 @@ receivers: [{{name: slow, log: {{}}}}]
     before = len(tombstones(kafka))
     caretaker.look()
     assert len(tombstones(kafka)) == before
+    outputs.close()
     assert adopted == []
 
 

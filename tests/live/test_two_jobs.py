@@ -1,69 +1,168 @@
-"""Two jobs on one checkpoint or one set of outputs: one works, and the other says why it does not."""
+"""Several jobs with the same outputs or the same checkpoint: one has the lease, the others stand by."""
 
+import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pytest
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.support.plain_job import JobProcess
+from streaming.kafka_clients.fenced import FencedError, FencedProducer, Output
+from tests.live.support.plain_job import JobProcess, ThreadedConsumer
+from tests.live.support.stage import Pager, await_that, records_of, told_in_two_ways
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+TAKEN_OVER_S = 30.0
 
 
 @dataclass
 class Story:
-    """How each of them ended."""
+    """What was seen of the three jobs."""
 
-    same_checkpoint: int = -1
-    same_outputs: int = -1
-    ready_meanwhile: int = 0
+    while_first_leads: list[dict[str, Any]] = field(default_factory=list)
+    """``/ready`` of the two that stand by."""
+    healthy: list[int] = field(default_factory=list)
+    """The codes of their ``/healthz``."""
+    taken_over_s: list[float] = field(default_factory=list)
+    """How long each takeover took, until another process had the lease."""
     thawed: int = -1
-    stopped: int = -1
-    said_by_second: str = ""
     said_by_thawed: str = ""
+    pages: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Idempotency key, status and severity -> how often they arrived."""
+    paged_groups: set[str] = field(default_factory=set)
+    told_in_two_ways: list[tuple[str, int]] = field(default_factory=list)
 
 
-def _live(kafka: EmbeddedKafka, first: JobProcess, twin: JobProcess, rival: JobProcess) -> Story:
-    story = Story()
+def _cluster(job: JobProcess) -> dict[str, Any]:
+    answer = job.get("/ready")
+    clusters: list[dict[str, Any]] = [] if answer is None else answer.json()["clusters"]
+    return clusters[0] if clusters else {}
+
+
+def _stands_by(job: JobProcess) -> bool:
+    return bool(_cluster(job).get("standing_by"))
+
+
+def _leads(job: JobProcess) -> bool:
+    seen = _cluster(job)
+    return bool(seen) and not seen["standing_by"] and seen["query"] != "starting"
+
+
+def _take_over(waiting: list[JobProcess]) -> tuple[JobProcess, float]:
+    """Return which of the jobs takes over, and after how many seconds."""
+    began = time.monotonic()
+    await_that(lambda: any(map(_leads, waiting)), "a job takes over", 2 * TAKEN_OVER_S)
+    took_s = time.monotonic() - began
+    (leader,) = [job for job in waiting if _leads(job)]
+    await_that(leader.is_ready, "the new leader is ready", 120)
+    return leader, took_s
+
+
+def _storm(kafka: EmbeddedKafka, group: str, pager: Pager) -> None:
+    """Let members come and go until somebody is paged for the group."""
+    await_that(lambda: _stir(kafka, group) or _is_paged(pager, group), f"a page for {group}", 180)
+
+
+def _stir(kafka: EmbeddedKafka, group: str) -> bool:
+    stays = ThreadedConsumer(kafka.address, group, "stays")
+    stays.await_assignment()
+    goes = ThreadedConsumer(kafka.address, group, "goes")
+    goes.await_assignment()
+    goes.close()
+    stays.close()
+    return False
+
+
+def _is_paged(pager: Pager, group: str) -> bool:
+    return any(page.labels["group"] == group for page in list(pager.pages))
+
+
+def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Story) -> None:
+    first, *waiting = jobs
     first.start()
-    twin.launch()
-    story.same_checkpoint = twin.await_end()
-    rival.launch()
-    story.same_outputs = rival.await_end()
-    story.said_by_second = rival.log.read_text()
-    ready = first.get("/ready")
-    story.ready_meanwhile = 0 if ready is None else ready.status_code
+    for job in waiting:
+        job.launch()
+    for job in waiting:
+        await_that(partial(_stands_by, job), "a job stands by", 120)
+        story.while_first_leads.append(_cluster(job))
+        health = job.get("/healthz")
+        story.healthy.append(0 if health is None else health.status_code)
+    _storm(kafka, "before", pager)
     first.freeze()
-    rival.start()
+    second, took_s = _take_over(waiting)
+    story.taken_over_s.append(took_s)
+    _storm(kafka, "between", pager)
     first.thaw()
     story.thawed = first.await_end()
     story.said_by_thawed = first.log.read_text()
-    story.stopped = rival.terminate()
-    return story
+    waiting.remove(second)
+    second.kill()
+    _, took_s = _take_over(waiting)
+    story.taken_over_s.append(took_s)
+    _storm(kafka, "after", pager)
+    story.pages.update((page.key, page.status, page.labels["severity"]) for page in pager.pages)
+    story.paged_groups = {page.labels["group"] for page in pager.pages}
+    story.told_in_two_ways = told_in_two_ways(kafka.address)
 
 
 @pytest.fixture(scope="module")
 def story(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     one, other = tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("rival")
-    first = JobProcess(kafka.address, one)
-    jobs = [first, first.twin(), JobProcess(kafka.address, other)]
-    try:
-        yield _live(kafka, *jobs)
-    finally:
-        for job in jobs:
-            job.close()
+    with Pager() as pager:
+        options = (
+            f"receivers: [{{name: oncall, webhook: {{url: '{pager.url}'}}}}]\n"
+            "rules: {rebalance_storm: {rebalances: 2}}\n"
+        )
+        first = JobProcess(kafka.address, one, options)
+        jobs = [first, first.twin(), JobProcess(kafka.address, other, options)]
+        seen = Story()
+        try:
+            _live(kafka, pager, jobs, seen)
+            yield seen
+        finally:
+            for job in jobs:
+                job.close()
 
 
-def test_the_second_job_ends_with_a_sentence_and_the_first_goes_on(story: Story) -> None:
-    """Whether they share the checkpoint or only the outputs."""
-    assert (story.same_checkpoint, story.same_outputs) == (1, 1)
-    assert "another groupwatch watches cluster 'test' with the same outputs" in story.said_by_second
-    assert story.ready_meanwhile == 200
+def test_whoever_has_no_lease_stands_by_and_says_so(story: Story) -> None:
+    """Whether they share the checkpoint or only the outputs; it is healthy, and not ready."""
+    for seen in story.while_first_leads:
+        assert "another groupwatch watches cluster 'test' with the same" in seen["standing_by"]
+        assert (seen["ready"], seen["query"], seen["batches"]) == (False, "standing by", 0)
+    assert story.healthy == [200, 200]
 
 
-def test_a_job_that_was_frozen_while_another_took_over_ends(story: Story) -> None:
-    """With the same sentence; the other one goes on until it is stopped."""
+def test_another_takes_over_within_half_a_minute(story: Story) -> None:
+    """From a leader that is frozen, and from one that was killed."""
+    assert max(story.taken_over_s) < TAKEN_OVER_S, story.taken_over_s
+
+
+def test_a_leader_that_was_frozen_while_another_took_over_ends(story: Story) -> None:
+    """It names the one that took over."""
     assert story.thawed == 1
     assert "JobRefusedError: another groupwatch watches cluster 'test'" in story.said_by_thawed
-    assert story.stopped == 0
+
+
+def test_each_incident_is_paged_once_whoever_leads(story: Story) -> None:
+    """No revision arrives twice, and none has two contents."""
+    assert {"before", "between", "after"} <= story.paged_groups
+    assert {page: count for page, count in story.pages.items() if count > 1} == {}
+    assert story.told_in_two_ways == []
+
+
+def test_the_broker_refuses_who_opened_the_outputs_earlier(kafka: EmbeddedKafka) -> None:
+    """A transaction that was open is aborted; readers of committed records see nothing of it."""
+    record = [Output("orders", b"key", b'"from the frozen one"')]
+    frozen, woken = (FencedProducer(kafka.address, "groupwatch-test") for _ in range(2))
+    try:
+        with pytest.raises(FencedError):
+            frozen.write(record)
+        woken.write([Output("orders", b"key", b'"from the new one"')])
+    finally:
+        frozen.close()
+        woken.close()
+    assert [value for value, _ in records_of(kafka.address, "orders")] == [b'"from the new one"']

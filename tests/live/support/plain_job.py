@@ -62,6 +62,7 @@ class JobProcess:
     ) -> None:
         self.address = address
         self.folder = folder
+        self._options = options
         self.port = free_port()
         self._config = folder / f"{name}.yaml"
         self._config.write_text(
@@ -80,7 +81,7 @@ class JobProcess:
 
     def twin(self) -> "JobProcess":
         """Return another process of the same configuration, but for its port."""
-        return JobProcess(self.address, self.folder, name="twin")
+        return JobProcess(self.address, self.folder, self._options, name="twin")
 
     def launch(self) -> None:
         """Start it."""

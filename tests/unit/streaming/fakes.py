@@ -50,6 +50,8 @@ class FakeProducer:
     flushed: int = 0
     appended: dict[tuple[str, int], int] = field(default_factory=dict)
     """(topic, partition) -> when its leader says that it appended; else ``appended_ms``."""
+    transactions: list[str] = field(default_factory=list)
+    """What was asked of transactions, and ``close``, in order."""
 
     def send(
         self,
@@ -68,6 +70,26 @@ class FakeProducer:
     def flush(self, timeout: float | None = None) -> None:
         """Count that it was asked to wait."""
         self.flushed += 1
+
+    def init_transactions(self) -> None:
+        """Note it, as the next three do."""
+        self.transactions.append("init")
+
+    def begin_transaction(self) -> None:
+        """Note it."""
+        self.transactions.append("begin")
+
+    def commit_transaction(self) -> None:
+        """Note it."""
+        self.transactions.append("commit")
+
+    def abort_transaction(self) -> None:
+        """Note it."""
+        self.transactions.append("abort")
+
+    def close(self, timeout: float | None = None) -> None:
+        """Note it."""
+        self.transactions.append("close")
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """The alerts topic as the job reads it: bounded, once, and with an end to what it keeps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from streaming.config.plan import plan_of
 from streaming.driver import alerts_topic
 from streaming.driver.alerts_topic import KEPT_MS, AlertsTopic, Caretaker, Ended, to_bury
 from streaming.health.query_progress import Progress
+from streaming.kafka_clients.fenced import FencedProducer, Output
 from tests.unit.made_alerts import BEGAN_MS, an_alert
 
 TOPIC = "groupwatch-alerts"
@@ -236,35 +237,29 @@ def test_an_end_that_its_writer_dated_back_counts_from_when_it_was_read(
     assert to_bury(topic.ended(), [], read_ms + KEPT_MS) == [("a1", PLACE)]
 
 
-class Producer:
-    """Writes into the topic in memory."""
+class Outputs:
+    """The writer of the outputs, into the topic in memory."""
 
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka
 
-    def send(self, _topic: str, *, partition: int, key: bytes, value: None) -> Any:
-        """Append."""
-        self.kafka.write(key.decode(), value)
-        return SimpleNamespace(get=lambda timeout: None)
-
-    def flush(self, timeout: float) -> None:
-        """All is written."""
-
-    def close(self, timeout: float) -> None:
-        """Nothing is held."""
+    def write(self, records: Iterable[Output]) -> None:
+        """Append them."""
+        for one in records:
+            assert (one.topic, one.partition) == (PLACE.topic, PLACE.partition)
+            self.kafka.write(one.key.decode(), one.value)
 
 
 @pytest.fixture
 def make_caretaker(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Caretaker]:
     plan_config = parse_config("clusters: [{name: prod, bootstrap_servers: ['127.0.0.1:1']}]")
     monkeypatch.setattr(alerts_topic, "consumer", lambda *_args, **_more: kafka.consumer())
-    monkeypatch.setattr(alerts_topic, "producer", lambda *_args: Producer(kafka))
 
     def make(*, is_ours: bool = True, adopted: list[str] | None = None) -> Caretaker:
         return Caretaker(
             plan_of(plan_config, plan_config.clusters[0]),
             Progress("prod"),
-            is_ours=lambda: is_ours,
+            outputs=lambda: cast("FencedProducer", Outputs(kafka)) if is_ours else None,
             adopt=lambda alerts: (adopted if adopted is not None else []).extend(a.id for a in alerts),
         )
 

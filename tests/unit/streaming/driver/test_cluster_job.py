@@ -108,7 +108,7 @@ def _job(turns: int, run_once: Callable[[], None]) -> tuple[ClusterJob, Stopping
     spark = cast("SparkSession", SimpleNamespace(sparkContext=context))
     job = ClusterJob(spark, plan(), Outlets(apply=lambda *_: None))
     stopping = Stopping(turns)
-    job._stopping = cast("Any", stopping)
+    job._stopping = job.lease._stopping = cast("Any", stopping)
     job._run_once = run_once  # type: ignore[method-assign]
     return job, stopping
 
@@ -129,16 +129,18 @@ def test_a_query_that_keeps_dying_is_started_again_with_bounded_pauses() -> None
 def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -> None:
     """What Spark wraps around it is not what happened; and the other one's mark is left alone."""
     released: list[str] = []
-    mark = SimpleNamespace(taken="another groupwatch watches", release=lambda: released.append("ours"))
+    mark = SimpleNamespace(
+        taken="another groupwatch watches", release=lambda: released.append("ours"), look=lambda: None
+    )
 
     def die() -> None:
-        job._mark._keeper = cast("Any", mark)
+        job.lease._keeper = cast("Any", mark)
         raise RuntimeError("[STREAM_FAILED] pages of it")
 
     job, _ = _job(1, die)
     job._keep_running()
     assert job.progress.refused == "another groupwatch watches"
-    assert (job.progress.deaths, job._mark._keeper, released) == (0, None, ["ours"])
+    assert (job.progress.deaths, job.lease._keeper, released) == (0, None, ["ours"])
 
 
 # --- who is called with what ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Two jobs on one checkpoint or one set of outputs: the second refuses; an abandoned mark is nobody's."""
+"""Two jobs on one checkpoint or one set of outputs: the second waits; an abandoned mark is nobody's."""
 
 import os
 from types import SimpleNamespace
@@ -136,16 +136,27 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(("folder", "topic"), [(True, False), (False, True)], ids=["checkpoint", "outputs"])
-def test_the_second_job_refuses_and_names_the_first(world: World, *, folder: bool, topic: bool) -> None:
+def test_the_second_job_stands_by_and_names_the_first(world: World, *, folder: bool, topic: bool) -> None:
     """It says on which host which process runs since when, and what both would use."""
     world.start(world.keeper(folder=folder, topic=topic))
-    with pytest.raises(MarkHeldError) as refused:
-        world.start(world.keeper(folder=folder, topic=topic))
-    sentence = str(refused.value)
+    sentence = _stands_by(world, world.keeper(folder=folder, topic=topic), 60)[0]
     assert f"process {os.getpid()} on host" in sentence
     assert "run run1, since 20" in sentence
     assert ("same checkpoint (file:///cp)" if folder else "same outputs (control, ") in sentence
-    assert world.s < 10
+
+
+def test_who_stands_by_takes_over_when_the_first_ends_or_is_silent(world: World) -> None:
+    """At once after its release, and ten seconds after its last renewal."""
+    first, waiting = world.start(world.keeper()), world.keeper()
+    assert _stands_by(world, waiting, 30)
+    world.running.remove(first)
+    began = world.s
+    waiting.claim(world.wait)
+    assert world.s - began <= 12
+    third = world.keeper()
+    waiting.release()
+    third.claim(world.wait)
+    assert world.s - began <= 12
 
 
 def test_a_clean_stop_lets_the_next_one_begin_at_once(world: World) -> None:
@@ -194,6 +205,39 @@ def test_whoever_was_frozen_while_another_took_over_writes_nothing_more(world: W
     frozen.release()
     assert FILE in world.files
     follower.renew()
+
+
+def test_whoever_was_frozen_while_another_took_over_sends_nothing_more(world: World) -> None:
+    """It looks at the marks before the next attempt, whichever of its threads wakes first."""
+    frozen, follower = world.start(world.keeper()), world.keeper()
+    assert frozen.may_speak()
+    world.running.remove(frozen)
+    world.start(follower)
+    frozen._notice_sleep()
+    assert not frozen.may_speak()
+    assert follower.may_speak()
+
+
+def test_an_outage_of_kafka_silences_nobody_who_was_awake(world: World) -> None:
+    """It has to be reported; whoever was frozen as well waits half a minute for an answer."""
+    keeper = world.start(world.keeper())
+    world.running.remove(keeper)
+    topic: Any = keeper._places[0]
+    topic.intruder = _away
+    for _ in range(60):
+        world.wait(1.0)
+        keeper._notice_sleep()
+        assert keeper.may_speak()
+    world.wait(10.0)
+    assert not keeper.may_speak()
+    for _ in range(31):
+        world.wait(1.0)
+        keeper._notice_sleep()
+    assert keeper.may_speak()
+
+
+def _away(_: frozenset[str]) -> Mark | None:
+    raise KafkaTimeoutError("no leader")
 
 
 def test_a_broker_that_is_gone_for_some_seconds_ends_no_batch(world: World) -> None:
@@ -256,8 +300,7 @@ def test_a_control_topic_that_was_made_anew_forgets_nobody(world: World) -> None
     world.wait(30.0)
     world.log.clear()
     world.wait(3.0)
-    with pytest.raises(MarkHeldError):
-        world.start(world.keeper(folder=False))
+    assert _stands_by(world, world.keeper(folder=False), 30)
     world.running.remove(first)
     world.start(world.keeper(folder=False))
     with pytest.raises(MarkHeldError):
@@ -292,9 +335,23 @@ def _mark() -> Mark:
     return mark_of("prod", OUTPUTS, "run1")
 
 
+def _stands_by(world: World, keeper: MarkKeeper, seconds: float) -> list[str]:
+    """Return what a job says of the others, which it waits for in vain."""
+    said: list[str] = []
+    until_s = world.s + seconds
+
+    def wait(pause_s: float) -> bool:
+        world.wait(pause_s)
+        return world.s >= until_s
+
+    with pytest.raises(ClaimStoppedError):
+        keeper.claim(wait, said.append)
+    return said
+
+
 def _blind(keeper: MarkKeeper) -> MarkKeeper:
     """Let it look around before the other's claim can be seen."""
-    keeper._look_around = lambda known, *, is_first: known  # type: ignore[method-assign]
+    keeper._is_free = lambda seen, stand_by: True  # type: ignore[method-assign]
     return keeper
 
 

@@ -14,6 +14,7 @@ from coordinator_model.observations.base import CLUSTER_SHARD
 from streaming.control.marks import MarkHeldError
 from streaming.control.records import AdoptRecord, SettingsRecord
 from streaming.driver.adoption import records
+from streaming.kafka_clients.fenced import FencedProducer
 from streaming.pipeline.beginning import Beginning
 from streaming.pipeline.sinks import BatchSink, Row
 from tests.unit.streaming.fakes import FakeProducer, NotAcknowledgedError
@@ -51,7 +52,18 @@ class Receiver:
 
 
 def _sink(out: FakeProducer, receiver: Receiver) -> BatchSink:
-    return BatchSink(plan(), "r", cast("Any", out), receiver.apply, receiver.done)
+    return BatchSink(
+        plan(),
+        "r",
+        producer=cast("Any", out),
+        outputs=_outputs(out),
+        apply=receiver.apply,
+        done=receiver.done,
+    )
+
+
+def _outputs(out: FakeProducer) -> FencedProducer:
+    return FencedProducer(plan().output, "id", open_producer=lambda *_, **__: out)
 
 
 ROWS: tuple[Row, ...] = (
@@ -73,6 +85,7 @@ def test_transitions_and_alerts_are_written_as_they_are() -> None:
         ("alerts", b"a1", b'{"id": "a1"}'),
     ]
     assert out.flushed == 1
+    assert out.transactions == ["init", "begin", "commit"]
     assert frame.actions == 1
 
 
@@ -91,6 +104,7 @@ def test_a_batch_that_is_not_acknowledged_fails_whole() -> None:
     with pytest.raises(TimeoutError):
         _sink(out, receiver)(cast("Any", Frame(*ROWS)), 1)
     assert receiver.heard == []
+    assert out.transactions == ["init", "begin", "abort"]
 
 
 def test_an_empty_batch_writes_nothing_and_is_a_batch() -> None:
@@ -227,7 +241,15 @@ def test_a_job_that_must_not_write_any_more_writes_nothing() -> None:
         raise MarkHeldError("another groupwatch")
 
     receiver = Receiver(out)
-    sink = BatchSink(plan(), "r", cast("Any", out), receiver.apply, receiver.done, ensure=ensure)
+    sink = BatchSink(
+        plan(),
+        "r",
+        producer=cast("Any", out),
+        outputs=_outputs(out),
+        apply=receiver.apply,
+        done=receiver.done,
+        ensure=ensure,
+    )
     with pytest.raises(MarkHeldError):
         sink(cast("Any", Frame(*ROWS)), 0)
     assert (out.sent, receiver.heard) == ([], [])

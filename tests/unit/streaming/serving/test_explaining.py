@@ -294,7 +294,7 @@ NewReader = Callable[[dict[str, list[list[bytes | None]]]], FakeReader]
 def new_reader(monkeypatch: pytest.MonkeyPatch) -> NewReader:
     def make(topics: dict[str, list[list[bytes | None]]]) -> FakeReader:
         reader = FakeReader(topics)
-        monkeypatch.setattr(explaining, "consumer", lambda _: reader)
+        monkeypatch.setattr(explaining, "consumer", lambda _, **more: reader)
         return reader
 
     return make
@@ -457,7 +457,7 @@ def test_a_search_that_takes_too_long_says_so(new_reader: NewReader) -> None:
 def test_kafka_that_is_away_leaves_the_jobs_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server answers, and says what is missing."""
 
-    def away(_: object) -> None:
+    def away(_: object, **_more: object) -> None:
         raise KafkaTimeoutError
 
     monkeypatch.setattr(explaining, "consumer", away)

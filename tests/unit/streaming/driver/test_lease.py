@@ -1,0 +1,112 @@
+"""The lease: who waits for whom, and what a process without it does."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from streaming.control.marks import MarkHeldError
+from streaming.driver.lease import Lease
+from streaming.health.query_progress import Progress
+from tests.unit.streaming.made_plans import plan
+
+
+class Turns:
+    """Stands for the event that ends the job, and for the other jobs of the process."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = list(answers)
+        self.waits = 0
+
+    def next(self) -> str | None:
+        """Return what the other jobs say."""
+        return self.answers.pop(0)
+
+    def is_set(self) -> bool:
+        """End when they have nothing more to say."""
+        return not self.answers
+
+    def wait(self, _seconds: float) -> bool:
+        """Count."""
+        self.waits += 1
+        return False
+
+
+def _lease(turns: Turns | None = None) -> tuple[Lease, Progress]:
+    progress = Progress("prod")
+    stopping = threading.Event() if turns is None else cast("threading.Event", turns)
+    lease = Lease(cast("Any", None), plan(), progress, stopping, turns.next if turns else lambda: None)
+    return lease, progress
+
+
+def _keeper(*, taken: str = "", looks: Exception | None = None) -> Any:
+    def look() -> None:
+        if looks is not None:
+            raise looks
+
+    return SimpleNamespace(taken=taken, look=look, release=lambda: None, may_speak=lambda: True)
+
+
+def test_a_job_waits_for_the_jobs_before_it() -> None:
+    """While they try, it says nothing; while one of them stands by, so does this one."""
+    turns = Turns("", "another one watches 'a'", None)
+    lease, progress = _lease(turns)
+    assert lease.await_turn()
+    assert (turns.waits, progress.standing_by) == (2, "another one watches 'a'")
+
+
+def test_a_stop_ends_the_waiting_for_a_turn() -> None:
+    """The job is told so."""
+    lease, _ = _lease(Turns(""))
+    assert not lease.await_turn()
+
+
+def test_nobody_is_paged_before_it_is_known_who_leads() -> None:
+    """Another process may be delivering; an outage of Kafka leaves nobody to ask, so it is reported."""
+    lease, _ = _lease()
+    assert not lease.may_speak()
+    assert not lease.attempt_failed(ConnectionError("away"))
+    assert lease.may_speak()
+
+
+def test_whoever_stands_by_is_silent_also_in_an_outage() -> None:
+    """The one that leads reports it."""
+    lease, progress = _lease()
+    assert lease.attempt_failed(MarkHeldError("another one"))
+    assert progress.standing_by == "another one"
+    assert not lease.attempt_failed(ConnectionError("away"))
+    assert not lease.may_speak()
+
+
+def test_a_lease_that_was_taken_explains_whatever_the_query_died_of() -> None:
+    """The process has to end, and is silent from then on."""
+    lease, _ = _lease()
+    lease.is_decided = True
+    lease._keeper = _keeper()
+    assert lease.may_speak()
+    lease._keeper = _keeper(taken="another one")
+    assert (lease.is_ours, lease.is_lost) == (False, True)
+    assert lease.attempt_failed(RuntimeError("stream failed"))
+    assert (lease.taken, lease._keeper, lease.may_speak()) == ("another one", None, False)
+
+
+@pytest.mark.parametrize("looks", [None, ConnectionError("away")])
+def test_a_query_that_dies_under_our_lease_has_its_own_reason(looks: Exception | None) -> None:
+    """Also while the places of marks do not answer."""
+    lease, _ = _lease()
+    lease._keeper = _keeper(looks=looks)
+    assert not lease.attempt_failed(RuntimeError("disk full"))
+    assert (lease.taken, lease.is_ours) == ("", True)
+
+
+def test_who_takes_over_counts_from_then() -> None:
+    """The time of standing by is no time without a batch."""
+    now = [0.0]
+    progress = Progress("prod", lambda: now[0])
+    progress.standing_by = "another one"
+    now[0] = 500.0
+    assert progress.describe()["query"] == "standing by"
+    progress.leads()
+    assert progress.describe()["query"] == "starting"
+    assert progress.seconds_since_batch() == 0.0

@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock
+.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ state: setup ## note what saved structs have gained; refuses anything but growth
 
 tables: setup ## write the reference configuration's rules and the tables of alerts from the declarations
 	$(BIN)/python -m tests.tables
+
+chart: ## copy the rules and dashboards of deploy into the Helm chart
+	rm -f deploy/helm/groupwatch/files/*/*
+	cp deploy/grafana/*.json deploy/helm/groupwatch/files/grafana/
+	cp deploy/prometheus/*-rules.yml deploy/helm/groupwatch/files/prometheus/
 
 fingerprint: setup ## hashes of what stories, 500 worlds and captures come to (ARGS="--against FILE")
 	$(BIN)/python -m tests.fingerprint $(ARGS)

@@ -25,7 +25,7 @@ from streaming.driver import (
     Watched,
     limits_from,
 )
-from streaming.driver.probing import ClusterPicture
+from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
 from streaming.notify import DirectAlerts, make_notifier, state_file
 from streaming.pipeline import JvmLostError, topics_of
@@ -162,7 +162,7 @@ class Monitor:
             self._spark,
             plan,
             Outlets(apply=self._apply, remember=self._alerts.remember),
-            groups=ClusterPicture(self._store, name),
+            groups=ClusterView(self._store, name),
             counts=Counts(
                 raise_tried=lambda outcome: own.sought(name, outcome),
                 brokers_raised=lambda brokers: own.raised(name, brokers),

@@ -11,7 +11,7 @@ from streaming.config.config import (
     notes,
     settings_json,
 )
-from streaming.config.plan import ClusterPlan, Terms, plan_of
+from streaming.config.plan import ClusterPlan, EvidenceLimits, plan_of
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
@@ -20,10 +20,10 @@ __all__ = [
     "ClusterPlan",
     "Config",
     "ConfigError",
+    "EvidenceLimits",
     "HttpConfig",
     "ReceiverConfig",
     "RouteConfig",
-    "Terms",
     "load_config",
     "notes",
     "parse_duration_ms",

@@ -7,7 +7,7 @@ from streaming.config.config import ClusterConfig, Config, settings_json
 from streaming.kafka_address import KafkaAddress
 
 
-class Terms(NamedTuple):
+class EvidenceLimits(NamedTuple):
     """The operator's limits on raising request logs; durations in milliseconds."""
 
     alerts: frozenset[str]
@@ -41,7 +41,7 @@ class ClusterPlan:
     """The executors' settings as canonical JSON."""
     groups_per_second: float = 0
     """How many groups per second the brokers are asked about; 0: none."""
-    evidence: Terms | None = None
+    evidence: EvidenceLimits | None = None
     """Which request logs may be raised, and for how long; None: none."""
     evidence_topic: str = "groupwatch-evidence"
     receivers: tuple[str, ...] = ()
@@ -73,17 +73,17 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         trigger_ms=config.trigger_interval_ms,
         settings=settings_json(config, cluster),
         groups_per_second=cluster.probe.groups_per_second if cluster.probe.enabled else 0,
-        evidence=_terms(cluster),
+        evidence=_limits(cluster),
         evidence_topic=config.output.evidence_topic,
         receivers=tuple(receiver.name for receiver in config.receivers),
     )
 
 
-def _terms(cluster: ClusterConfig) -> Terms | None:
+def _limits(cluster: ClusterConfig) -> EvidenceLimits | None:
     wanted = cluster.evidence
     if not wanted.enabled:
         return None
-    return Terms(
+    return EvidenceLimits(
         alerts=frozenset(wanted.alerts),
         for_ms=wanted.for_ms,
         every_ms=wanted.every_ms,

@@ -1,7 +1,7 @@
 """The records of the control topic: the driver writes them, the workers read them."""
 
 from streaming.control.clock_records import NOT_SEALED, clock_refusal, fits, is_sealed, sealed
-from streaming.control.clocked import Clocked
+from streaming.control.clocks_read import ClocksRead
 from streaming.control.job_state import JobState
 from streaming.control.marks import Mark, MarkHeldError, decode_mark, is_dead, mark_of
 from streaming.control.records import (
@@ -45,7 +45,7 @@ __all__ = [
     "AdoptRecord",
     "BrokersRecord",
     "ClockRecord",
-    "Clocked",
+    "ClocksRead",
     "ContradictedRecord",
     "ControlRecord",
     "EndsRecord",

@@ -34,13 +34,13 @@ from coordinator_model.observations import BROKERS_MAX
 from streaming.control import NOT_SEALED, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
 from streaming.decoders import heartbeat_columns, heartbeat_lines
 from streaming.decoders.binary_column import Ints
+from streaming.decoders.buffered_lines import BufferedLines, LineReader, RowBlock
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_control import reason_of
 from streaming.decoders.heartbeat_columns import Beats
-from streaming.decoders.held_lines import LineReader, Lines, Piece
 from streaming.decoders.line_parts import LineParts
 from streaming.decoders.packing import plain
-from streaming.decoders.stretches import Place, Stretch, heard_in
+from streaming.decoders.stretches import Coalesced, RowPlace, Stretch, heard_in
 
 CLOCK_KEY = b"groupwatch-clock"
 SAMPLE_BYTES_MAX = 512
@@ -85,12 +85,12 @@ def decode_events(
 
 
 def decode_lines(
-    lines: Lines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
+    lines: BufferedLines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
 ) -> Decoded:
     """Decode the rows that one ``LineReader`` has read; see ``decode_events``."""
     decoding = _Decoding(shard_count, timezone, run, secret)
-    for piece in lines.pieces:
-        decoding.read(piece)
+    for block in lines.blocks:
+        decoding.read(block)
     return decoding.finish()
 
 
@@ -111,7 +111,7 @@ def decode_rows(
 
     for (partition, key, backlog), neighbours in groupby(rows, same):
         _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
-        decoding.read(Piece(partition, key, backlog, offsets, stamps, values))
+        decoding.read(RowBlock(partition, key, backlog, offsets, stamps, values))
     return decoding.finish()
 
 
@@ -125,7 +125,6 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-_SHARD_MOVES = (on.ShardLoading, on.ShardLoaded, on.ShardUnloaded)
 _StretchKey = tuple[int, int, bool, int]
 _BY_PLACE = attrgetter("partition", "offset", "index")
 
@@ -160,28 +159,28 @@ class _Decoding:
 
     # --- reading ---
 
-    def read(self, piece: Piece) -> None:
+    def read(self, block: RowBlock) -> None:
         """Read every row."""
-        if piece.key != CLOCK_KEY:
-            self._read_lines(piece)
+        if block.key != CLOCK_KEY:
+            self._read_lines(block)
             return
-        for index, value in enumerate(piece.values):
-            self._clock(piece.place(index), value)
+        for index, value in enumerate(block.values):
+            self._clock(block.place(index), value)
 
-    def _read_lines(self, piece: Piece) -> None:
-        if piece.beats is not None and len(piece.beats.row):
-            self._stretch(piece.partition, piece.backlog, _broker_of(piece.key)).columns.append(piece.beats)
-        for index, value in enumerate(piece.values):
+    def _read_lines(self, block: RowBlock) -> None:
+        if block.beats is not None and len(block.beats.row):
+            self._stretch(block.partition, block.backlog, _broker_of(block.key)).columns.append(block.beats)
+        for index, value in enumerate(block.values):
             found = heartbeat_lines.LINE.fullmatch(value) if value else None
-            place = piece.place(index)
+            place = block.place(index)
             if found is None:
-                self._read_other(place, piece.key, value)
+                self._read_other(place, block.key, value)
                 continue
-            stretch = self._stretch(place.partition, place.backlog, _broker_of(piece.key))
+            stretch = self._stretch(place.partition, place.backlog, _broker_of(block.key))
             at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
             stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
 
-    def _read_other(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+    def _read_other(self, place: RowPlace, key: bytes | None, value: bytes | None) -> None:
         """Read a row that is no bare heartbeat; the most frequent kinds come first."""
         if not value:
             self._read_one(place, key, value)
@@ -192,7 +191,9 @@ class _Decoding:
         elif not self._has_read_enveloped(place, key, value):
             self._read_one(place, key, value)
 
-    def _read_request(self, place: Place, key: bytes | None, value: bytes, header: re.Match[bytes]) -> None:
+    def _read_request(
+        self, place: RowPlace, key: bytes | None, value: bytes, header: re.Match[bytes]
+    ) -> None:
         """Read a line of the request log in Kafka's own pattern."""
         at_ms = self._line_ms(header[1], header[2], place.timestamp_ms)
         message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
@@ -203,7 +204,7 @@ class _Decoding:
         except request_log.RequestLineError as error:
             self._reject(error.reason, value, error.detail)
 
-    def _has_read_enveloped(self, place: Place, key: bytes | None, value: bytes) -> bool:
+    def _has_read_enveloped(self, place: RowPlace, key: bytes | None, value: bytes) -> bool:
         """Read a heartbeat in a shipper's JSON, if it has a time of its own; most lines are of this kind."""
         if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
             return False
@@ -243,7 +244,7 @@ class _Decoding:
         at_ms = log_envelope.local_ms(second.decode(), int(millis), self._timezone, stamp)
         return stamp if at_ms < 0 else at_ms
 
-    def _read_one(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+    def _read_one(self, place: RowPlace, key: bytes | None, value: bytes | None) -> None:
         """Read a row that is no plain heartbeat; it may hold several lines."""
         lines = log_envelope.open_lines(
             value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
@@ -256,7 +257,7 @@ class _Decoding:
             here = msgspec.structs.replace(place, index=index) if index else place
             index += self._read_opened(here, key, found)
 
-    def _read_opened(self, place: Place, key: bytes | None, opened: Opened) -> int:
+    def _read_opened(self, place: RowPlace, key: bytes | None, opened: Opened) -> int:
         """Read one line, and return how many observations it made."""
         whole, parts = self._parts.whole(place.partition, key, opened)
         if whole is None:
@@ -271,7 +272,7 @@ class _Decoding:
             self._reject("not_utf8", _sample(whole), str(error))
         return 0
 
-    def _clock(self, place: Place, value: bytes | None) -> None:
+    def _clock(self, place: RowPlace, value: bytes | None) -> None:
         copy = self._clock_copy(place, value)
         if copy is None:
             return
@@ -288,7 +289,7 @@ class _Decoding:
         self._fresh[place.partition] = True
         self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
 
-    def _clock_copy(self, place: Place, value: bytes | None) -> "_ClockCopy | None":
+    def _clock_copy(self, place: RowPlace, value: bytes | None) -> "_ClockCopy | None":
         """Return a copy of our own clock, if it is believable."""
         try:
             copy = _CLOCK.decode(value or b"")
@@ -310,7 +311,7 @@ class _Decoding:
             return None
         return copy
 
-    def _line(self, place: Place, at_ms: int, opened: Opened) -> int:
+    def _line(self, place: RowPlace, at_ms: int, opened: Opened) -> int:
         line = opened.line
         if line.message.startswith("Completed request:"):
             return self._request_line(place, at_ms, line)
@@ -350,8 +351,8 @@ class _Decoding:
 
     def _shards(self, what: on.AnyObservation, partition: int | None) -> list[int]:
         if partition is not None and partition < self._shard_count:
-            # The failover of a coordinator concerns the cluster as well.
-            return [partition, on.CLUSTER_SHARD] if isinstance(what, _SHARD_MOVES) else [partition]
+            is_for_cluster = on.Concerns.CLUSTER in on.TRAITS[type(what)].concerns
+            return [partition, on.CLUSTER_SHARD] if is_for_cluster else [partition]
         group = getattr(what, "group", None)
         if group is not None:
             return [shard_of(group, self._shard_count)]
@@ -362,7 +363,7 @@ class _Decoding:
             return sorted(shards_of_runs(names, ", ", self._shard_count))
         return []
 
-    def _request_line(self, place: Place, at_ms: int, line: log_envelope.Line) -> int:
+    def _request_line(self, place: RowPlace, at_ms: int, line: log_envelope.Line) -> int:
         stretch = self._stretch(place.partition, place.backlog, line.broker)
         message = line.message.encode()
         beat = heartbeat_lines.LINE.fullmatch(message)
@@ -374,13 +375,13 @@ class _Decoding:
         return self._request(stretch, place, at_ms, message, is_whole=line.is_whole)
 
     def _request(
-        self, stretch: Stretch, place: Place, at_ms: int, message: bytes, *, is_whole: bool = False
+        self, stretch: Stretch, place: RowPlace, at_ms: int, message: bytes, *, is_whole: bool = False
     ) -> int:
         kind, observations = request_log.parse_request_line(message, at_ms)
         self._decoded.count("request_log", kind)
         for index, what in enumerate(observations):
-            if isinstance(what, on.Heartbeats | on.CommitsAnswered):
-                stretch.fold(what, place)
+            if isinstance(what, Coalesced):
+                stretch.coalesce(what, place)
                 continue
             if isinstance(what, on.GroupObservation | on.ShardStalled):
                 shard = shard_of(what.group, self._shard_count)
@@ -407,7 +408,7 @@ class _Decoding:
         for stretch in self._stretches.values():
             self._finish_columns(stretch)
             self._finish_runs(stretch)
-            self._finish_folds(stretch)
+            self._finish_answer_runs(stretch)
             everywhere.extend(self._heard_in(stretch))
         if everywhere:
             for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
@@ -485,17 +486,17 @@ class _Decoding:
                 newest = seen
         if newest is not None:
             self._decoded.count("request_log", "heartbeat", count)
-            place = Place(partition, newest.offset, newest.recorded_at_ms, backlog)
+            place = RowPlace(partition, newest.offset, newest.recorded_at_ms, backlog)
             for second in stretch.request_seconds:
                 stretch.hear(source, second, place)
 
-    def _finish_folds(self, stretch: Stretch) -> None:
-        for fold in stretch.folds.values():
-            if fold.last is None or fold.place is None:
+    def _finish_answer_runs(self, stretch: Stretch) -> None:
+        for run in stretch.answer_runs.values():
+            if run.last is None or run.place is None:
                 continue
-            times = tuple(sorted(fold.times))
-            what = msgspec.structs.replace(fold.last, times=times)
-            seen = fold.place.seen(times[-1], on.Source.REQUEST_LOG, stretch.broker, what)
+            times = tuple(sorted(run.times))
+            what = msgspec.structs.replace(run.last, times=times)
+            seen = run.place.seen(times[-1], on.Source.REQUEST_LOG, stretch.broker, what)
             self._decoded.add(shard_of(what.group, self._shard_count), seen)
 
 

@@ -335,7 +335,7 @@ def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list
     last, count = last[count > 0], count[count > 0]
     order = np.lexsort((last, run[last]))
     last = last[order]
-    return _folded(rows, commits, run[last], last, count[order])
+    return _coalesced(rows, commits, run[last], last, count[order])
 
 
 def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -357,7 +357,9 @@ def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:
     return topic_ids(rows.value, row, live) if live.any() else None
 
 
-def _folded(rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints) -> list[tuple[int, Recorded]]:
+def _coalesced(
+    rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints
+) -> list[tuple[int, Recorded]]:
     """Return one observation per run from the last commit of each of its keys, given run by run in order."""
     keys, code, row = commits.keys, commits.code[last].tolist(), commits.row[last]
     numbers, committed_at_ms = _read_numbers(rows, commits, last)
@@ -367,13 +369,13 @@ def _folded(rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints) 
         offset[index] = None
     topic, partition = map(keys.topic.__getitem__, code), map(keys.partition.__getitem__, code)
     columns = [topic, partition, offset, committed_at_ms.tolist(), count.tolist()]
-    folded = list(map(Commit, *columns, *([] if topic_id is None else [topic_id.tolist()])))
+    made = list(map(Commit, *columns, *([] if topic_id is None else [topic_id.tolist()])))
     ends = np.append(np.flatnonzero(np.diff(run)) + 1, len(last)) if len(last) else last
     groups = map(keys.groups.__getitem__, keys.group[commits.code[last[ends - 1]]].tolist())
-    pieces = zip(row[ends - 1].tolist(), groups, pairwise([0, *ends.tolist()]), strict=True)
+    spans = zip(row[ends - 1].tolist(), groups, pairwise([0, *ends.tolist()]), strict=True)
     return [
-        (place, OffsetsCommitted(group=group, commits=tuple(folded[start:end])))
-        for place, group, (start, end) in pieces
+        (place, OffsetsCommitted(group=group, commits=tuple(made[start:end])))
+        for place, group, (start, end) in spans
     ]
 
 

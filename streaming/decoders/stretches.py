@@ -13,11 +13,12 @@ from streaming.decoders import heartbeat_lines
 from streaming.decoders.heartbeat_columns import Beats
 from streaming.decoders.heartbeat_lines import ClientTexts
 
-Folded = on.Heartbeats | on.CommitsAnswered
-FoldKey = tuple[type[object], str, str, int, int, on.Observation | None]
+Coalesced = on.Heartbeats | on.CommitsAnswered
+"""The types that the model's traits let coalesce (a test compares them)."""
+AnswerKey = tuple[type[object], str, str, int, int, on.Observation | None]
 
 
-class Place(msgspec.Struct, frozen=True):
+class RowPlace(msgspec.Struct, frozen=True):
     """The place of a row."""
 
     partition: int
@@ -52,15 +53,15 @@ class Place(msgspec.Struct, frozen=True):
         )
 
 
-class Fold:
+class AnswerRun:
     """Coalesced heartbeats or commits of one member with one answer."""
 
     __slots__ = ("last", "place", "times")
 
     def __init__(self) -> None:
         self.times: list[int] = []
-        self.last: Folded | None = None
-        self.place: Place | None = None
+        self.last: Coalesced | None = None
+        self.place: RowPlace | None = None
 
 
 class BeatRun(msgspec.Struct):
@@ -77,10 +78,10 @@ class Stretch:
     """The lines of one broker in one partition between two copies of the clock."""
 
     __slots__ = (
+        "answer_runs",
         "backlog",
         "broker",
         "columns",
-        "folds",
         "heard",
         "partition",
         "places",
@@ -96,13 +97,13 @@ class Stretch:
         """Heartbeats read as columns."""
         self.runs: dict[bytes, BeatRun] = {}
         """Heartbeats by their identity (``heartbeat_lines``)."""
-        self.folds: dict[FoldKey, Fold] = {}
+        self.answer_runs: dict[AnswerKey, AnswerRun] = {}
         self.request_seconds: set[int] = set()
         self.heard: dict[on.Source, set[int]] = {}
-        self.places: dict[on.Source, Place] = {}
+        self.places: dict[on.Source, RowPlace] = {}
         """Where each source was last heard."""
 
-    def hear(self, source: on.Source, second: int, place: Place) -> None:
+    def hear(self, source: on.Source, second: int, place: RowPlace) -> None:
         """Record that the broker spoke in this second."""
         self.heard.setdefault(source, set()).add(second)
         known = self.places.get(source)
@@ -128,7 +129,7 @@ class Stretch:
             if offset > run.offset:
                 run.client, run.offset, run.stamp, run.index = client, offset, stamp, index
 
-    def beat_of(self, line: re.Match[bytes], at_ms: int, place: Place) -> None:
+    def beat_of(self, line: re.Match[bytes], at_ms: int, place: RowPlace) -> None:
         """Record one heartbeat."""
         self.request_seconds.add(at_ms // 1000)
         client_id, connection, principal, software = (line[group] for group in heartbeat_lines.CLIENT)
@@ -141,15 +142,15 @@ class Stretch:
             index=place.index,
         )
 
-    def fold(self, what: Folded, place: Place) -> None:
+    def coalesce(self, what: Coalesced, place: RowPlace) -> None:
         """Add to the run of the same member with the same answer."""
         refused = what if what.error_code and type(what) is on.CommitsAnswered else None
         if refused is not None:  # what it says beside the answer is told, so only equals are one run
             refused = msgspec.structs.replace(refused, times=())
         key = (type(what), what.group, what.member_id, what.generation, what.error_code, refused)
-        fold = self.folds.setdefault(key, Fold())
-        fold.times.extend(what.times)
-        fold.last, fold.place = what, place
+        run = self.answer_runs.setdefault(key, AnswerRun())
+        run.times.extend(what.times)
+        run.last, run.place = what, place
 
 
 def heard_in(stretch: Stretch) -> Iterator[on.Seen]:

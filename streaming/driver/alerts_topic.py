@@ -31,7 +31,7 @@ START_S = 20.0
 _ROUND_S = 60.0
 _FIRST_S = 30.0
 _EVERY_S = 600.0
-_BURIED_MAX = 5_000
+_REMOVED_MAX = 5_000
 """Most tombstones written in one round."""
 _POLL_MS = 200
 _OF_ITS_APPEND = 1
@@ -185,7 +185,7 @@ class AlertsTopic:
         return int(record.timestamp) if record.timestamp_type == _OF_ITS_APPEND else self._clock_ms()
 
 
-def to_bury(
+def due_for_removal(
     ended: Mapping[str, Ended], cursors: Iterable[Mapping[int, int]], now_ms: int
 ) -> list[tuple[str, TopicPartition]]:
     """Return the alerts that can be deleted, with their partitions: long over, and no receiver needs them.
@@ -205,7 +205,7 @@ def to_bury(
     ]
 
 
-class Caretaker:
+class AlertsTopicKeeper:
     """Reads one cluster's alerts topic at the start and later, and deletes alerts that ended long ago."""
 
     def __init__(
@@ -284,7 +284,7 @@ class Caretaker:
             pause_s = _EVERY_S
             try:
                 if self.look():
-                    pause_s = 1.0  # there is more to read, or to bury
+                    pause_s = 1.0  # there is more to read, or to remove
             except Exception as error:
                 _log.warning("%s: cleaning up the alerts topic failed: %s", self._plan.cluster, error)
             self._stopped.wait(pause_s)
@@ -303,10 +303,10 @@ class Caretaker:
         outputs = self._outputs()
         if outputs is None:
             return False
-        due = to_bury(self.topic.ended(), self._cursors(), wall_clock_ms())
+        due = due_for_removal(self.topic.ended(), self._cursors(), wall_clock_ms())
         if due:
-            self._bury(outputs, due[:_BURIED_MAX])
-        return len(due) > _BURIED_MAX
+            self._remove(outputs, due[:_REMOVED_MAX])
+        return len(due) > _REMOVED_MAX
 
     def _adopt_late(self) -> None:
         """Hand over alerts that were open before the start and have been read only now."""
@@ -336,7 +336,7 @@ class Caretaker:
         finally:
             reader.close()
 
-    def _bury(self, outputs: FencedProducer, due: list[tuple[str, TopicPartition]]) -> None:
+    def _remove(self, outputs: FencedProducer, due: list[tuple[str, TopicPartition]]) -> None:
         outputs.write(
             Output(place.topic, alert_id.encode(), None, place.partition) for alert_id, place in due
         )

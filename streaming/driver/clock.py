@@ -21,8 +21,8 @@ from coordinator_model.ordering import SKEW_MAX_MS
 from streaming.config import ClusterPlan
 from streaming.control import ClockRecord, JobState, encode_record, sealed
 from streaming.driver.corrections import Corrections
+from streaming.driver.driver_time import STEP_MS, DriverTime
 from streaming.driver.partition_ends import LeadersAsked
-from streaming.driver.told_time import STEP_MS, ToldTime
 from streaming.kafka_clients import (
     KafkaAdminClient,
     KafkaError,
@@ -159,7 +159,7 @@ class Clock:
         reports: Reports,
         job: Callable[[], JobState] | None = None,
         secret: str = "",
-        told: ToldTime | None = None,
+        told: DriverTime | None = None,
         corrections: Corrections | None = None,
     ) -> None:
         """Prepare; ``start`` begins to tick.
@@ -192,8 +192,8 @@ class Clock:
         self._error = self._silent = ""
         self._secret = secret
         self._corrections = Corrections(reports.notice) if corrections is None else corrections
-        self._told = ToldTime() if told is None else told
-        self._base = self._told.base
+        self._time = DriverTime() if told is None else told
+        self._base = self._time.base
         self._skews = Skews()
         self._leads = Skews(_LEAD_SAMPLES)
         """Events partition, or -1 for the control topic -> how far its leader's clock is ahead."""
@@ -286,7 +286,7 @@ class Clock:
             zones_ms=self._corrections.zones_ms(),
             job=None if self._job is None else self._job(),
         )
-        sent_ms = self._told.peek_ms()
+        sent_ms = self._time.peek_ms()
         self._last_ms = at_ms
         value = sealed(encode_record(record), self._secret)
         sent = [self._sent(self._producer, self._plan.control_topic, 0, value=value, timestamp_ms=at_ms)]
@@ -306,14 +306,14 @@ class Clock:
 
     def _now_ms(self) -> int:
         """Return the time to write: it ascends, unless the brokers prove that the earlier time was wrong."""
-        self._told.agree()
-        now_ms = int(self._told.now_ms())
-        step_ms, self._base = self._told.base - self._base, self._told.base
+        self._time.agree()
+        now_ms = int(self._time.now_ms())
+        step_ms, self._base = self._time.base - self._base, self._time.base
         if abs(step_ms) > STEP_MS:
             self._skews.forget()
             self._leads.forget()
             _log.warning("%s: our time was corrected by %.1f s", self._plan.cluster, step_ms / 1000)
-        self._reports.notice("driver_clock", "" if self._told.is_wall else stepped(self._told.off_ms()))
+        self._reports.notice("driver_clock", "" if self._time.is_wall else stepped(self._time.off_ms()))
         is_back = now_ms < self._last_ms - STEP_MS and step_ms < 0
         return now_ms if is_back else max(now_ms, self._last_ms + 1)
 
@@ -398,7 +398,7 @@ class Clock:
         # Only a topic with LogAppendTime carries the broker's time; otherwise our own comes back.
         if written.timestamp <= 0 or written.timestamp == self._last_ms:
             return
-        acknowledged_ms = self._told.peek_ms()
+        acknowledged_ms = self._time.peek_ms()
         if written.topic == self._plan.control_topic:
             self._leads.add(_CONTROL, written.timestamp, sent_ms, acknowledged_ms)
             leader = None if self._events_partitions else _CONTROL
@@ -407,6 +407,6 @@ class Clock:
             leader = self._leaders.get(written.partition)
         if leader is None:
             return
-        self._told.witness(leader, written.timestamp, (sent_ms + acknowledged_ms) / 2)
+        self._time.witness(leader, written.timestamp, (sent_ms + acknowledged_ms) / 2)
         if leader != _CONTROL:
             self._skews.add(leader, written.timestamp, sent_ms, acknowledged_ms)

@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 from alerts.alert import Alert
 from streaming import pipeline
 from streaming.config import ClusterPlan
-from streaming.control import Clocked, LostRecord
+from streaming.control import ClocksRead, LostRecord
 from streaming.driver.adoption import adoptions, announce, write
-from streaming.driver.alerts_topic import Caretaker
+from streaming.driver.alerts_topic import AlertsTopicKeeper
 from streaming.driver.clock import Clock
+from streaming.driver.cluster_probe import ClusterProbe
 from streaming.driver.corrections import Corrections
 from streaming.driver.evidence import EvidenceKeeper
 from streaming.driver.lease import Lease, Turn
 from streaming.driver.mark_keeper import ClaimStoppedError
 from streaming.driver.outlets import Counts, Outlets
-from streaming.driver.probes import Ends, Probe
-from streaming.driver.probing import ClusterPicture, EndsTeller, GroupProbe
+from streaming.driver.probing import ClusterView, EndsTeller, GroupProbe, TopicEnds
 from streaming.driver.query_watch import (
     QueryWatch,
     TopicsChangedError,
@@ -68,7 +68,7 @@ class ClusterJob:
         plan: ClusterPlan,
         outlets: Outlets,
         *,
-        groups: ClusterPicture | None = None,
+        groups: ClusterView | None = None,
         counts: Counts | None = None,
         turn: Turn = lambda: None,
     ) -> None:
@@ -89,7 +89,7 @@ class ClusterJob:
         self._corrections = Corrections(self.progress.notice, counts.corrected)
         self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
         topics = tuple if groups is None else groups.topics
-        self._probe = Probe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
+        self._probe = ClusterProbe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
         self._groups = groups
         self._ends: EndsTeller | None = None
         self._evidence = EvidenceKeeper(
@@ -105,7 +105,7 @@ class ClusterJob:
         self.lease = Lease(spark, plan, self.progress, self._stopping, turn)
         self._watch = QueryWatch(plan, self._reading, self.progress.watermark, self.lease, self._stopping)
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
-        self._caretaker = Caretaker(
+        self._alerts_keeper = AlertsTopicKeeper(
             plan, self.progress, outputs=lambda: self._outputs, adopt=self._adopt_late
         )
         self._adopts: str | None = None
@@ -113,18 +113,18 @@ class ClusterJob:
         self._clock: Clock | None = None
         self._missed: list[pipeline.Missed] = []
         self._counts = counts
-        self._picture = groups if plan.groups_per_second > 0 else None
+        self._mirror = groups if plan.groups_per_second > 0 else None
         self._asking: GroupProbe | None = None
         self._refilling: Refilling | None = None
         self._limits = Limits(self.progress)
-        if self._picture is None:
+        if self._mirror is None:
             self.progress.reconciliation = self.progress.broker_settings = "off"
 
     def start(self) -> None:
         """Start to run, in threads of its own."""
         self._probe.start()
         self._evidence.start()
-        self._caretaker.start()
+        self._alerts_keeper.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -138,7 +138,7 @@ class ClusterJob:
         self._thread.join()
         self.lease.drop()
         self._evidence.stop()
-        self._caretaker.stop()
+        self._alerts_keeper.stop()
         self._probe.stop()
 
     def dead_threads(self) -> list[str]:
@@ -147,7 +147,7 @@ class ClusterJob:
         alive = {
             self._thread.name: self._thread.is_alive(),
             f"probe-{self.plan.cluster}": self._probe.is_alive,
-            f"alerts-topic-{self.plan.cluster}": self._caretaker.is_alive,
+            f"alerts-topic-{self.plan.cluster}": self._alerts_keeper.is_alive,
             f"clock-{self.plan.cluster}": clock is None or clock.is_alive,
             f"asking-{self.plan.cluster}": asking is None or asking.is_alive,
             f"evidence-{self.plan.cluster}": self._evidence.is_alive,
@@ -258,12 +258,12 @@ class ClusterJob:
             self._counts.missed(one.topic, one.records)
             self.progress.notice(f"lost {one.topic}", one.sentence)
         for topic, now in found.anew.items():
-            self.progress.watermark.made_anew()
-            self._reading.made_anew(topic, [now.ends[n] for n in sorted(now.ends)])
+            self.progress.watermark.topic_recreated()
+            self._reading.topic_recreated(topic, [now.ends[n] for n in sorted(now.ends)])
 
     def _take_over(self, began: Beginning, has_run: bool, out: KafkaProducer) -> None:
         """Write the settings, and alerts of an earlier job that the checkpoint does not contain."""
-        left_open = self._caretaker.at_start()
+        left_open = self._alerts_keeper.at_start()
         for alert in left_open:
             self._outlets.remember(alert)
             self._evidence.remember(alert)
@@ -305,7 +305,7 @@ class ClusterJob:
             listing=self._listing,
             known=self._groups_known,
             tell_again=self._tell_brokers_again,
-            alerts=lambda _plan: self._caretaker.open_now(),
+            alerts=lambda _plan: self._alerts_keeper.open_now(),
         )
         progress = self.progress
         sink = BatchSink(
@@ -358,8 +358,8 @@ class ClusterJob:
         for kind, key, value in kept:
             if kind == "zone":
                 self._corrections.found(int(key), msgspec.json.decode(value)["ahead_ms"])
-            elif kind == "clocked":
-                self.progress.watermark.clocked(msgspec.json.decode(value, type=Clocked))
+            elif kind == "clocks_read":
+                self.progress.watermark.take_clocks(msgspec.json.decode(value, type=ClocksRead))
         self._outlets.apply(cluster, kept)
         self._evidence.take(kept)
         self._limits.take(kept)
@@ -367,7 +367,7 @@ class ClusterJob:
             self._refilling.take(kept)
 
     def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
-        if self._picture is None:
+        if self._mirror is None:
             return
         asking = GroupProbe(
             self.plan,
@@ -375,14 +375,14 @@ class ClusterJob:
             shard_count=began.shard_count,
             producer=out,
             progress=self.progress,
-            picture=self._picture,
+            mirror=self._mirror,
             skew_ms=clock.skew_ms,
             doubts_everyone=bool(self._missed),
         )
         asking.start()
         self._asking = asking
 
-    def _found_ends(self, ends: Ends) -> None:
+    def _found_ends(self, ends: TopicEnds) -> None:
         if self._groups is not None:
             self._groups.take_ends(ends)
         teller = self._ends
@@ -394,7 +394,7 @@ class ClusterJob:
         return None if asking is None else asking.listing()
 
     def _groups_known(self) -> Collection[str]:
-        return () if self._picture is None else self._picture.groups().keys()
+        return () if self._mirror is None else self._mirror.groups().keys()
 
     def _tell_brokers_again(self) -> None:
         asking = self._asking

@@ -16,7 +16,7 @@ from streaming import pipeline
 from streaming.config import ClusterPlan
 from streaming.control import MarkHeldError, mark_of
 from streaming.driver.mark_keeper import MarkKeeper
-from streaming.driver.mark_places import FilePlace, Place, TopicPlace
+from streaming.driver.mark_places import FileMarkPlace, MarkPlace, TopicMarkPlace
 from streaming.health import Progress
 from streaming.kafka_clients import GROUP_PREFIX, FencedProducer
 
@@ -85,8 +85,8 @@ class Lease:
         plan, folder = self._plan, pipeline.Folder(self._spark, self._plan.checkpoint)
         outputs = (plan.transitions_topic, plan.alerts_topic)
         mine = mark_of(plan.cluster, outputs, pipeline.run_of(folder))
-        places: list[Place] = [TopicPlace(plan.output, plan.control_topic, mine)]
-        places.append(FilePlace(folder, mine.token, plan.checkpoint))
+        places: list[MarkPlace] = [TopicMarkPlace(plan.output, plan.control_topic, mine)]
+        places.append(FileMarkPlace(folder, mine.token, plan.checkpoint))
         keeper = MarkKeeper(mine, places)
         try:
             keeper.claim(self._stopping.wait, self._stand_by)

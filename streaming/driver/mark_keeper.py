@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from streaming.control import Mark, MarkHeldError, is_dead
-from streaming.driver.mark_places import Place
+from streaming.driver.mark_places import MarkPlace
 
 RENEW_S = 3.0
 ABANDONED_S = 9.0
@@ -50,7 +50,7 @@ class MarkKeeper:
     def __init__(
         self,
         mine: Mark,
-        places: Sequence[Place],
+        places: Sequence[MarkPlace],
         *,
         now: Callable[[], float] = boot_time_s,
         dead: Callable[[Mark], bool] = is_dead,

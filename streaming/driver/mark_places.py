@@ -32,7 +32,7 @@ _RETRIES = 3
 _RETRY_S = 0.1
 
 
-class Place(Protocol):
+class MarkPlace(Protocol):
     """A place for marks."""
 
     what: str
@@ -75,7 +75,7 @@ class Files(Protocol):
         ...
 
 
-class FilePlace:
+class FileMarkPlace:
     """A file in the checkpoint's folder; the last writer has the place."""
 
     def __init__(self, files: Files, token: str, checkpoint: str) -> None:
@@ -121,7 +121,7 @@ class FilePlace:
         """Do nothing: nothing is open."""
 
 
-class TopicPlace:
+class TopicMarkPlace:
     """Records in the control topic; the order of the claims decides who was first."""
 
     def __init__(

@@ -27,7 +27,7 @@ PATIENCE_S = 2.0
 """How long to wait for all answers together; a healthy broker needs some milliseconds."""
 
 
-class Ends(NamedTuple):
+class PartitionEnds(NamedTuple):
     """The leaders' answers."""
 
     offsets: list[int]
@@ -53,18 +53,18 @@ class LeadersAsked:
         self._owed: dict[int, Any] = {}
         """Broker -> its newest answer, which may still be pending."""
 
-    def ends(self) -> Ends:
+    def ends(self) -> PartitionEnds:
         """Return the present ends.
 
         Raises:
             kafka.errors.KafkaError: no broker knows the leaders, or no end at all was given.
         """
-        ends: Ends = self._manager.run(self._ask)
+        ends: PartitionEnds = self._manager.run(self._ask)
         if len(ends.silent) == self._partitions:
             raise KafkaError(f"no end offset of {self._topic} is known: {ends.silent[0]}")
         return ends
 
-    async def _ask(self) -> Ends:
+    async def _ask(self) -> PartitionEnds:
         self.leaders = leaders = await self._leaders()
         found: dict[int, int] = {}
         silent = {n: "no leader" for n in range(self._partitions) if n not in leaders}
@@ -78,7 +78,7 @@ class LeadersAsked:
                     silent[one.partition_index] = f"broker {broker}: {for_code(one.error_code).__name__}"
                 else:
                     found[one.partition_index] = one.offset
-        return Ends([found.get(n, END_UNKNOWN) for n in range(self._partitions)], silent)
+        return PartitionEnds([found.get(n, END_UNKNOWN) for n in range(self._partitions)], silent)
 
     async def _leaders(self) -> dict[int, int]:
         """Return partition -> leader from some broker; if that one hangs, from another."""

@@ -60,7 +60,7 @@ class Refilling:
             producer: writes the control topic.
             progress: shows which shards are being rebuilt.
             listing: returns the brokers' list of groups.
-            known: returns the groups of our picture.
+            known: returns the groups of our mirror.
             tell_again: has leaders and brokers' settings written again.
             alerts: reads a cluster's open alerts.
             now: monotonic seconds.

@@ -187,7 +187,7 @@ class GroupStore:
             found = known.groups.get(group) if known else None
         return {} if found is None else commits_of(found.report)
 
-    def pictured(self, cluster: str) -> dict[str, tuple[str, str]]:
+    def types_and_states(self, cluster: str) -> dict[str, tuple[str, str]]:
         """Return group -> (type, state), for one cluster."""
         with self._lock:
             known = self._clusters.get(cluster)
@@ -201,7 +201,7 @@ class GroupStore:
             found = known.groups.get(group) if known else None
         return None if found is None else (found.group_type, str(found.state), members_of(found.report))
 
-    def moved(self, cluster: str) -> tuple[int, str] | None:
+    def last_failover(self, cluster: str) -> tuple[int, str] | None:
         """Return when a broker last logged that it loads or unloads a shard, and which; None: none did."""
         with self._lock:
             known = self._clusters.get(cluster)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from streaming.control import Clocked
+from streaming.control import ClocksRead
 
 TICKS_MAX = 512
 _FRESH_S = 10.0
@@ -63,7 +63,7 @@ class Watermark:
                 if self._ticks[-1] is not newest:
                     self._ticks.append(newest)
 
-    def made_anew(self) -> None:
+    def topic_recreated(self) -> None:
         """The offsets topic was recreated: the old topic's ends will never be reached."""
         with self._lock:
             self._ticks.clear()
@@ -74,7 +74,7 @@ class Watermark:
             while self._ticks and _covers(positions, self._ticks[0].ends):
                 self._offsets_ms = self._ticks.popleft().at_ms
 
-    def clocked(self, row: Clocked) -> None:
+    def take_clocks(self, row: ClocksRead) -> None:
         """A batch with these clocks is finished."""
         with self._lock:
             if row.control_ms >= 0:

@@ -30,7 +30,7 @@ _ENDED_KEPT_MS = 2 * 86_400_000
 _log = logging.getLogger("groupwatch.notifier")
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeptAlert(msgspec.Struct, frozen=True, kw_only=True):
     """One alert, and the receivers that see it firing."""
 
     alert: Alert
@@ -39,10 +39,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
     format: int
-    alerts: list[Kept]
+    alerts: list[KeptAlert]
 
 
-class Speaks(Protocol):
+class AlertSender(Protocol):
     """The part of the notifier that is needed here."""
 
     def direct(self, alert: Alert) -> None:
@@ -95,7 +95,7 @@ class DirectAlerts:
         self._written = b""
         self.error = ""
         """Why the file cannot be written; "" if it can."""
-        self.notifier: Speaks | None = None
+        self.notifier: AlertSender | None = None
 
     def open_alerts(self) -> list[Alert]:
         """Return the firing alerts."""
@@ -106,7 +106,7 @@ class DirectAlerts:
         """No alert is open, and every receiver of a beginning was told the end."""
         return not self._kept
 
-    def speak_through(self, notifier: Speaks) -> None:
+    def speak_through(self, notifier: AlertSender) -> None:
         """Send through ``notifier`` from now on; it continues the open alerts."""
         self.notifier = notifier
         for one in self._kept.values():
@@ -129,7 +129,7 @@ class DirectAlerts:
     def deliver(self, alert: Alert) -> None:
         """Remember a revision, then send it: a process killed in between sends it again."""
         before = self._kept.get(alert.id)
-        self._kept[alert.id] = Kept(alert=alert, told=before.told if before else {})
+        self._kept[alert.id] = KeptAlert(alert=alert, told=before.told if before else {})
         self._write()
         if self.notifier is not None:
             self.notifier.direct(alert)
@@ -139,7 +139,7 @@ class DirectAlerts:
         """Write the file, if it changed."""
         if self.notifier is not None:
             told_of = self.notifier.told_of
-            self._kept = {i: Kept(alert=one.alert, told=told_of(i)) for i, one in self._kept.items()}
+            self._kept = {i: KeptAlert(alert=one.alert, told=told_of(i)) for i, one in self._kept.items()}
         over_ms = self._clock_ms() - _ENDED_KEPT_MS
         self._kept = {i: one for i, one in self._kept.items() if not _is_done(one, over_ms)}
         self._write()
@@ -159,14 +159,14 @@ class DirectAlerts:
             self._written, self.error = content, ""
 
 
-def _is_done(one: Kept, over_ms: int) -> bool:
+def _is_done(one: KeptAlert, over_ms: int) -> bool:
     alert = one.alert
     if alert.status is AlertStatus.FIRING:
         return False
     return not one.told or (alert.ends_at_ms or 0) < over_ms
 
 
-def _read(path: Path, now_ms: int) -> list[Kept]:
+def _read(path: Path, now_ms: int) -> list[KeptAlert]:
     try:
         with path.open("rb") as file:
             found = msgspec.json.decode(file.read(_BYTES_MAX), type=_Content).alerts
@@ -181,7 +181,7 @@ def _read(path: Path, now_ms: int) -> list[Kept]:
     return kept
 
 
-def _is_ours(one: Kept, now_ms: int) -> bool:
+def _is_ours(one: KeptAlert, now_ms: int) -> bool:
     """Say whether an earlier process can have written it; nobody else would end a forged alert."""
     return (
         one.alert.name in DIRECT

@@ -6,13 +6,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from alerts import metrics
-from streaming.notify.watching import FarProgress
+from streaming.notify.watching import RemoteProgress
 
 
 class JobCollector(Collector):
     """Prometheus collector for the jobs."""
 
-    def __init__(self, jobs: Mapping[str, FarProgress]) -> None:
+    def __init__(self, jobs: Mapping[str, RemoteProgress]) -> None:
         self._jobs = jobs
 
     def describe(self) -> Iterable[Metric]:

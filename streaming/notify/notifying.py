@@ -13,13 +13,13 @@ from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, Ope
 from alerts.delivery.receivers import LogReceiver, Receiver, WebhookReceiver
 from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
-from streaming.driver import Probe, Watched, limits_from
+from streaming.driver import ClusterProbe, Watched, limits_from
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import READ_COMMITTED, consumer
 from streaming.notify.direct_alerts import DirectAlerts, state_file
 from streaming.notify.job_metrics import JobCollector
 from streaming.notify.kafka_alert_log import KafkaAlertLog
-from streaming.notify.watching import FRESH_S, FarProgress, JobReader
+from streaming.notify.watching import FRESH_S, JobReader, RemoteProgress
 from streaming.serving import Server, health_application
 
 _LOOK_S = 1.0
@@ -113,7 +113,7 @@ def _opener(address: KafkaAddress, topic: str) -> OpenLog:
     return open_log
 
 
-class Station:
+class NotifyProcess:
     """``groupwatch notify``: the notifier and the watch over the job, in one process.
 
     It delivers alerts unless a living job delivers them itself, so that no receiver is told twice.  If it has
@@ -130,12 +130,12 @@ class Station:
         self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers])
         patience_s = 2 * min(limits.unreachable_s, limits.stalled_s)
         self.jobs = {
-            cluster.name: FarProgress(cluster.name, clock, patience_s=patience_s)
+            cluster.name: RemoteProgress(cluster.name, clock, patience_s=patience_s)
             for cluster in config.clusters
         }
         plans = [plan_of(config, cluster) for cluster in config.clusters]
         self._probes = [
-            Probe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
+            ClusterProbe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
             for plan in plans
         ]
         self._readers = [
@@ -154,9 +154,9 @@ class Station:
 
     def _by_output(
         self, plans: Sequence[ClusterPlan]
-    ) -> Iterable[tuple[KafkaAddress, dict[str, FarProgress]]]:
+    ) -> Iterable[tuple[KafkaAddress, dict[str, RemoteProgress]]]:
         """Return each output cluster with the clusters whose jobs write to it."""
-        found: dict[tuple[str, ...], tuple[KafkaAddress, dict[str, FarProgress]]] = {}
+        found: dict[tuple[str, ...], tuple[KafkaAddress, dict[str, RemoteProgress]]] = {}
         for plan in plans:
             _, jobs = found.setdefault(plan.output.identity, (plan.output, {}))
             jobs[plan.cluster] = self.jobs[plan.cluster]
@@ -261,7 +261,7 @@ def run(config: Config) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     registry = CollectorRegistry()
-    station = Station(config, registry)
+    station = NotifyProcess(config, registry)
     server = Server(config.notify_http.host, config.notify_http.port, health_application(station, registry))
     try:
         server.start()

@@ -2,7 +2,7 @@
 
 The job's clock records, written twice a second, name the job and say how long no batch has ended, what
 hinders it, and whether it delivers alerts itself.  ``notify`` itself asks whether the watched cluster answers
-(``streaming/driver/probes.py``).
+(``streaming/driver/cluster_probe.py``).
 """
 
 import logging
@@ -32,7 +32,7 @@ _TROUBLE_MAX = 500
 _log = logging.getLogger(__name__)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A control record's facts about the job that wrote it."""
 
     kind: str
@@ -44,10 +44,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING = JobState(cluster="")
 _UNSAID = JobState(cluster="", batches=1)
 """The state of a job of an older version, which does not report any: it lives, since its clock continues."""
-_DECODER = msgspec.json.Decoder(Told)
+_DECODER = msgspec.json.Decoder(JobRecord)
 
 
-class FarProgress(Progress):
+class RemoteProgress(Progress):
     """The health of one cluster's job, according to its records."""
 
     def __init__(
@@ -57,21 +57,21 @@ class FarProgress(Progress):
         super().__init__(cluster, clock)
         self._patience_s = patience_s
         self._heard_at: float | None = None
-        self._told, self._run = _NOTHING, ""
+        self._reported, self._run = _NOTHING, ""
         self._has_stopped = False
         self.reading_error = ""
         """Why the job's records cannot be read; "" if they can."""
 
-    def heard(self, told: Told, age_s: float = 0.0) -> None:
+    def heard(self, told: JobRecord, age_s: float = 0.0) -> None:
         """Take a record that was written ``age_s`` ago."""
         if told.mark is not None:
             self._has_stopped = told.mark.released
             return
         self._has_stopped = False
-        self._told, self._run = told.job or _UNSAID, told.run
+        self._reported, self._run = told.job or _UNSAID, told.run
         self._heard_at = self._now() - age_s
         # A job that reports an impossible number counts as one without a finished batch.
-        stuck_ms = self._told.stuck_ms
+        stuck_ms = self._reported.stuck_ms
         stuck_s = stuck_ms / 1000 if stuck_ms >= 0 and is_time_ms(stuck_ms) else float("inf")
         self.batch_done_at = self._heard_at - stuck_s
 
@@ -82,12 +82,12 @@ class FarProgress(Progress):
     @property
     def has_batch_since_answer(self) -> bool:
         """True once the job reports a finished batch and Kafka has answered since."""
-        return super().has_batch_since_answer and self._told.batches > 0
+        return super().has_batch_since_answer and self._reported.batches > 0
 
     @property
     def job_speaks(self) -> bool:
         """The job delivers alerts itself, and is alive as far as is known."""
-        if self._heard_at is None or not self._told.speaks:
+        if self._heard_at is None or not self._reported.speaks:
             return False
         unheard_s = self.seconds_since_heard()
         # While Kafka is away no record of the job can arrive, which is no sign of its death.  But it may have
@@ -97,19 +97,19 @@ class FarProgress(Progress):
 
     def seconds_losing(self) -> float:
         """Seconds for which the job's watermark has been behind without gaining, by its own report."""
-        if self.seconds_since_heard() > FRESH_S or not is_time_ms(self._told.losing_ms):
+        if self.seconds_since_heard() > FRESH_S or not is_time_ms(self._reported.losing_ms):
             return 0.0
-        return min(max(0, self._told.losing_ms) / 1000, self._now() - self._answering_since)
+        return min(max(0, self._reported.losing_ms) / 1000, self._now() - self._answering_since)
 
     @property
     def lagging(self) -> str:
         """The job's sentence about that."""
-        return self._told.lagging[:_TROUBLE_MAX]
+        return self._reported.lagging[:_TROUBLE_MAX]
 
     @property
     def is_dying(self) -> bool:
         """The job's query dies repeatedly of one batch."""
-        return self._told.is_dying and self.seconds_since_heard() < FRESH_S
+        return self._reported.is_dying and self.seconds_since_heard() < FRESH_S
 
     @property
     def deaths(self) -> int:
@@ -119,14 +119,14 @@ class FarProgress(Progress):
     @property
     def dying(self) -> str:
         """The job's sentence about that."""
-        return self._told.trouble[:_TROUBLE_MAX] if self.is_dying else ""
+        return self._reported.trouble[:_TROUBLE_MAX] if self.is_dying else ""
 
     @property
     def trouble(self) -> str:
         """The known reason why no batch ends."""
         silent_s = self.seconds_since_heard()
         if silent_s < FRESH_S:
-            return self._told.trouble[:_TROUBLE_MAX]
+            return self._reported.trouble[:_TROUBLE_MAX]
         if self.reading_error:
             return f"it is unknown whether the job runs: its records cannot be read: {self.reading_error}"
         if self._heard_at is None:
@@ -149,10 +149,10 @@ class FarProgress(Progress):
         }
 
 
-def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[str, list[Told]]:
+def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[str, list[JobRecord]]:
     """Return the facts in ``values`` about the jobs of ``clusters``; other values are ignored."""
     wanted = list(clusters)
-    found: dict[str, list[Told]] = {}
+    found: dict[str, list[JobRecord]] = {}
     for value in values:
         try:
             told = _DECODER.decode(value or b"")
@@ -173,7 +173,7 @@ def of_records(values: Iterable[bytes | None], clusters: Iterable[str]) -> dict[
 class JobReader:
     """Follows one control topic in a thread, and updates each cluster's progress."""
 
-    def __init__(self, address: KafkaAddress, topic: str, progress: Mapping[str, FarProgress]) -> None:
+    def __init__(self, address: KafkaAddress, topic: str, progress: Mapping[str, RemoteProgress]) -> None:
         """Prepare; ``progress`` lists the clusters whose jobs write to the topic."""
         self._address = address
         self._topic = topic

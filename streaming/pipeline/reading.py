@@ -39,7 +39,7 @@ class Reading:
         """The query has reached ``positions``: topic -> next offset of each partition."""
         self._positions = dict(positions)
 
-    def made_anew(self, topic: str, ends: Sequence[int]) -> None:
+    def topic_recreated(self, topic: str, ends: Sequence[int]) -> None:
         """A topic was recreated: none of it has been read, and these are its present ends."""
         self._positions = {name: at for name, at in self._positions.items() if name != topic}
         with self._lock:

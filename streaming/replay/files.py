@@ -1,7 +1,7 @@
 """The input of ``groupwatch replay``: log files, plain or compressed, and captured rows, with their times.
 
 A first look through all files finds what must be known before the first line; after that each file is a
-sequence of pieces in its own order.
+sequence of lines in its own order.
 """
 
 import gzip
@@ -42,7 +42,7 @@ class ReplayError(Exception):
     """A file that cannot be read; the message names it."""
 
 
-class Piece(NamedTuple):
+class TimedLine(NamedTuple):
     """One line of one file, with the time by which files are merged."""
 
     at_ms: int
@@ -250,14 +250,14 @@ def _name_brokers(files: list[ReplayFile]) -> None:
                 one.broker = next(iter(candidates))
 
 
-def pieces_of(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iterator[Piece]:
+def timed_lines(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iterator[TimedLine]:
     """Yield a file's lines with their times; a line without a time gets that of the previous one."""
     if one.captured:
         return _rows_of(one, index, skipped)
     return _without_far(_dated(one, index, timezone, skipped), skipped)
 
 
-def _rows_of(one: ReplayFile, index: int, skipped: Skipped) -> Iterator[Piece]:
+def _rows_of(one: ReplayFile, index: int, skipped: Skipped) -> Iterator[TimedLine]:
     for number, line in enumerate(lines_of(one.path)):
         try:
             row = capture.read_row(line)
@@ -265,12 +265,12 @@ def _rows_of(one: ReplayFile, index: int, skipped: Skipped) -> Iterator[Piece]:
             skipped.add("not_a_captured_row")
             continue
         if is_time_ms(row.timestamp_ms):
-            yield Piece(row.timestamp_ms, index, number, row)
+            yield TimedLine(row.timestamp_ms, index, number, row)
         else:
             skipped.add("out_of_range")
 
 
-def _dated(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iterator[Piece]:
+def _dated(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iterator[TimedLine]:
     at_ms = _first_ms(one, timezone)
     has_headers = False
     for number, line in enumerate(lines_of(one.path)):
@@ -284,33 +284,33 @@ def _dated(one: ReplayFile, index: int, timezone: str, skipped: Skipped) -> Iter
             skipped.add("headerless")
             continue
         at_ms = max(opened.line.at_ms, 0) if at_ms < 0 else opened.line.at_ms
-        yield Piece(at_ms, index, number, line)
+        yield TimedLine(at_ms, index, number, line)
 
 
 def _first_line(line: bytes, at_ms: int, timezone: str) -> Opened | EnvelopeError:
     return next(iter(open_lines(line, key=None, timestamp_ms=at_ms, timezone=timezone)))
 
 
-def _without_far(pieces: Iterator[Piece], skipped: Skipped) -> Iterator[Piece]:
+def _without_far(lines: Iterator[TimedLine], skipped: Skipped) -> Iterator[TimedLine]:
     """Drop lines dated far from their neighbours: a single one would carry the clock along.
 
     A time far from the previous one waits until the next line agrees.
     """
     at_ms = -1
-    waiting: list[Piece] = []
-    for piece in pieces:
-        if waiting and piece.at_ms != waiting[0].at_ms:
-            if abs(piece.at_ms - waiting[0].at_ms) <= FAR_MS:
+    waiting: list[TimedLine] = []
+    for line in lines:
+        if waiting and line.at_ms != waiting[0].at_ms:
+            if abs(line.at_ms - waiting[0].at_ms) <= FAR_MS:
                 yield from waiting
-                at_ms = piece.at_ms
+                at_ms = line.at_ms
             else:
                 skipped.add("far_away", len(waiting))
             waiting = []
-        if waiting or at_ms < 0 or abs(piece.at_ms - at_ms) > FAR_MS:
-            waiting.append(piece)
+        if waiting or at_ms < 0 or abs(line.at_ms - at_ms) > FAR_MS:
+            waiting.append(line)
         else:
-            at_ms = piece.at_ms
-            yield piece
+            at_ms = line.at_ms
+            yield line
     if at_ms < 0:
         yield from waiting
     elif waiting:

@@ -26,7 +26,7 @@ from coordinator_model.shard import Judge
 from coordinator_model.state import Transition
 from streaming.decoders import CLOCK_KEY, decode_rows
 from streaming.replay.captured_ends import CapturedEnds
-from streaming.replay.files import Material, Piece, Skipped, look, pieces_of
+from streaming.replay.files import Material, Skipped, TimedLine, look, timed_lines
 
 CLUSTER = "replay"
 CHUNK = 2_000
@@ -95,8 +95,8 @@ class _Feeding:
     def run(self) -> Iterator[Transition | Alert]:
         files = enumerate(self._files)
         merged = heapq.merge(
-            *(pieces_of(one, index, self._timezone, self._skipped) for index, one in files),
-            key=lambda piece: piece.at_ms,
+            *(timed_lines(one, index, self._timezone, self._skipped) for index, one in files),
+            key=lambda line: line.at_ms,
         )
         for chunk in _chunks(merged):
             self._feed(chunk)
@@ -105,23 +105,23 @@ class _Feeding:
         yield from self._mirror.finish(self._skipped.last_ms)
         self._skipped.reports = self._mirror.reports
 
-    def _feed(self, chunk: list[Piece]) -> None:
+    def _feed(self, chunk: list[TimedLine]) -> None:
         rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []
-        for piece in chunk:
+        for line in chunk:
             self._offset += 1
-            row = piece.row
+            row = line.row
             if isinstance(row, capture.ClockRow):
-                self._clock_ms = max(self._clock_ms, piece.at_ms)
+                self._clock_ms = max(self._clock_ms, line.at_ms)
                 continue
-            self._last_ms = max(self._last_ms, piece.at_ms)
+            self._last_ms = max(self._last_ms, line.at_ms)
             if isinstance(row, capture.OffsetsRow):
                 self._feed_record(row)
             elif isinstance(row, capture.EndOffsetRow):
                 self._mirror.feed(self._ends.captured(row, self._offset))
             elif isinstance(row, capture.LogRow):
-                rows.append(_line(piece, self._offset, row.broker, row.text.encode(), row.timestamp_ms))
+                rows.append(_line(line, self._offset, row.broker, row.text.encode(), row.timestamp_ms))
             elif isinstance(row, bytes):
-                rows.append(_line(piece, self._offset, self._files[piece.file].broker, row, piece.at_ms))
+                rows.append(_line(line, self._offset, self._files[line.file].broker, row, line.at_ms))
         rows.sort(key=lambda one: one[0])
         decoded = decode_rows(rows, shard_count=self._shard_count, backlog_ends={}, timezone=self._timezone)
         for bad in decoded.bad:
@@ -156,22 +156,22 @@ class _Feeding:
 
 
 def _line(
-    piece: Piece, offset: int, broker: int, value: bytes, at_ms: int
+    line: TimedLine, offset: int, broker: int, value: bytes, at_ms: int
 ) -> tuple[int, int, int, bytes | None, bytes | None]:
     key = str(broker).encode() if broker >= 0 else None
     assert key != CLOCK_KEY  # noqa: S101 - digits
-    return piece.file, offset, at_ms, key, value
+    return line.file, offset, at_ms, key, value
 
 
-def _chunks(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _chunks(lines: Iterator[TimedLine]) -> Iterator[list[TimedLine]]:
     """Cut at a number of lines, after a period of time, and after a clock row."""
-    chunk: list[Piece] = []
-    for piece in pieces:
-        if chunk and (len(chunk) >= CHUNK or piece.at_ms - chunk[0].at_ms > CHUNK_MS):
+    chunk: list[TimedLine] = []
+    for line in lines:
+        if chunk and (len(chunk) >= CHUNK or line.at_ms - chunk[0].at_ms > CHUNK_MS):
             yield chunk
             chunk = []
-        chunk.append(piece)
-        if isinstance(piece.row, capture.ClockRow):
+        chunk.append(line)
+        if isinstance(line.row, capture.ClockRow):
             yield chunk
             chunk = []
     if chunk:

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable, is_time_ms
 from streaming.decoders import (
+    BufferedLines,
     Decoded,
     LineReader,
-    Lines,
-    Piece,
+    RowBlock,
     decode_control,
     decode_lines,
     decode_offsets,
@@ -237,15 +237,15 @@ class _Tables(_Heap[pa.Table]):
         return row.column("value")[0].as_py() or b""
 
 
-class _EventLines(_Heap[Lines]):
+class _EventLines(_Heap[BufferedLines]):
     """Lines; heartbeats among them are read when they are buffered."""
 
     def __init__(
-        self, name: str, source: Source, decode: Callable[[Lines], Decoded], reader: LineReader
+        self, name: str, source: Source, decode: Callable[[BufferedLines], Decoded], reader: LineReader
     ) -> None:
         super().__init__(name, source, decode)
         self._reader = reader
-        self._pieces: list[Piece] = []
+        self._blocks: list[RowBlock] = []
 
     @property
     def size(self) -> int:
@@ -253,12 +253,12 @@ class _EventLines(_Heap[Lines]):
         return self._reader.size
 
     def _hold(self, rows: pa.Table) -> None:
-        self._pieces += self._reader.lines(rows).pieces
+        self._blocks += self._reader.lines(rows).blocks
 
-    def _held(self) -> Lines:
-        return Lines(self._pieces)
+    def _held(self) -> BufferedLines:
+        return BufferedLines(self._blocks)
 
-    def _sample(self, row: Lines) -> bytes:
+    def _sample(self, row: BufferedLines) -> bytes:
         return row.sample
 
 

@@ -18,7 +18,7 @@ from alerts.rules import RuleJudge
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
 from coordinator_model.ordering import SKEW_MAX_MS
 from coordinator_model.shard import DamagedError, Divergence, Judge, Outputs, Shard, SnapshotError
-from streaming.control import Clocked
+from streaming.control import ClocksRead
 from streaming.decoders import plain, unpack_cell
 from streaming.workers.collector import collector_paused
 from streaming.workers.worker_memory import keep_memory
@@ -59,7 +59,7 @@ class ShardStage:
             seen, unread = _unpacked(cell for frame in frames for cell in frame["payload"])
             shard, (due_ms, blob) = int(key[1]), _stored(state)
             if blob is not None and not unread and not needs_look(seen, due_ms):
-                rows = clocked(seen) if shard == CLUSTER_SHARD else []
+                rows = clocks_row(seen) if shard == CLUSTER_SHARD else []
             else:
                 rows, blob, due_ms = self.advance(shard, seen, blob)
                 state.update((STATE_VERSION, due_ms, blob))
@@ -94,7 +94,7 @@ class ShardStage:
         due_ms = machine.due_ms
         rows = list(rows_of(outputs, shard, self.shard_count))
         if shard == CLUSTER_SHARD:
-            rows += clocked(seen, machine.header.order.now_ms)
+            rows += clocks_row(seen, machine.header.order.now_ms)
         return rows, machine.save(), NEVER_MS if due_ms is None else min(due_ms, NEVER_MS)
 
     def _load(self, shard: int, blob: bytes | None) -> Shard:
@@ -165,7 +165,7 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
     return reached_ms >= due_ms
 
 
-def clocked(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
+def clocks_row(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
     """Return the row that tells the driver which clocks were read; ``now_ms`` is the shard's watermark."""
     control_ms, partitions = -1, -1
     events: dict[int, int] = {}
@@ -176,8 +176,8 @@ def clocked(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:
             events[one.partition] = max(events.get(one.partition, -1), one.at_ms)
     if control_ms < 0 and not events:
         return []
-    told = Clocked(control_ms=control_ms, events=events, partitions=partitions, now_ms=now_ms)
-    return [("clocked", "", msgspec.json.encode(told))]
+    told = ClocksRead(control_ms=control_ms, events=events, partitions=partitions, now_ms=now_ms)
+    return [("clocks_read", "", msgspec.json.encode(told))]
 
 
 def rows_of(outputs: Outputs, shard: int, shard_count: int = 0) -> Iterator[_Row]:

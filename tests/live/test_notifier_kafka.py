@@ -19,7 +19,7 @@ from streaming.config.plan import plan_of
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.webhook_probe import WebhookProbe
 from streaming.driver import alerts_topic
-from streaming.driver.alerts_topic import Caretaker
+from streaming.driver.alerts_topic import AlertsTopicKeeper
 from streaming.health.query_progress import Progress
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import consumer, producer
@@ -183,7 +183,7 @@ receivers: [{{name: slow, log: {{}}}}]
     log.commit({0: Cursor(end - 1, "")})
     adopted: list[str] = []
     outputs = FencedProducer(kafka.address, "groupwatch-live")
-    caretaker = Caretaker(
+    caretaker = AlertsTopicKeeper(
         plan_of(config, config.clusters[0]),
         Progress("live"),
         outputs=lambda: outputs,

@@ -23,7 +23,7 @@ from coordinator_model.kafka import POLL_TIMEOUT_REASON
 from streaming.devkit.bench.members import LightMember
 from streaming.devkit.bench.rig import BenchError, say
 from streaming.devkit.bench.targets import percentile
-from streaming.devkit.kafka import EmbeddedKafka, Told, WebhookProbe, free_ports
+from streaming.devkit.kafka import EmbeddedKafka, ReceivedAlert, WebhookProbe, free_ports
 
 GROUPS = 100
 SESSION_MS = 6_000
@@ -226,7 +226,7 @@ def _await_alerts(probe: WebhookProbe, moments: Moments) -> None:
         time.sleep(0.1)
 
 
-def seconds_to(moments: Moments, told: list[Told]) -> dict[tuple[str, str], float]:
+def seconds_to(moments: Moments, told: list[ReceivedAlert]) -> dict[tuple[str, str], float]:
     """Return for each incident how long it took until its alert was first received."""
     seconds: dict[tuple[str, str], float] = {}
     for one in told:
@@ -236,7 +236,7 @@ def seconds_to(moments: Moments, told: list[Told]) -> dict[tuple[str, str], floa
     return seconds
 
 
-def _row(moments: Moments, told: list[Told], groups: int) -> dict[str, Any]:
+def _row(moments: Moments, told: list[ReceivedAlert], groups: int) -> dict[str, Any]:
     seconds = seconds_to(moments, told)
     if not seconds:
         raise BenchError("no alert arrived")

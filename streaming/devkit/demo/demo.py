@@ -22,7 +22,7 @@ from streaming.devkit.demo.report import print_findings, verdict
 from streaming.devkit.kafka import (
     EmbeddedKafka,
     EmbeddedKafkaError,
-    Told,
+    ReceivedAlert,
     WebhookProbe,
     free_ports,
     interruptible,
@@ -230,7 +230,7 @@ def _is_over(elapsed: float, probe: WebhookProbe, duration: float | None) -> boo
     return elapsed >= WATCH_SECONDS_MAX or (all_told and elapsed >= WATCH_SECONDS_MIN)
 
 
-def _headline(told: Told) -> str:
+def _headline(told: ReceivedAlert) -> str:
     colour = "red" if told.status == "firing" else "green"
     name, group = told.subject
     summary = escape(told.annotations["summary"])

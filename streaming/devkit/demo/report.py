@@ -10,7 +10,7 @@ from rich.table import Table
 
 from streaming import kafka_clients
 from streaming.devkit.demo import plan
-from streaming.devkit.kafka import EmbeddedKafka, Told
+from streaming.devkit.kafka import EmbeddedKafka, ReceivedAlert
 from streaming.kafka_clients import TopicPartition
 
 _METRICS = ("groupwatch_group_rebalances_total", "groupwatch_alerts_firing", "groupwatch_group_state{")
@@ -18,7 +18,7 @@ _METRIC_LINES_MAX = 14
 _TRANSITIONS_SHOWN = 10
 
 
-def verdict(console: Console, told: list[Told]) -> bool:
+def verdict(console: Console, told: list[ReceivedAlert]) -> bool:
     """Whether exactly the planned incidents were reported, with the right culprits; prints the answer."""
     complaints = missing(told) + unplanned(told)
     for complaint in complaints:
@@ -32,7 +32,7 @@ def verdict(console: Console, told: list[Told]) -> bool:
     return not complaints
 
 
-def missing(told: list[Told]) -> list[str]:
+def missing(told: list[ReceivedAlert]) -> list[str]:
     """A sentence for each planned incident that was not reported, or was blamed on another client."""
     complaints = []
     for incident in plan.INCIDENTS:
@@ -47,7 +47,7 @@ def missing(told: list[Told]) -> list[str]:
     return complaints
 
 
-def unplanned(told: list[Told]) -> list[str]:
+def unplanned(told: list[ReceivedAlert]) -> list[str]:
     """A sentence for each alert that nobody planned."""
     known = {(incident.alert, incident.group) for incident in plan.INCIDENTS} | plan.PERMITTED
     firing = {one.subject: one for one in told if one.status == "firing"}
@@ -58,14 +58,14 @@ def unplanned(told: list[Told]) -> list[str]:
     ]
 
 
-def _of(incident: plan.Incident, told: list[Told]) -> Told | None:
+def _of(incident: plan.Incident, told: list[ReceivedAlert]) -> ReceivedAlert | None:
     """The newest firing notification about an incident."""
     wanted = (incident.alert, incident.group)
     found = [one for one in told if one.subject == wanted and one.status == "firing"]
     return found[-1] if found else None
 
 
-def print_findings(console: Console, kafka: EmbeddedKafka, page: str, told: list[Told]) -> None:
+def print_findings(console: Console, kafka: EmbeddedKafka, page: str, told: list[ReceivedAlert]) -> None:
     """Prints the table of what was detected, some metrics and the newest transitions."""
     console.print(_table(told))
     console.print(f"\nFrom {page}/metrics:", soft_wrap=True)
@@ -77,7 +77,7 @@ def print_findings(console: Console, kafka: EmbeddedKafka, page: str, told: list
     console.print()
 
 
-def _table(told: list[Told]) -> Table:
+def _table(told: list[ReceivedAlert]) -> Table:
     table = Table(title="What was detected", show_lines=True)
     for heading in ("alert", "group", "what was done", "culprit", "cause", "cost"):
         table.add_column(heading, overflow="fold")

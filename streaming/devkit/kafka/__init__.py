@@ -3,13 +3,13 @@
 from streaming.devkit.kafka.interruption import interruptible, uninterrupted
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.plan import EVENTS_TOPIC, EmbeddedKafkaError, free_ports
-from streaming.devkit.kafka.webhook_probe import Told, WebhookProbe
+from streaming.devkit.kafka.webhook_probe import ReceivedAlert, WebhookProbe
 
 __all__ = [
     "EVENTS_TOPIC",
     "EmbeddedKafka",
     "EmbeddedKafkaError",
-    "Told",
+    "ReceivedAlert",
     "WebhookProbe",
     "free_ports",
     "interruptible",

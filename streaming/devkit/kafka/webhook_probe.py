@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 
 
-class Told(msgspec.Struct, frozen=True):
+class ReceivedAlert(msgspec.Struct, frozen=True):
     """One alert of one notification."""
 
     received_at_ms: int
@@ -36,7 +36,7 @@ class WebhookProbe:
 
     def __init__(self) -> None:
         """Listens at once; answers from ``start`` on."""
-        self._told: list[Told] = []
+        self._told: list[ReceivedAlert] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._remember))
         self._thread = threading.Thread(target=self._server.serve_forever, name="webhook-probe", daemon=True)
@@ -47,19 +47,21 @@ class WebhookProbe:
         return f"http://127.0.0.1:{self._server.server_address[1]}/hook"
 
     @property
-    def told(self) -> list[Told]:
+    def told(self) -> list[ReceivedAlert]:
         """All that was received so far, in order."""
         with self._lock:
             return list(self._told)
 
-    def firing(self) -> list[Told]:
+    def firing(self) -> list[ReceivedAlert]:
         """What was received as firing, in order."""
         return [told for told in self.told if told.status == "firing"]
 
     def _remember(self, body: dict[str, Any], key: str) -> None:
         now_ms = time.time_ns() // 1_000_000
         told = [
-            Told(now_ms, key, alert["status"], alert["labels"], alert["annotations"], alert["fingerprint"])
+            ReceivedAlert(
+                now_ms, key, alert["status"], alert["labels"], alert["annotations"], alert["fingerprint"]
+            )
             for alert in body["alerts"]
         ]
         with self._lock:

@@ -12,7 +12,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Said
 from alerts.delivery import RANK
-from streaming.config import Terms
+from streaming.config import EvidenceLimits
 
 REQUEST_LEVEL = "DEBUG"
 """The level at which Kafka logs requests, and which we set."""
@@ -25,7 +25,7 @@ OTHERS_GRACE_MS = 10_000
 """Another groupwatch puts back what it raised; when it is this late, we do."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The journal's entry for one broker: its last raise.  New fields get a default."""
 
     cluster: str
@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """None: it is raised, as far as we know."""
 
 
-class Trouble(NamedTuple):
+class TroublingAlert(NamedTuple):
     """An open alert that calls for evidence; sorts by urgency."""
 
     rank: int
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
     name: str
 
 
-class Want(NamedTuple):
+class WantedRaise(NamedTuple):
     """A broker to raise."""
 
     broker: int
@@ -61,21 +61,21 @@ class Want(NamedTuple):
     """The alerts of its groups."""
 
 
-class Back(NamedTuple):
+class WantedRestore(NamedTuple):
     """A broker to put back."""
 
-    entry: Entry
+    entry: JournalEntry
     why: str
 
 
 class Decision(NamedTuple):
     """What to do now: put back first, then raise."""
 
-    back: tuple[Back, ...]
-    wanted: tuple[Want, ...]
+    back: tuple[WantedRestore, ...]
+    wanted: tuple[WantedRaise, ...]
 
 
-class Troubles:
+class TroublingAlerts:
     """One cluster's open alerts that call for evidence."""
 
     def __init__(self, names: Set[str]) -> None:
@@ -99,17 +99,19 @@ class Troubles:
             self._open.pop(alert.id, None)
             self._said.forget(alert.id)
 
-    def sorted(self) -> list[Trouble]:
+    def sorted(self) -> list[TroublingAlert]:
         """Return the alerts, loudest first, then oldest."""
-        return sorted(Trouble(RANK[a.severity], a.starts_at_ms, a.group, a.name) for a in self._open.values())
+        return sorted(
+            TroublingAlert(RANK[a.severity], a.starts_at_ms, a.group, a.name) for a in self._open.values()
+        )
 
 
 def decide(
-    terms: Terms | None,
+    limits: EvidenceLimits | None,
     *,
-    troubles: Iterable[Trouble],
+    troubles: Iterable[TroublingAlert],
     coordinators: Mapping[str, int],
-    entries: Mapping[int, Entry],
+    entries: Mapping[int, JournalEntry],
     holder: str,
     not_before_ms: Mapping[int, int],
     away: Set[int],
@@ -119,7 +121,7 @@ def decide(
     """Return what to do now.
 
     Args:
-        terms: the limits; None: evidence is off, and everything raised goes back.
+        limits: the limits; None: evidence is off, and everything raised goes back.
         troubles: the open alerts, most urgent first.
         coordinators: group -> broker, as far as known.
         entries: broker -> its last raise.
@@ -131,19 +133,19 @@ def decide(
     """
     known = list(troubles)
     raised = {broker: one for broker, one in entries.items() if one.back_at_ms is None}
-    ends = "groupwatch stops" if stopping else "evidence is disabled" if terms is None else ""
+    ends = "groupwatch stops" if stopping else "evidence is disabled" if limits is None else ""
     reasons = [
         (entry, _why_back(entry, known, coordinators, holder, now_ms, ends=ends))
         for _, entry in sorted(raised.items())
     ]
-    back = tuple(Back(entry, why) for entry, why in reasons if why)
-    if terms is None or stopping:
+    back = tuple(WantedRestore(entry, why) for entry, why in reasons if why)
+    if limits is None or stopping:
         return Decision(back, ())
-    free = terms.brokers - len(raised.keys() - away)
-    wanted: list[Want] = []
+    free = limits.brokers - len(raised.keys() - away)
+    wanted: list[WantedRaise] = []
     for want in _wants(known, coordinators):
         last = entries.get(want.broker)
-        is_early = last is not None and now_ms < last.raised_at_ms + terms.every_ms
+        is_early = last is not None and now_ms < last.raised_at_ms + limits.every_ms
         rests = now_ms < not_before_ms.get(want.broker, now_ms)
         if len(wanted) < free and want.broker not in raised and not is_early and not rests:
             wanted.append(want)
@@ -151,8 +153,8 @@ def decide(
 
 
 def _why_back(
-    entry: Entry,
-    troubles: list[Trouble],
+    entry: JournalEntry,
+    troubles: list[TroublingAlert],
     coordinators: Mapping[str, int],
     holder: str,
     now_ms: int,
@@ -171,15 +173,15 @@ def _why_back(
     return "" if entry.broker in places else "none of its groups is in trouble any more"
 
 
-def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Want]:
+def _wants(troubles: list[TroublingAlert], coordinators: Mapping[str, int]) -> list[WantedRaise]:
     """Return the coordinators of the troubled groups, by their most urgent group."""
-    found: dict[int, list[Trouble]] = {}
+    found: dict[int, list[TroublingAlert]] = {}
     for trouble in troubles:
         broker = coordinators.get(trouble.group)
         if broker is not None:
             found.setdefault(broker, []).append(trouble)
     return [
-        Want(
+        WantedRaise(
             broker,
             tuple(dict.fromkeys(one.group for one in ours))[:GROUPS_NAMED_MAX],
             tuple(dict.fromkeys(one.name for one in ours)),
@@ -188,7 +190,7 @@ def _wants(troubles: list[Trouble], coordinators: Mapping[str, int]) -> list[Wan
     ]
 
 
-def resumed(entries: Mapping[int, Entry], *, holder: str, now_ms: int) -> dict[int, Entry]:
+def resumed(entries: Mapping[int, JournalEntry], *, holder: str, now_ms: int) -> dict[int, JournalEntry]:
     """Return the journal's entries for a new start: the time of our own raises is over."""
     return {
         broker: msgspec.structs.replace(one, until_ms=min(one.until_ms, now_ms))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.driver.evidence.deciding import Entry
+from streaming.driver.evidence.deciding import JournalEntry
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import admin_client, consumer, producer, read_whole
 from streaming.pipeline import TopicSpec, create_missing
@@ -38,7 +38,7 @@ class Journal:
         finally:
             admin.close()
 
-    def read(self) -> dict[int, Entry]:
+    def read(self) -> dict[int, JournalEntry]:
         """Return broker -> its last entry; empty if there is no such topic.
 
         Raises:
@@ -51,7 +51,7 @@ class Journal:
         finally:
             reader.close()
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalEntry) -> None:
         """Write an entry; return when every in-sync replica has it.
 
         Raises:
@@ -65,12 +65,12 @@ class Journal:
             out.close(timeout=1)
 
 
-def newest(values: Iterable[bytes | None], cluster: str) -> dict[int, Entry]:
+def newest(values: Iterable[bytes | None], cluster: str) -> dict[int, JournalEntry]:
     """Return broker -> the last entry of ``cluster`` among ``values``; other values are ignored."""
-    found: dict[int, Entry] = {}
+    found: dict[int, JournalEntry] = {}
     for value in values:
         try:
-            entry = msgspec.json.decode(value or b"", type=Entry)
+            entry = msgspec.json.decode(value or b"", type=JournalEntry)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if entry.cluster == cluster:

@@ -16,8 +16,16 @@ import msgspec
 
 from alerts.alert import Alert
 from coordinator_model.shard import REQUEST_LOGGER
-from streaming.config import ClusterPlan, Terms
-from streaming.driver.evidence.deciding import REQUEST_LEVEL, Back, Entry, Trouble, Troubles, Want, decide
+from streaming.config import ClusterPlan, EvidenceLimits
+from streaming.driver.evidence.deciding import (
+    REQUEST_LEVEL,
+    JournalEntry,
+    TroublingAlert,
+    TroublingAlerts,
+    WantedRaise,
+    WantedRestore,
+    decide,
+)
 from streaming.driver.evidence.journal import Journal
 from streaming.driver.evidence.raising import Journals, Raising, Switches
 from streaming.driver.evidence.switching import Switch
@@ -93,7 +101,7 @@ class EvidenceKeeper:
             now_ms: epoch milliseconds of a clock that never goes back.
         """
         self._cluster = plan.cluster
-        self._terms = plan.evidence
+        self._limits = plan.evidence
         self._progress = progress
         self._count = count
         self._show = show
@@ -106,7 +114,7 @@ class EvidenceKeeper:
             self._switch, self._journal, cluster=plan.cluster, holder=self._holder, now_ms=self._now_ms
         )
         self._is_loaded = False
-        self._troubles = Troubles(plan.evidence.alerts if plan.evidence else frozenset())
+        self._troubles = TroublingAlerts(plan.evidence.alerts if plan.evidence else frozenset())
         self._lock = threading.Lock()
         self._coordinators: dict[str, int] = {}
         self._asked_ms = -COORDINATORS_MS
@@ -118,13 +126,13 @@ class EvidenceKeeper:
         self._stopping = threading.Event()
         self._is_done = False
         self._thread = threading.Thread(target=self._keep_on, name=f"evidence-{plan.cluster}", daemon=True)
-        progress.evidence = "waiting" if self._terms else "off"
+        progress.evidence = "waiting" if self._limits else "off"
 
     # --- from other threads --------------------------------------------------------------------------
 
     def take(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
         """Take the alerts among a batch's rows."""
-        if self._terms is None:
+        if self._limits is None:
             return
         for kind, _, value in rows:
             if kind == "alert":
@@ -180,7 +188,7 @@ class EvidenceKeeper:
             close_quietly(self._switch)
             if self._is_loaded:
                 return RETRY_MS / 1000
-            return JOURNAL_RETRY_S if self._terms else UNUSED_RETRY_S
+            return JOURNAL_RETRY_S if self._limits else UNUSED_RETRY_S
         return ROUND_S
 
     def look(self, *, stopping: bool = False) -> None:
@@ -194,7 +202,7 @@ class EvidenceKeeper:
         if troubles and not stopping:
             self._find_coordinators(troubles)
         decision = decide(
-            self._terms,
+            self._limits,
             troubles=troubles,
             coordinators=self._coordinators,
             entries=self._raising.entries,
@@ -208,28 +216,28 @@ class EvidenceKeeper:
             if stopping or self._now_ms() >= self._retry_ms.get(back.entry.broker, 0):
                 self._put_back(back)
         for want in decision.wanted:
-            if self._terms is not None and self._now_ms() >= self._refused_until_ms:
-                self._raise(want, self._terms)
+            if self._limits is not None and self._now_ms() >= self._refused_until_ms:
+                self._raise(want, self._limits)
         left = self._raising.raised(self._holder if stopping else None)
-        self._is_done = not left and (stopping or self._terms is None)
+        self._is_done = not left and (stopping or self._limits is None)
 
     def _load(self) -> None:
         if self._is_loaded:
             return
-        if self._terms is not None:
+        if self._limits is not None:
             self._journal.ensure()
             self._progress.evidence = "on"
         self._raising.load()
         self._is_loaded = True
         self._show(len(self._raising.raised()))
 
-    def _known_troubles(self) -> list[Trouble]:
+    def _known_troubles(self) -> list[TroublingAlert]:
         if not self._progress.has_caught_up:  # what is open in the backlog may be over long ago
             return []
         with self._lock:
             return self._troubles.sorted()
 
-    def _find_coordinators(self, troubles: list[Trouble]) -> None:
+    def _find_coordinators(self, troubles: list[TroublingAlert]) -> None:
         groups = list(dict.fromkeys(one.group for one in troubles))[:ASKED_MAX]
         now_ms, is_known = self._now_ms(), all(group in self._coordinators for group in groups)
         pause_ms = COORDINATORS_MS if is_known else NEWCOMERS_MS
@@ -243,9 +251,9 @@ class EvidenceKeeper:
 
     # --- acts ----------------------------------------------------------------------------------------
 
-    def _raise(self, want: Want, terms: Terms) -> None:
+    def _raise(self, want: WantedRaise, limits: EvidenceLimits) -> None:
         try:
-            entry = self._raising.raise_one(want, terms)
+            entry = self._raising.raise_one(want, limits)
         except NotAllowedError as error:
             self._refuse(error)
             return
@@ -256,18 +264,18 @@ class EvidenceKeeper:
             return
         self._progress.evidence = "on"
         if entry is None:
-            self._not_before_ms[want.broker] = self._now_ms() + terms.every_ms
+            self._not_before_ms[want.broker] = self._now_ms() + limits.every_ms
             self._count("already_on")
             return
         self._count("raised")
         self._tell()
         _log.info(
             "%s: raised the request log of broker %d to %s for %d s, because of %s of %s; it was at %s",
-            *(self._cluster, want.broker, REQUEST_LEVEL, terms.for_ms // 1000),
+            *(self._cluster, want.broker, REQUEST_LEVEL, limits.for_ms // 1000),
             *(", ".join(want.names), ", ".join(want.groups), entry.before),
         )
 
-    def _put_back(self, back: Back) -> None:
+    def _put_back(self, back: WantedRestore) -> None:
         entry = back.entry
         try:
             was_ours = self._raising.put_back(entry)
@@ -276,7 +284,7 @@ class EvidenceKeeper:
             return
         self._is_back(entry, back.why if was_ours else f"changed by others; {back.why}", was_ours=was_ours)
 
-    def _is_back(self, entry: Entry, why: str, *, was_ours: bool) -> None:
+    def _is_back(self, entry: JournalEntry, why: str, *, was_ours: bool) -> None:
         self._retry_ms.pop(entry.broker, None)
         self._complained.discard(entry.broker)
         self._away.discard(entry.broker)
@@ -285,7 +293,7 @@ class EvidenceKeeper:
         what = f"is back at {entry.before}" if was_ours else "is left as it is"
         _log.info("%s: the request log of broker %d %s: %s", self._cluster, entry.broker, what, why)
 
-    def _could_not_put_back(self, entry: Entry, error: Exception) -> None:
+    def _could_not_put_back(self, entry: JournalEntry, error: Exception) -> None:
         close_quietly(self._switch)
         is_refused = isinstance(error, NotAllowedError)
         self._retry_ms[entry.broker] = self._now_ms() + (FAILED_MS if is_refused else RETRY_MS)
@@ -300,7 +308,7 @@ class EvidenceKeeper:
             )
         self._look_for(entry)
 
-    def _look_for(self, entry: Entry) -> None:
+    def _look_for(self, entry: JournalEntry) -> None:
         """Check whether the broker is in the cluster at all; forget one that is gone for good."""
         try:
             is_there = entry.broker in self._switch.brokers()

@@ -10,13 +10,13 @@ from typing import Protocol
 import msgspec
 
 from coordinator_model.shard import REQUEST_LOGGER
-from streaming.config import Terms
+from streaming.config import EvidenceLimits
 from streaming.driver.evidence.deciding import (
     REQUEST_LEVEL,
     SETTABLE,
     TALKING,
-    Entry,
-    Want,
+    JournalEntry,
+    WantedRaise,
     parent_level,
     resumed,
 )
@@ -38,8 +38,8 @@ class Journals(Protocol):
     """See ``journal.Journal``."""
 
     def ensure(self) -> None: ...  # noqa: D102
-    def read(self) -> dict[int, Entry]: ...  # noqa: D102
-    def write(self, entry: Entry) -> None: ...  # noqa: D102
+    def read(self) -> dict[int, JournalEntry]: ...  # noqa: D102
+    def write(self, entry: JournalEntry) -> None: ...  # noqa: D102
 
 
 class Raising:
@@ -53,7 +53,7 @@ class Raising:
         self._cluster = cluster
         self._holder = holder
         self._now_ms = now_ms
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, JournalEntry] = {}
         """Broker -> its last raise."""
 
     def load(self) -> None:
@@ -64,12 +64,12 @@ class Raising:
         """
         self.entries = resumed(self._journal.read(), holder=self._holder, now_ms=self._now_ms())
 
-    def raised(self, holder: str | None = None) -> list[Entry]:
+    def raised(self, holder: str | None = None) -> list[JournalEntry]:
         """Return what is raised, as far as we know; with ``holder``, only what that one raised."""
         raised = [one for one in self.entries.values() if one.back_at_ms is None]
         return [one for one in raised if holder in (None, one.holder)]
 
-    def raise_one(self, want: Want, terms: Terms) -> Entry | None:
+    def raise_one(self, want: WantedRaise, limits: EvidenceLimits) -> JournalEntry | None:
         """Raise a broker's request log; None: an operator has it on already.
 
         Raises:
@@ -84,14 +84,14 @@ class Raising:
         if before is None or not (inherited or before in SETTABLE):
             raise OSError(f"its level is {before}, which could not be restored")
         now_ms = self._now_ms()
-        entry = Entry(
+        entry = JournalEntry(
             cluster=self._cluster,
             broker=want.broker,
             holder=self._holder,
             before=before,
             inherited=inherited,
             raised_at_ms=now_ms,
-            until_ms=now_ms + terms.for_ms,
+            until_ms=now_ms + limits.for_ms,
             groups=want.groups,
         )
         # A raise that fails half way may have worked: its time is over at once, and it counts as no raise.
@@ -105,7 +105,7 @@ class Raising:
         self.entries[want.broker] = entry
         return entry
 
-    def put_back(self, entry: Entry) -> bool:
+    def put_back(self, entry: JournalEntry) -> bool:
         """Restore the previous level; False: the level is no longer ours, so it was left unchanged.
 
         Raises:
@@ -118,7 +118,7 @@ class Raising:
         self.note_back(entry)
         return level == REQUEST_LEVEL
 
-    def _restore(self, entry: Entry) -> None:
+    def _restore(self, entry: JournalEntry) -> None:
         if entry.inherited:
             self._switch.unset(entry.broker)
             levels = self._switch.levels(entry.broker)
@@ -126,7 +126,7 @@ class Raising:
                 return
         self._switch.set(entry.broker, entry.before)
 
-    def note_back(self, entry: Entry) -> None:
+    def note_back(self, entry: JournalEntry) -> None:
         """Write that a broker is no longer raised.
 
         Raises:

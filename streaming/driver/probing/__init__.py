@@ -1,15 +1,16 @@
 """Asks the brokers about groups, a few at a time, and writes the answers into the stream."""
 
-from streaming.driver.probing.asking import GroupProbe, Picture
+from streaming.driver.probing.asking import GroupProbe, MirrorView
 from streaming.driver.probing.brokers import NotAllowedError
-from streaming.driver.probing.ends import EndsTeller, Readers
-from streaming.driver.probing.pictured import ClusterPicture
+from streaming.driver.probing.cluster_view import ClusterView
+from streaming.driver.probing.ends import EndsTeller, Readers, TopicEnds
 
 __all__ = [
-    "ClusterPicture",
+    "ClusterView",
     "EndsTeller",
     "GroupProbe",
+    "MirrorView",
     "NotAllowedError",
-    "Picture",
     "Readers",
+    "TopicEnds",
 ]

@@ -23,7 +23,7 @@ from streaming.control import (
     encode_record,
 )
 from streaming.driver.probing.brokers import Brokers, Layout, Listed, NotAllowedError
-from streaming.driver.probing.choosing import Bucket, Rota, Seen, by_call
+from streaming.driver.probing.choosing import Bucket, Rota, TypeAndState, by_call
 from streaming.driver.probing.packing import packed
 from streaming.health import Progress
 from streaming.kafka_clients import (
@@ -62,14 +62,14 @@ TOO_OLD = "the brokers are too old to describe groups of type {kind}"
 _log = logging.getLogger(__name__)
 
 
-class Picture(Protocol):
+class MirrorView(Protocol):
     """The driver's picture of one cluster's mirror; it may be older than the mirror."""
 
-    def groups(self) -> Mapping[str, Seen]:
+    def groups(self) -> Mapping[str, TypeAndState]:
         """Return every group with type and state."""
         ...
 
-    def group(self, group: str) -> Seen | None:
+    def group(self, group: str) -> TypeAndState | None:
         """Return one group's type and state; None if the mirror does not have it."""
         ...
 
@@ -81,7 +81,7 @@ class Picture(Protocol):
         """Return the topics that groups read."""
         ...
 
-    def moved(self) -> object:
+    def last_failover(self) -> object:
         """Return the last line about loading or unloading a shard; each such line gives a different value."""
         ...
 
@@ -101,7 +101,7 @@ class GroupProbe:
         shard_count: int,
         producer: KafkaProducer,
         progress: Progress,
-        picture: Picture,
+        mirror: MirrorView,
         skew_ms: Callable[[], Mapping[int, int]] = dict,
         doubts_everyone: bool = False,
         connect: Callable[..., KafkaAdminClient] = admin_client,
@@ -112,7 +112,7 @@ class GroupProbe:
         self._shards = shard_count
         self._producer = producer
         self._progress = progress
-        self._picture = picture
+        self._mirror = mirror
         self._skew_ms = skew_ms
         self._connect = connect
         self._now = now
@@ -121,7 +121,7 @@ class GroupProbe:
         self._settings = read_settings(plan.settings)
         self._rota = Rota(self._shard_of)
         self._doubts_everyone = doubts_everyone
-        """Records were lost: once the picture is complete again, every group is asked about."""
+        """Records were lost: once the mirror is complete again, every group is asked about."""
         self._bucket = Bucket(plan.groups_per_second, now())
         self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
@@ -129,7 +129,7 @@ class GroupProbe:
         self._listing: tuple[float, frozenset[str]] | None = None
         self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
-        self._moved: tuple[object, int] = (None, RETOLD)
+        self._failover: tuple[object, int] = (None, RETOLD)
         self._refused: dict[str, str] = {}
         self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
@@ -197,9 +197,9 @@ class GroupProbe:
         if now >= self._due_at["settings"]:
             self._due_at["settings"] = now + SETTINGS_S
             self._ask_settings(brokers)
-        if self._progress.has_caught_up and now >= self._due_at["groups"]:  # before, our picture is not whole
+        if self._progress.has_caught_up and now >= self._due_at["groups"]:  # before, our mirror is not whole
             self._ask_groups(brokers, now)
-        self._picture.asked(self._requests)
+        self._mirror.asked(self._requests)
 
     def _brokers(self) -> Brokers:
         if self._admin is None:
@@ -211,16 +211,16 @@ class GroupProbe:
         topics: list[str] = []
         if now >= self._due_at["topics"]:
             self._due_at["topics"] = now + TOPICS_S
-            topics = sorted(self._picture.topics())[:TOPICS_MAX]
+            topics = sorted(self._mirror.topics())[:TOPICS_MAX]
         before, self._layout = self._layout, brokers.layout(OFFSETS_TOPIC, topics)
         self._tell_again_what_lines_deny()
         self._tell_changes("leaders", self._layout.leaders)
         self._tell_shrunk(before, self._layout)
         self._tell_changes("topics", self._layout.partitions)
         self._list_groups(brokers)
-        pictured = {g: seen for g, seen in self._picture.groups().items() if self._settings.watches(g)}
-        listed = {group: Seen(one.group_type, one.state) for group, one in self._listed.items()}
-        self._rota.look(pictured, listed, complete=self._is_complete, now=now)
+        mirrored = {g: seen for g, seen in self._mirror.groups().items() if self._settings.watches(g)}
+        listed = {group: TypeAndState(one.group_type, one.state) for group, one in self._listed.items()}
+        self._rota.look(mirrored, listed, complete=self._is_complete, now=now)
         self._due_at["look"] = now + max(LOOK_S, len(listed) / LISTED_PER_S)
 
     def _list_groups(self, brokers: Brokers) -> None:
@@ -280,12 +280,12 @@ class GroupProbe:
         A line alone proves no failover (``coordinator_model/shard/loads.py``), and the first answer after it
         may still be the old one.
         """
-        moved = self._picture.moved()
-        retold = self._moved[1] if moved == self._moved[0] else 0
+        moved = self._mirror.last_failover()
+        retold = self._failover[1] if moved == self._failover[0] else 0
         if retold < RETOLD:
             retold += 1
             self._told["leaders"] = {}
-        self._moved = moved, retold
+        self._failover = moved, retold
 
     def _tell_shrunk(self, before: Layout, now: Layout) -> None:
         """Write the offsets partitions that lost an in-sync replica because its broker is gone.
@@ -358,14 +358,14 @@ class GroupProbe:
         return False
 
     def _fits(self, answer: GroupAnswer) -> bool:
-        pictured = self._picture.group(answer.group)
-        if pictured is None:
+        mirrored = self._mirror.group(answer.group)
+        if mirrored is None:
             return answer.state == GroupState.DEAD
-        if (answer.group_type, answer.state) != pictured:
+        if (answer.group_type, answer.state) != mirrored:
             return False
         if answer.members is None or answer.state != GroupState.STABLE:
             return True
-        return {member.member_id for member in answer.members} == self._picture.members(answer.group)
+        return {member.member_id for member in answer.members} == self._mirror.members(answer.group)
 
     def _note_refusals(self, refused: int, asked: int) -> None:
         if refused == asked:
@@ -418,7 +418,7 @@ class GroupProbe:
         listed = self._listed.get(group)
         if listed is not None:
             return listed.group_type
-        seen = self._picture.group(group)
+        seen = self._mirror.group(group)
         return "classic" if seen is None else seen.group_type
 
     def _write(self, records: Iterable[ControlRecord]) -> None:

@@ -1,7 +1,7 @@
 """Chooses the groups to ask the brokers about next; pure, so that tests can cover rate and order.
 
 First come groups whose last answer did not match, then groups that the brokers' list shows differently from
-our picture, then groups that are not settled or have just settled.  The rest of the rate goes through all
+our mirror, then groups that are not settled or have just settled.  The rest of the rate goes through all
 groups in turn, shard by shard, since each answer makes the job load the whole shard.  A quarter is always
 left for these turns: troubled groups must not hide a quiet one that is wrong.
 """
@@ -21,8 +21,8 @@ ROUTINE_SHARE = 0.25
 NEVER_S = float("-inf")
 
 
-class Seen(NamedTuple):
-    """A group in the brokers' list or in our picture; "" where the brokers are too old to say."""
+class TypeAndState(NamedTuple):
+    """A group in the brokers' list or in our mirror; "" where the brokers are too old to say."""
 
     group_type: str
     state: str
@@ -58,32 +58,37 @@ class Rota:
         self._suspects: list[str] = []
         self._restless: list[str] = []
         self._moved: dict[str, float] = {}
-        self._pictured: dict[str, Seen] = {}
+        self._mirrored: dict[str, TypeAndState] = {}
         self._order: list[str] = []
         self._next = 0
         self._credit = 0.0
         """The part of the rate that is left for the turns."""
 
     def look(
-        self, pictured: Mapping[str, Seen], listed: Mapping[str, Seen], *, complete: bool, now: float
+        self,
+        mirrored: Mapping[str, TypeAndState],
+        listed: Mapping[str, TypeAndState],
+        *,
+        complete: bool,
+        now: float,
     ) -> None:
-        """Take our picture and the brokers' list of groups.
+        """Take our mirror and the brokers' list of groups.
 
         Args:
-            pictured: the groups that the mirror has.
+            mirrored: the groups that the mirror has.
             listed: the groups that the brokers list.
             complete: every broker gave its list; otherwise no group counts as missing from it.
             now: in seconds, of a clock that never goes back.
         """
-        for group in pictured.keys() & self._pictured.keys():
-            if pictured[group] != self._pictured[group]:
+        for group in mirrored.keys() & self._mirrored.keys():
+            if mirrored[group] != self._mirrored[group]:
                 self._moved[group] = now
-        self._pictured = dict(pictured)
-        missing = [g for g, seen in pictured.items() if g not in listed and seen.state != GroupState.DEAD]
-        other = [group for group, seen in listed.items() if _differs(pictured.get(group), seen)]
+        self._mirrored = dict(mirrored)
+        missing = [g for g, seen in mirrored.items() if g not in listed and seen.state != GroupState.DEAD]
+        other = [group for group, seen in listed.items() if _differs(mirrored.get(group), seen)]
         self._suspects = [*other, *(missing if complete else ())]
-        self._restless = [group for group, seen in pictured.items() if seen.state not in SETTLED]
-        everyone = {*pictured, *listed}
+        self._restless = [group for group, seen in mirrored.items() if seen.state not in SETTLED]
+        everyone = {*mirrored, *listed}
         self._order = sorted(everyone, key=lambda group: (self._shard_of(group), group))
         self._next %= max(1, len(self._order))
         for kept in (self._asked_at, self._moved):
@@ -112,7 +117,7 @@ class Rota:
         return chosen
 
     def answered(self, group: str, *, fits: bool) -> None:
-        """Record whether an answer matched our picture."""
+        """Record whether an answer matched our mirror."""
         if fits:
             self._doubtful.discard(group)
         else:
@@ -144,11 +149,11 @@ class Rota:
         return now - self._asked_at.get(group, NEVER_S) >= pause_s
 
 
-def _differs(pictured: Seen | None, listed: Seen) -> bool:
-    if pictured is None:
+def _differs(mirrored: TypeAndState | None, listed: TypeAndState) -> bool:
+    if mirrored is None:
         return True
-    is_same_state = listed.state in ("", pictured.state)
-    return pictured.group_type != listed.group_type or not is_same_state
+    is_same_state = listed.state in ("", mirrored.state)
+    return mirrored.group_type != listed.group_type or not is_same_state
 
 
 def by_call(

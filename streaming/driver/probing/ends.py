@@ -29,7 +29,7 @@ PAUSE_MS = 45_000
 """After this long without an answer (or a question) the brokers count as silent."""
 _ANSWER_S = 10.0
 
-Ends = Mapping[str, Mapping[int, tuple[int, int]]]
+TopicEnds = Mapping[str, Mapping[int, tuple[int, int]]]
 """Topic -> partition -> (end offset, when asked, epoch ms)."""
 Commits = Mapping[str, Mapping[int, tuple[int, int]]]
 Stable = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Readers(Protocol):
-    """Knows the groups' commits, from the driver's picture."""
+    """Knows the groups' commits, from the driver's view of the mirror."""
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Return every group with the topics that it commits to."""
@@ -50,7 +50,7 @@ class Readers(Protocol):
         ...
 
 
-class _Told(NamedTuple):
+class _GroupReport(NamedTuple):
     """What a group has been told."""
 
     round: int
@@ -62,7 +62,7 @@ class _Told(NamedTuple):
     """It may be about to stand still, or waits for a transaction: the next round looks at it."""
 
 
-_NOTHING = _Told(round=-1)
+_NOTHING = _GroupReport(round=-1)
 
 
 class _Standing(NamedTuple):
@@ -128,12 +128,12 @@ class EndsTeller:
         """Topic -> partition -> (end offset, round in which it was found)."""
         self._grew: dict[str, int] = {}
         """Topic -> last round in which one of its ends changed."""
-        self._told: dict[str, _Told] = {}
+        self._told: dict[str, _GroupReport] = {}
         self._behind: dict[str, dict[TopicPartition, int]] = {}
         """Group -> partition in which it was behind at the last look -> its commit there."""
         self._waits: dict[str, dict[TopicPartition, _Wait]] = {}
 
-    def tell(self, ends: Ends) -> None:
+    def tell(self, ends: TopicEnds) -> None:
         """Write the ends that are news to a group.
 
         Raises:
@@ -154,7 +154,7 @@ class EndsTeller:
         for future in futures:
             future.get(timeout=_ANSWER_S)
 
-    def _note(self, ends: Ends) -> None:
+    def _note(self, ends: TopicEnds) -> None:
         for topic, partitions in ends.items():
             known = self._ends.setdefault(topic, {})
             for partition, (offset, _) in partitions.items():
@@ -246,7 +246,7 @@ class EndsTeller:
         is_news = bool(ends) and (is_off or told.at_ms >= 0)
         _keep(self._behind, group, lagging)
         suspect = len(standing) < len(lagging)
-        self._told[group] = _Told(self._round, at_ms if is_news else told.at_ms, behind, suspect)
+        self._told[group] = _GroupReport(self._round, at_ms if is_news else told.at_ms, behind, suspect)
         return _Look(group, ends if is_news else {}, standing)
 
     # --- open transactions ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -38,6 +38,7 @@ from streaming.decoders.decoding_events import (
     decode_events,
     decode_rows,
 )
+from streaming.decoders.stretches import Coalesced
 
 SHARDS = 5
 AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC
@@ -727,3 +728,16 @@ def test_coordinator_lines_with_wild_values(line: str, at: int, digits: str, nam
         line = line[: 30 + one.start()] + digits + line[30 + one.end() :]
 
     _held_to_pack(line.replace("duel", name or "duel"))
+
+
+def test_what_is_coalesced_is_what_the_model_lets_coalesce() -> None:
+    """The decoder and the model's traits name the same observations."""
+    assert set(get_args(Coalesced)) == on.COALESCED
+
+
+def test_lines_of_a_shard_that_moves_go_to_the_cluster_too() -> None:
+    """A failover concerns the cluster; whether a line does, its traits say."""
+    lines = {one for one in on.TRAITS if one.__module__.endswith("observations.log")}
+    for_cluster = {one for one in lines if on.Concerns.CLUSTER in on.TRAITS[one].concerns}
+
+    assert for_cluster == {on.ShardLoading, on.ShardLoaded, on.ShardUnloaded}

@@ -13,7 +13,7 @@ from alerts.delivery.notifier import wall_clock_ms
 from streaming.config.config import parse_config
 from streaming.config.plan import plan_of
 from streaming.driver import alerts_topic
-from streaming.driver.alerts_topic import KEPT_MS, AlertsTopic, Caretaker, Ended, to_bury
+from streaming.driver.alerts_topic import KEPT_MS, AlertsTopic, AlertsTopicKeeper, Ended, due_for_removal
 from streaming.health.query_progress import Progress
 from streaming.kafka_clients.fenced import FencedProducer, Output
 from tests.unit.made_alerts import BEGAN_MS, an_alert
@@ -196,7 +196,7 @@ def test_an_alert_that_is_long_over_goes_when_every_receiver_has_its_end(
 ) -> None:
     """A week after its end, and never while a receiver waits for it."""
     ended = {"a": Ended(PLACE, 7, BEGAN_MS)}
-    assert to_bury(ended, cursors, BEGAN_MS + age_ms) == ([("a", PLACE)] if goes else [])
+    assert due_for_removal(ended, cursors, BEGAN_MS + age_ms) == ([("a", PLACE)] if goes else [])
 
 
 def test_what_fires_is_never_buried(kafka: Kafka, topic: AlertsTopic) -> None:
@@ -205,7 +205,7 @@ def test_what_fires_is_never_buried(kafka: Kafka, topic: AlertsTopic) -> None:
     kafka.alert("over", revision=1, status=RESOLVED, ends_at_ms=BEGAN_MS)
     kafka.alert("late", BEGAN_MS + 5, revision=1, status=RESOLVED, ends_at_ms=BEGAN_MS)
     topic.read(60)
-    assert to_bury(topic.ended(), [], BEGAN_MS + KEPT_MS) == [("over", PLACE)]
+    assert due_for_removal(topic.ended(), [], BEGAN_MS + KEPT_MS) == [("over", PLACE)]
 
 
 def test_a_forged_end_does_not_outlast_the_next_word_of_the_job(kafka: Kafka, topic: AlertsTopic) -> None:
@@ -233,8 +233,8 @@ def test_an_end_that_its_writer_dated_back_counts_from_when_it_was_read(
     kafka.alert("a1", began_ms, **times)
     kafka.alert("a1", began_ms, revision=100, status=RESOLVED, ends_at_ms=began_ms, **times)
     topic.read(60)
-    assert to_bury(topic.ended(), [], read_ms + KEPT_MS - 1) == []
-    assert to_bury(topic.ended(), [], read_ms + KEPT_MS) == [("a1", PLACE)]
+    assert due_for_removal(topic.ended(), [], read_ms + KEPT_MS - 1) == []
+    assert due_for_removal(topic.ended(), [], read_ms + KEPT_MS) == [("a1", PLACE)]
 
 
 class Outputs:
@@ -251,12 +251,12 @@ class Outputs:
 
 
 @pytest.fixture
-def make_caretaker(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Caretaker]:
+def make_caretaker(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AlertsTopicKeeper]:
     plan_config = parse_config("clusters: [{name: prod, bootstrap_servers: ['127.0.0.1:1']}]")
     monkeypatch.setattr(alerts_topic, "consumer", lambda *_args, **_more: kafka.consumer())
 
-    def make(*, is_ours: bool = True, adopted: list[str] | None = None) -> Caretaker:
-        return Caretaker(
+    def make(*, is_ours: bool = True, adopted: list[str] | None = None) -> AlertsTopicKeeper:
+        return AlertsTopicKeeper(
             plan_of(plan_config, plan_config.clusters[0]),
             Progress("prod"),
             outputs=lambda: cast("FencedProducer", Outputs(kafka)) if is_ours else None,
@@ -267,7 +267,7 @@ def make_caretaker(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Callable[..
 
 
 def test_a_round_buries_what_is_long_over_and_nothing_twice(
-    kafka: Kafka, make_caretaker: Callable[..., Caretaker]
+    kafka: Kafka, make_caretaker: Callable[..., AlertsTopicKeeper]
 ) -> None:
     """A tombstone each, which the next round reads."""
     kafka.alert("open")
@@ -279,7 +279,7 @@ def test_a_round_buries_what_is_long_over_and_nothing_twice(
 
 
 def test_outputs_that_are_another_jobs_are_left_alone(
-    kafka: Kafka, make_caretaker: Callable[..., Caretaker]
+    kafka: Kafka, make_caretaker: Callable[..., AlertsTopicKeeper]
 ) -> None:
     """Who lost its mark writes nothing."""
     kafka.alert("over", revision=1, status=RESOLVED, ends_at_ms=BEGAN_MS)
@@ -288,7 +288,7 @@ def test_outputs_that_are_another_jobs_are_left_alone(
 
 
 def test_a_start_goes_on_without_what_it_could_not_read_and_says_so(
-    kafka: Kafka, make_caretaker: Callable[..., Caretaker], monkeypatch: pytest.MonkeyPatch
+    kafka: Kafka, make_caretaker: Callable[..., AlertsTopicKeeper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is adopted when it has been read; what began meanwhile is this job's own."""
     monkeypatch.setattr(alerts_topic, "START_S", -1.0)

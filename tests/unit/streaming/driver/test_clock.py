@@ -12,8 +12,8 @@ from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.decoders.decoding_events import decode_events
 from streaming.driver.clock import Clock, Skews, interval_s
+from streaming.driver.driver_time import DriverTime
 from streaming.driver.report_turns import Asking
-from streaming.driver.told_time import ToldTime
 from streaming.health.query_progress import Progress
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
 from tests.unit.streaming.made_plans import plan
@@ -40,7 +40,7 @@ def _clock(
     progress: Progress,
     admin: FakeAdmin,
     *,
-    told: ToldTime | None = None,
+    told: DriverTime | None = None,
     events_partitions: int = 2,
     **changes: Any,
 ) -> Clock:
@@ -114,9 +114,9 @@ class Machine:
         self.wall_ms, self.mono_ms = 5_000_000.0, 70_000.0
         self.brokers_ms = [5_000_002.0, 5_000_002.0]
 
-    def told(self) -> ToldTime:
+    def told(self) -> DriverTime:
         """Return what reads these clocks."""
-        return ToldTime(lambda: self.wall_ms, lambda: self.mono_ms)
+        return DriverTime(lambda: self.wall_ms, lambda: self.mono_ms)
 
     def passes(self, ms: float) -> None:
         """Let time pass, as all clocks see it."""

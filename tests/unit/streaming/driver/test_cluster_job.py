@@ -11,7 +11,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streaming.driver import query_watch
 from streaming.driver.cluster_job import ClusterJob
 from streaming.driver.outlets import Counts, Outlets
-from streaming.driver.probing.pictured import ClusterPicture
+from streaming.driver.probing.cluster_view import ClusterView
 from streaming.group_store.store import GroupStore
 from streaming.pipeline.losses import Found, Missed
 from tests.unit.streaming.fakes import FakeProducer
@@ -160,7 +160,7 @@ class Everybody:
                 apply=lambda cluster, found: self._note("rows", (cluster, list(found))),
                 remember=lambda alert: self._note("alert", alert.id),
             ),
-            groups=ClusterPicture(self.store, "prod"),
+            groups=ClusterView(self.store, "prod"),
             counts=Counts(
                 raise_tried=lambda outcome: self._note("raise", outcome),
                 brokers_raised=lambda brokers: self._note("raised", brokers),
@@ -231,4 +231,4 @@ def test_without_groups_nobody_is_asked(rows: "Rows") -> None:
     job = ClusterJob(cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))
     job._found_ends({"t": {0: (11, NOW_MS)}})
 
-    assert (list(job._probe._topics()), job._picture, job.progress.reconciliation) == ([], None, "off")
+    assert (list(job._probe._topics()), job._mirror, job.progress.reconciliation) == ([], None, "off")

@@ -11,7 +11,7 @@ from kafka.structs import TopicPartition
 
 from streaming.control.marks import Mark, MarkHeldError, decode_mark, is_dead, mark_of
 from streaming.driver.mark_keeper import ClaimStoppedError, MarkKeeper
-from streaming.driver.mark_places import FILE, FilePlace, TopicPlace
+from streaming.driver.mark_places import FILE, FileMarkPlace, TopicMarkPlace
 from streaming.kafka_address import KafkaAddress
 
 OUTPUTS = ("groupwatch-transitions", "groupwatch-alerts")
@@ -72,10 +72,10 @@ class World:
         if topic:
             address = KafkaAddress(("b:9092",))
             places.append(
-                TopicPlace(address, "control", mine, open_reader=self.reader, open_writer=self.writer)
+                TopicMarkPlace(address, "control", mine, open_reader=self.reader, open_writer=self.writer)
             )
         if folder:
-            places.append(FilePlace(self, mine.token, "file:///cp"))
+            places.append(FileMarkPlace(self, mine.token, "file:///cp"))
         return MarkKeeper(mine, places, now=lambda: self.s, dead=lambda _: dead)
 
     def start(self, keeper: MarkKeeper) -> MarkKeeper:

@@ -1,4 +1,4 @@
-"""Ends of partitions from the leaders that live."""
+"""PartitionEnds of partitions from the leaders that live."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,7 +7,7 @@ import pytest
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from coordinator_model.ordering.order import END_UNKNOWN
-from streaming.driver.partition_ends import Ends, LeadersAsked
+from streaming.driver.partition_ends import LeadersAsked, PartitionEnds
 from tests.unit.streaming.fakes import FakeManager
 
 
@@ -23,28 +23,28 @@ def _asked(brokers: FakeManager) -> LeadersAsked:
 
 def test_each_leader_is_asked_once_for_all_it_leads(brokers: FakeManager) -> None:
     """As many questions as leaders, whatever the number of partitions."""
-    assert _asked(brokers).ends() == Ends([10, 11, 12, 13], {})
+    assert _asked(brokers).ends() == PartitionEnds([10, 11, 12, 13], {})
     assert brokers.asked == [(1, [0, 3]), (2, [1]), (3, [2])]
 
 
 def test_a_partition_without_a_leader_is_not_asked_for(brokers: FakeManager) -> None:
     """Its broker is gone and nobody took its place."""
     brokers.leaders[1] = -1
-    assert _asked(brokers).ends() == Ends([10, END_UNKNOWN, 12, 13], {1: "no leader"})
+    assert _asked(brokers).ends() == PartitionEnds([10, END_UNKNOWN, 12, 13], {1: "no leader"})
 
 
 def test_a_leader_that_refuses_costs_only_its_own_partitions(brokers: FakeManager) -> None:
     """A broker that was killed stands in the metadata for seconds."""
     brokers.gone = {1}
     why = "broker 1: KafkaConnectionError"
-    assert _asked(brokers).ends() == Ends([END_UNKNOWN, 11, 12, END_UNKNOWN], {0: why, 3: why})
+    assert _asked(brokers).ends() == PartitionEnds([END_UNKNOWN, 11, 12, END_UNKNOWN], {0: why, 3: why})
 
 
 def test_a_leader_that_does_not_know_its_end_yet_tells_none(brokers: FakeManager) -> None:
     """One that has just been elected answers OFFSET_NOT_AVAILABLE (78) until it does."""
     brokers.ends[3] = -78
     why = {3: "broker 1: OffsetNotAvailableError"}
-    assert _asked(brokers).ends() == Ends([10, 11, 12, END_UNKNOWN], why)
+    assert _asked(brokers).ends() == PartitionEnds([10, 11, 12, END_UNKNOWN], why)
 
 
 def test_a_leader_that_hangs_is_asked_again_when_it_has_answered(brokers: FakeManager) -> None:

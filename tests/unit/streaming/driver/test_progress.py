@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from streaming.control.clocked import Clocked
+from streaming.control.clocks_read import ClocksRead
 from streaming.driver.supervisor import Limits, Watched, limits_of
 from streaming.health.query_progress import Progress, positions_in
 
@@ -289,7 +289,7 @@ def test_batches_that_take_no_time_along_are_a_stalled_monitor(
         told_ms = round(now.s * 1000)
         progress.watermark.told(told_ms, [])
         if second < 5 or second > 150:
-            progress.watermark.clocked(Clocked(control_ms=told_ms, partitions=0))
+            progress.watermark.take_clocks(ClocksRead(control_ms=told_ms, partitions=0))
         _pass(now, watched, 1)
     assert _told(said) == [("MonitorStalled", FIRING), ("MonitorStalled", RESOLVED)]
     assert "falling behind" in said[0].summary
@@ -302,7 +302,7 @@ def test_readiness_ends_when_what_is_judged_lies_far_behind(now: Now, progress: 
     _caught_up(progress).ends_told(whole=True)
     progress.late_after_s = 60.0
     progress.watermark.told(1_000, [])
-    progress.watermark.clocked(Clocked(control_ms=1_000, partitions=0))
+    progress.watermark.take_clocks(ClocksRead(control_ms=1_000, partitions=0))
     now.s += 60
     assert progress.is_ready
     now.s += 1
@@ -313,7 +313,7 @@ def test_readiness_ends_when_what_is_judged_lies_far_behind(now: Now, progress: 
 def test_a_topic_that_was_made_anew_is_to_be_read_to_its_own_end(progress: Progress) -> None:
     """The old one's end would never be reached."""
     _caught_up(progress)
-    progress.reading.made_anew("a", [0])
+    progress.reading.topic_recreated("a", [0])
     assert not progress.has_caught_up
     progress.reading.reached({"a": [0]})
     assert progress.has_caught_up

@@ -163,4 +163,4 @@ def test_the_picture_forgets_the_groups_of_a_rebuilt_shard(rows: Rows) -> None:
     store.apply("eu", [_row(HOME, since_ms=0), rows.report(MINE[-1])])
     store.apply("eu", [_row(HOME, since_ms=7)])
 
-    assert set(store.pictured("eu")) == {OTHER, MINE[-1]}
+    assert set(store.types_and_states("eu")) == {OTHER, MINE[-1]}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from streaming.driver.probing.pictured import ClusterPicture
+from streaming.driver.probing.cluster_view import ClusterView
 from streaming.group_store.store import GroupStore
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def test_who_commits_to_what(store: GroupStore, rows: "Rows") -> None:
 def test_the_asking_thread_sees_types_states_and_members(store: GroupStore, rows: "Rows") -> None:
     """Of one cluster; nothing of what is not there."""
     store.apply("eu", [rows.report("g")])
-    picture = ClusterPicture(store, "eu")
-    assert picture.groups() == {"g": ("classic", "Stable")}
-    assert (picture.group("g"), picture.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
-    assert (picture.group("nobody"), picture.members("nobody")) == (None, frozenset())
-    assert ClusterPicture(store, "us").groups() == {}
+    view = ClusterView(store, "eu")
+    assert view.groups() == {"g": ("classic", "Stable")}
+    assert (view.group("g"), view.members("g")) == (("classic", "Stable"), frozenset({"m-1"}))
+    assert (view.group("nobody"), view.members("nobody")) == (None, frozenset())
+    assert ClusterView(store, "us").groups() == {}

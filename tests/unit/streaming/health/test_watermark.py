@@ -2,7 +2,7 @@
 
 import pytest
 
-from streaming.control.clocked import Clocked
+from streaming.control.clocks_read import ClocksRead
 from streaming.health.watermark import TICKS_MAX, Watermark
 
 
@@ -40,7 +40,7 @@ def _second(now: Now, watermark: Watermark, **lacking: bool) -> None:
         watermark.reached([10, 20])
     control_ms = -1 if lacking.get("control") else now.ms
     events = {0: now.ms} if lacking.get("events") else {0: now.ms, 1: now.ms}
-    watermark.clocked(Clocked(control_ms=control_ms, events=events, partitions=2))
+    watermark.take_clocks(ClocksRead(control_ms=control_ms, events=events, partitions=2))
 
 
 def test_whatever_is_read_no_more_holds_the_watermark_back(now: Now, watermark: Watermark) -> None:
@@ -64,14 +64,14 @@ def test_before_anything_was_read_it_is_behind_since_we_wait(now: Now, watermark
     watermark.told(now.ms, [])
     now.s += 3
     assert watermark.behind_s() == 10
-    watermark.clocked(Clocked(control_ms=now.ms - 3_000, partitions=0))
+    watermark.take_clocks(ClocksRead(control_ms=now.ms - 3_000, partitions=0))
     assert watermark.behind_s() == 3
 
 
 def test_a_shard_that_does_not_follow_its_clocks_is_behind(now: Now, watermark: Watermark) -> None:
     """The clocks are read, yet the cluster's own shard stands."""
     _second(now, watermark)
-    watermark.clocked(Clocked(control_ms=now.ms, partitions=2, now_ms=now.ms - 90_000))
+    watermark.take_clocks(ClocksRead(control_ms=now.ms, partitions=2, now_ms=now.ms - 90_000))
     assert watermark.behind_s() == 90
 
 
@@ -92,14 +92,14 @@ def test_catching_up_is_not_losing(now: Now, watermark: Watermark) -> None:
         now.s += 1
         read_ms += 20_000
         watermark.told(now.ms, [])
-        watermark.clocked(Clocked(control_ms=read_ms, partitions=0))
+        watermark.take_clocks(ClocksRead(control_ms=read_ms, partitions=0))
         assert watermark.losing_s() < 2
     for _ in range(90):
         now.s += 1
         watermark.told(now.ms, [])
         watermark.losing_s()
     assert 65 < watermark.losing_s() <= 90
-    watermark.clocked(Clocked(control_ms=now.ms, partitions=0))
+    watermark.take_clocks(ClocksRead(control_ms=now.ms, partitions=0))
     assert watermark.losing_s() == 0
 
 
@@ -110,5 +110,5 @@ def test_clocks_that_wait_for_their_ends_are_bounded(now: Now, watermark: Waterm
         watermark.told(now.ms, [10])
     assert len(watermark._ticks) <= TICKS_MAX
     watermark.reached([10])
-    watermark.clocked(Clocked(control_ms=now.ms, partitions=0))
+    watermark.take_clocks(ClocksRead(control_ms=now.ms, partitions=0))
     assert watermark.behind_s() == 0

@@ -12,7 +12,7 @@ from alerts.delivery.alert_log import AlertLog
 from streaming.config.config import Config, parse_config
 from streaming.devkit.kafka.webhook_probe import WebhookProbe
 from streaming.notify import notifying
-from streaming.notify.notifying import Station
+from streaming.notify.notifying import NotifyProcess
 from streaming.notify.watching import of_records
 from streaming.serving.http import Server, health_application
 
@@ -36,13 +36,13 @@ receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
 
 
 @pytest.fixture
-def make_station(config: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Station]]:
+def make_station(config: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], NotifyProcess]]:
     monkeypatch.setattr(notifying, "_LISTEN_S", 0.0)
     monkeypatch.setattr(notifying, "alert_logs", lambda _config: {"gone": no_log})
-    made: list[Station] = []
+    made: list[NotifyProcess] = []
 
-    def make() -> Station:
-        station = Station(config, CollectorRegistry())
+    def make() -> NotifyProcess:
+        station = NotifyProcess(config, CollectorRegistry())
         made.append(station)
         return station
 
@@ -56,7 +56,7 @@ def no_log(_receiver: str) -> AlertLog:
     raise ConnectionError("nobody answers")
 
 
-def look_until(station: Station, holds: Callable[[], object]) -> None:
+def look_until(station: NotifyProcess, holds: Callable[[], object]) -> None:
     """Look, as the process does each second."""
     deadline = time.monotonic() + 30
     while not holds():
@@ -66,7 +66,7 @@ def look_until(station: Station, holds: Callable[[], object]) -> None:
 
 
 def test_an_outage_is_told_without_kafka_and_once_over_a_restart(
-    web: WebhookProbe, make_station: Callable[[], Station]
+    web: WebhookProbe, make_station: Callable[[], NotifyProcess]
 ) -> None:
     """Nothing that the alert needs lies on the cluster in trouble; the file beside the process knows it."""
     first = make_station()
@@ -82,7 +82,7 @@ def test_an_outage_is_told_without_kafka_and_once_over_a_restart(
 
 
 def test_a_job_that_delivers_by_itself_is_not_talked_over(
-    web: WebhookProbe, make_station: Callable[[], Station]
+    web: WebhookProbe, make_station: Callable[[], NotifyProcess]
 ) -> None:
     """The process stands by, is ready, and says why; it speaks once that job is not heard any more."""
     station = make_station()
@@ -127,14 +127,14 @@ rules: {{cluster_unreachable: {{after: 30s}}, monitor_stalled: {{after: 60s}}}}
 receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
 """
         )
-        self.station = Station(self._config, CollectorRegistry(), self.now)
+        self.station = NotifyProcess(self._config, CollectorRegistry(), self.now)
 
     def restart(self, *, clusters: Collection[str] = ("near", "far")) -> None:
         """End the process and begin another, with these clusters configured."""
         self.station.stop()
         kept = [one for one in self._config.clusters if one.name in clusters]
         self._config = self._config.model_copy(update={"clusters": kept})
-        self.station = Station(self._config, CollectorRegistry(), self.now)
+        self.station = NotifyProcess(self._config, CollectorRegistry(), self.now)
 
     def open_log(self, cluster: str) -> AlertLog:
         """Find nobody who answers."""
@@ -261,7 +261,7 @@ def test_a_job_that_dies_again_is_told_again(standby: Standby) -> None:
         standby.await_told(*(DEAD * times), *(BACK * times))
 
 
-def test_metrics_and_health_are_served(make_station: Callable[[], Station]) -> None:
+def test_metrics_and_health_are_served(make_station: Callable[[], NotifyProcess]) -> None:
     """On a server of its own; an outage of Kafka or of the job is not this process's illness."""
     registry = CollectorRegistry()
     station = make_station()

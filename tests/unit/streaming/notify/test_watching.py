@@ -8,7 +8,7 @@ from streaming.control.job_state import JobState
 from streaming.control.marks import mark_of
 from streaming.control.records import ClockRecord, MarkRecord, encode_record
 from streaming.driver.supervisor import Limits, Watched
-from streaming.notify.watching import FarProgress, of_records
+from streaming.notify.watching import RemoteProgress, of_records
 
 CLUSTER = "prod"
 
@@ -29,7 +29,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.now = Now()
-        self.job = FarProgress(CLUSTER, clock=self.now)
+        self.job = RemoteProgress(CLUSTER, clock=self.now)
         self.said: list[Alert] = []
         self.watched = Watched(self.job, Limits(), self.said.append)
 

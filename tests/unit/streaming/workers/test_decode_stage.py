@@ -10,8 +10,8 @@ from coordinator_model.observations.control import Counted, Undecodable
 from coordinator_model.observations.seen import Seen, unpack
 from streaming.control.records import ClockRecord, encode_record
 from streaming.decoders import heartbeat_columns
+from streaming.decoders.buffered_lines import BufferedLines
 from streaming.decoders.decoded import Decoded
-from streaming.decoders.held_lines import Lines
 from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.workers import decode_stage
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, DecodeStage
@@ -41,15 +41,15 @@ def _run(*batches: pa.RecordBatch) -> dict[int, list[Seen]]:
     return cells
 
 
-def _offsets(rows: pa.Table | Lines) -> list[int]:
+def _offsets(rows: pa.Table | BufferedLines) -> list[int]:
     if isinstance(rows, pa.Table):
         return [int(offset) for offset in rows.column("offset").to_pylist()]
-    beats = [offset for piece in rows.pieces if piece.beats for offset in piece.beats.offset.tolist()]
-    return sorted([*beats, *(offset for piece in rows.pieces for offset in piece.offsets)])
+    beats = [offset for block in rows.blocks if block.beats for offset in block.beats.offset.tolist()]
+    return sorted([*beats, *(offset for block in rows.blocks for offset in block.offsets)])
 
 
 def _recording(seen: list[list[int]], fail_on: int | None = None) -> Callable[..., Decoded]:
-    def decode(rows: pa.Table | Lines, **_: object) -> Decoded:
+    def decode(rows: pa.Table | BufferedLines, **_: object) -> Decoded:
         offsets = _offsets(rows)
         if fail_on in offsets:
             raise ZeroDivisionError("a bug")

@@ -12,7 +12,7 @@ from coordinator_model.observations.control import Clock, Counted, EventsClock
 from coordinator_model.observations.records import GroupTombstone
 from coordinator_model.observations.seen import AnyObservation, Seen, pack
 from coordinator_model.shard.judging import Divergence, Outputs
-from streaming.control.clocked import Clocked
+from streaming.control.clocks_read import ClocksRead
 from streaming.workers.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
 from tests.unit.made_seen import seen
 
@@ -136,8 +136,8 @@ def test_the_clusters_shard_tells_which_clocks_it_read() -> None:
         clock = Clock(sequence=1, end_offset=0, position=0, events_partitions=2)
         frames = [pd.DataFrame({"payload": [pack([_seen(clock, at_ms), *copies])]})]
         rows = pd.concat(list(stage(("c", -1), iter(frames), saved)))
-        values: list[Any] = list(rows["value"][rows["kind"] == "clocked"])
-        told += [msgspec.json.decode(value, type=Clocked) for value in values]
+        values: list[Any] = list(rows["value"][rows["kind"] == "clocks_read"])
+        told += [msgspec.json.decode(value, type=ClocksRead) for value in values]
         saved.saved = (STATE_VERSION, NEVER_MS, saved.get[2])
     assert [one.control_ms for one in told] == [1_000, 2_000, 2_500]
     assert [one.events for one in told] == [{0: 1_000, 1: 900}, {0: 2_000, 1: 1_900}, {0: 2_500, 1: 2_400}]

@@ -17,7 +17,7 @@ from streaming.devkit.bench.material import Beats, Commits, Generations, Populat
 from streaming.devkit.bench.rig import Batches
 from streaming.devkit.bench.state import state
 from streaming.devkit.bench.targets import TARGETS, Target, percentile
-from streaming.devkit.kafka.webhook_probe import Told
+from streaming.devkit.kafka.webhook_probe import ReceivedAlert
 
 AT_MS = 1_750_000_000_123
 POPULATION = Population(groups=7, members=3, partitions=4)
@@ -173,9 +173,9 @@ def test_incidents_are_timed_by_the_broker_s_lines() -> None:
 def test_latency_ends_at_the_first_receipt() -> None:
     """A later revision of the same alert does not make it slower; other alerts do not count."""
 
-    def told(alert: str, received_at_ms: int) -> Told:
+    def told(alert: str, received_at_ms: int) -> ReceivedAlert:
         labels = {"alertname": alert, "group": "g1"}
-        return Told(received_at_ms, "id/0", "firing", labels, {}, "id")
+        return ReceivedAlert(received_at_ms, "id/0", "firing", labels, {}, "id")
 
     received = [told("Other", 900), told("SessionTimeout", 1_500), told("SessionTimeout", 9_000)]
     assert seconds_to({("SessionTimeout", "g1"): 1_000}, received) == {("SessionTimeout", "g1"): 0.5}

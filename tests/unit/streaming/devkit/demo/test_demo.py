@@ -9,13 +9,13 @@ import yaml
 from streaming.config.config import parse_config
 from streaming.devkit.demo import plan
 from streaming.devkit.demo.report import missing, unplanned
-from streaming.devkit.kafka.webhook_probe import Told, WebhookProbe
+from streaming.devkit.kafka.webhook_probe import ReceivedAlert, WebhookProbe
 
 
-def _told(alert: str, group: str, culprit: str, status: str = "firing") -> Told:
+def _told(alert: str, group: str, culprit: str, status: str = "firing") -> ReceivedAlert:
     labels = {"alertname": alert, "group": group, "cluster": plan.CLUSTER, "severity": "warning"}
     annotations = {"summary": "…", "culprit": f"{culprit}-uuid (client {culprit}, host /127.0.0.1, observed)"}
-    return Told(0, "id/0", status, labels, annotations, "id")
+    return ReceivedAlert(0, "id/0", status, labels, annotations, "id")
 
 
 ALL = [_told(one.alert, one.group, one.culprit) for one in plan.INCIDENTS]

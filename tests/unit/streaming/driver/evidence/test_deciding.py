@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from streaming.config.plan import Terms
+from streaming.config.plan import EvidenceLimits
 from streaming.driver.evidence.deciding import (
     OTHERS_GRACE_MS,
-    Back,
     Decision,
-    Entry,
-    Trouble,
-    Troubles,
-    Want,
+    JournalEntry,
+    TroublingAlert,
+    TroublingAlerts,
+    WantedRaise,
+    WantedRestore,
     decide,
     parent_level,
     resumed,
@@ -26,19 +26,21 @@ from tests.unit.made_alerts import an_alert
 MINUTE = 60_000
 NOW = 1_700_000_000_000
 US, THEM = "us", "them"
-TERMS = Terms(frozenset({"StuckPreparingRebalance"}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1)
+LIMITS = EvidenceLimits(
+    frozenset({"StuckPreparingRebalance"}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1
+)
 
 
 def alert(**changes: Any) -> Alert:
     return an_alert(**{"name": "StuckPreparingRebalance", "group": "g", "starts_at_ms": NOW} | changes)
 
 
-def trouble(group: str, *, rank: int = 1, since_ms: int = NOW) -> Trouble:
-    return Trouble(rank, since_ms, group, "StuckPreparingRebalance")
+def trouble(group: str, *, rank: int = 1, since_ms: int = NOW) -> TroublingAlert:
+    return TroublingAlert(rank, since_ms, group, "StuckPreparingRebalance")
 
 
-def entry(broker: int = 1, **changes: Any) -> Entry:
-    made = Entry(
+def entry(broker: int = 1, **changes: Any) -> JournalEntry:
+    made = JournalEntry(
         cluster="eu",
         broker=broker,
         holder=US,
@@ -52,16 +54,16 @@ def entry(broker: int = 1, **changes: Any) -> Entry:
 
 
 def decided(
-    *troubles: Trouble,
-    terms: Terms | None = TERMS,
+    *troubles: TroublingAlert,
+    limits: EvidenceLimits | None = LIMITS,
     coordinators: Mapping[str, int] | None = None,
-    entries: tuple[Entry, ...] = (),
+    entries: tuple[JournalEntry, ...] = (),
     after_ms: int = 0,
     **more: Any,
 ) -> Decision:
     options: dict[str, Any] = {"not_before_ms": {}, "away": frozenset(), **more}
     return decide(
-        terms,
+        limits,
         troubles=troubles,
         coordinators={"g": 1, "h": 2} if coordinators is None else coordinators,
         entries={one.broker: one for one in entries},
@@ -73,7 +75,7 @@ def decided(
 
 def test_a_group_in_trouble_has_its_coordinator_raised() -> None:
     """That broker and no other."""
-    assert decided(trouble("g")) == Decision((), (Want(1, ("g",), ("StuckPreparingRebalance",)),))
+    assert decided(trouble("g")) == Decision((), (WantedRaise(1, ("g",), ("StuckPreparingRebalance",)),))
 
 
 def test_without_trouble_or_coordinator_nothing_happens() -> None:
@@ -85,16 +87,16 @@ def test_without_trouble_or_coordinator_nothing_happens() -> None:
 def test_groups_of_one_coordinator_share_one_raise() -> None:
     """It is told for whom, a group once."""
     found = decided(trouble("g"), trouble("g"), trouble("h"), coordinators={"g": 1, "h": 1})
-    assert found.wanted == (Want(1, ("g", "h"), ("StuckPreparingRebalance",)),)
+    assert found.wanted == (WantedRaise(1, ("g", "h"), ("StuckPreparingRebalance",)),)
 
 
 def test_so_many_brokers_at_once_and_no_more() -> None:
     """The most urgent group's comes first; one that is raised takes its share."""
     assert [want.broker for want in decided(trouble("h"), trouble("g")).wanted] == [2]
-    two = TERMS._replace(brokers=2)
-    assert [want.broker for want in decided(trouble("h"), trouble("g"), terms=two).wanted] == [2, 1]
+    two = LIMITS._replace(brokers=2)
+    assert [want.broker for want in decided(trouble("h"), trouble("g"), limits=two).wanted] == [2, 1]
     assert decided(trouble("g"), trouble("h"), entries=(entry(),)) == Decision((), ())
-    found = decided(trouble("g"), trouble("h"), terms=two, entries=(entry(),))
+    found = decided(trouble("g"), trouble("h"), limits=two, entries=(entry(),))
     assert [want.broker for want in found.wanted] == [2]
 
 
@@ -123,16 +125,18 @@ def test_it_is_put_back_when_its_time_is_over() -> None:
     """Though the trouble goes on."""
     assert decided(trouble("g"), entries=(entry(),), after_ms=2 * MINUTE - 1) == Decision((), ())
     found = decided(trouble("g"), entries=(entry(),), after_ms=2 * MINUTE)
-    assert found == Decision((Back(entry(), "its time is up"),), ())
+    assert found == Decision((WantedRestore(entry(), "its time is up"),), ())
 
 
 def test_it_is_put_back_when_the_trouble_is_over_or_has_moved() -> None:
     """Another broker's log would tell nothing of the group."""
     why = "none of its groups is in trouble any more"
-    assert decided(entries=(entry(),)).back == (Back(entry(), why),)
-    assert decided(trouble("h"), entries=(entry(),)).back == (Back(entry(), why),)
+    assert decided(entries=(entry(),)).back == (WantedRestore(entry(), why),)
+    assert decided(trouble("h"), entries=(entry(),)).back == (WantedRestore(entry(), why),)
     moved = decided(trouble("g"), coordinators={"g": 2}, entries=(entry(),))
-    assert moved == Decision((Back(entry(), why),), ())  # the other one's turn comes when this one is back
+    assert moved == Decision(
+        (WantedRestore(entry(), why),), ()
+    )  # the other one's turn comes when this one is back
 
 
 def test_an_unknown_coordinator_is_taken_for_the_raised_one() -> None:
@@ -143,12 +147,12 @@ def test_an_unknown_coordinator_is_taken_for_the_raised_one() -> None:
 def test_stopping_and_switching_off_put_back_what_is_ours() -> None:
     """And raise nothing more."""
     ours, theirs = entry(1), entry(2, holder=THEM)
-    for terms, stopping, why in (
-        (TERMS, True, "groupwatch stops"),
+    for limits, stopping, why in (
+        (LIMITS, True, "groupwatch stops"),
         (None, False, "evidence is disabled"),
     ):
-        found = decided(trouble("g"), terms=terms, stopping=stopping, entries=(ours, theirs))
-        assert found == Decision((Back(ours, why),), ())
+        found = decided(trouble("g"), limits=limits, stopping=stopping, entries=(ours, theirs))
+        assert found == Decision((WantedRestore(ours, why),), ())
 
 
 def test_what_another_one_raised_is_put_back_only_when_it_is_late() -> None:
@@ -156,7 +160,7 @@ def test_what_another_one_raised_is_put_back_only_when_it_is_late() -> None:
     theirs = entry(holder=THEM)
     assert decided(entries=(theirs,), after_ms=2 * MINUTE + OTHERS_GRACE_MS - 1).back == ()
     late = decided(entries=(theirs,), after_ms=2 * MINUTE + OTHERS_GRACE_MS)
-    assert late.back == (Back(theirs, "the process that raised it has not restored it"),)
+    assert late.back == (WantedRestore(theirs, "the process that raised it has not restored it"),)
 
 
 def test_after_a_crash_the_time_of_what_we_raised_is_over() -> None:
@@ -168,7 +172,7 @@ def test_after_a_crash_the_time_of_what_we_raised_is_over() -> None:
 
 def test_open_alerts_are_kept_by_their_last_word() -> None:
     """The loudest first, then the oldest; repeats, and late revisions from the topic, change nothing."""
-    troubles = Troubles(TERMS.alerts)
+    troubles = TroublingAlerts(LIMITS.alerts)
     troubles.take(alert())
     troubles.take(alert(id="a2", group="h"))
     troubles.take(alert(id="a2", group="h", revision=1, severity=Severity.CRITICAL))
@@ -182,7 +186,7 @@ def test_open_alerts_are_kept_by_their_last_word() -> None:
 
 def test_a_forged_revision_in_the_topic_keeps_no_trouble_open() -> None:
     """The job's next word ends it, whatever its number."""
-    troubles = Troubles(TERMS.alerts)
+    troubles = TroublingAlerts(LIMITS.alerts)
     troubles.remember(alert(revision=100))
     troubles.take(alert(revision=1, status=AlertStatus.RESOLVED))
     assert troubles.sorted() == []
@@ -190,7 +194,7 @@ def test_a_forged_revision_in_the_topic_keeps_no_trouble_open() -> None:
 
 def test_other_alerts_are_nobodys_business() -> None:
     """Those not listed, and those about a whole cluster."""
-    troubles = Troubles(frozenset({"StuckPreparingRebalance", "SourceSilent"}))
+    troubles = TroublingAlerts(frozenset({"StuckPreparingRebalance", "SourceSilent"}))
     troubles.take(alert(name="RebalanceStorm"))
     troubles.take(alert(name="SourceSilent", group=""))
     assert troubles.sorted() == []

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus
-from streaming.config.plan import ClusterPlan, Terms
-from streaming.driver.evidence.deciding import Entry, parent_level
+from streaming.config.plan import ClusterPlan, EvidenceLimits
+from streaming.driver.evidence.deciding import JournalEntry, parent_level
 from streaming.driver.evidence.keeping import FAILED_MS, GONE_MS, REFUSED_MS, RETRY_MS, EvidenceKeeper
 from streaming.driver.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS
 from streaming.driver.probing.brokers import NotAllowedError
@@ -22,7 +22,7 @@ from tests.unit.made_alerts import an_alert
 LOGGER = "kafka.request.logger"
 MINUTE = 60_000
 NAME = "StuckCompletingRebalance"
-TERMS = Terms(frozenset({NAME}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1)
+LIMITS = EvidenceLimits(frozenset({NAME}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1)
 
 
 class Crash(BaseException):
@@ -39,7 +39,7 @@ class World:
         self.above = {"kafka": "INFO", "root": "INFO"}
         self.coordinator = {"g": 1, "h": 2}
         self.there = {1, 2}
-        self.records: list[Entry] = []
+        self.records: list[JournalEntry] = []
         self.calls: list[str] = []
         self.refused: dict[str, str] = {}
         self.failing: set[str] = set()
@@ -97,12 +97,12 @@ class World:
         """Make the topic."""
         self._called("ensure")
 
-    def read(self) -> dict[int, Entry]:
+    def read(self) -> dict[int, JournalEntry]:
         """Return the newest records."""
         self._called("read")
         return {one.broker: one for one in self.records}
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalEntry) -> None:
         """Append a record."""
         self._called("write")
         self.records.append(entry)
@@ -118,7 +118,7 @@ class Ready(Progress):
 class Life:
     """One process from its start on."""
 
-    def __init__(self, world: World, terms: Terms | None = TERMS, checkpoint: str = "/c") -> None:
+    def __init__(self, world: World, limits: EvidenceLimits | None = LIMITS, checkpoint: str = "/c") -> None:
         self.world = world
         self.progress = Ready("eu")
         self.outcomes: list[str] = []
@@ -137,7 +137,7 @@ class Life:
             checkpoint=checkpoint,
             trigger_ms=1,
             settings=b"{}",
-            evidence=terms,
+            evidence=limits,
         )
         self.keeper = EvidenceKeeper(
             plan,
@@ -276,8 +276,10 @@ def test_stopping_puts_it_back(world: World) -> None:
 
 
 @pytest.mark.parametrize("inherited", [False, True])
-@pytest.mark.parametrize("after", [TERMS, None])
-def test_a_crash_at_any_point_is_put_right_by_the_next_start(*, inherited: bool, after: Terms | None) -> None:
+@pytest.mark.parametrize("after", [LIMITS, None])
+def test_a_crash_at_any_point_is_put_right_by_the_next_start(
+    *, inherited: bool, after: EvidenceLimits | None
+) -> None:
     """Whether evidence is still configured or not; and nothing is left open in the journal."""
     for crash_at in itertools.count(1):
         world = World()
@@ -314,7 +316,7 @@ def test_a_new_start_elsewhere_waits_until_it_is_late(world: World) -> None:
 
 def test_where_it_is_not_configured_the_journal_is_read_once(world: World) -> None:
     """No topic is made for it, nothing is raised, and the thread ends."""
-    life = Life(world, terms=None)
+    life = Life(world, limits=None)
     life.alert()
     life.look()
     assert world.calls == ["read"]
@@ -428,10 +430,10 @@ class Fate:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.world = World()
-        self.terms = TERMS._replace(brokers=self.chance.choice((1, 2)))
+        self.limits = LIMITS._replace(brokers=self.chance.choice((1, 2)))
         self.meant = {broker: dict(own) for broker, own in self.world.own.items()}
         """Broker -> the loggers' levels as the operator wants them."""
-        self.life = Life(self.world, self.terms)
+        self.life = Life(self.world, self.limits)
         self._revision = 0
 
     def strike(self) -> None:
@@ -441,7 +443,7 @@ class Fate:
         try:
             self.life.look(self.chance.choice((500, 5_000, MINUTE, 40 * MINUTE)))
         except Crash:
-            self.life = Life(self.world, self.terms)
+            self.life = Life(self.world, self.limits)
 
     def _alert(self) -> None:
         self._revision += 1
@@ -487,7 +489,7 @@ def test_whatever_happens_the_operator_gets_what_he_wants(seed: int) -> None:
     for _ in range(60):
         fate.strike()
         ours = [b for b, own in world.own.items() if own != fate.meant[b] and world.level(b) == "DEBUG"]
-        assert len(ours) <= fate.terms.brokers
+        assert len(ours) <= fate.limits.brokers
     fate.calm_down()
     wanted = [{**world.above, **own}.get(LOGGER, "INFO") for own in fate.meant.values()]
     assert [world.level(broker) for broker in fate.meant] == wanted

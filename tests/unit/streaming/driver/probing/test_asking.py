@@ -12,7 +12,7 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from coordinator_model.kafka.hashing import shard_of
 from streaming.config.plan import ClusterPlan
 from streaming.driver.probing.asking import NO_GROUPS, NO_SETTINGS, REFUSED_S, GroupProbe
-from streaming.driver.probing.choosing import AGAIN_S, ROUTINE_S, Seen
+from streaming.driver.probing.choosing import AGAIN_S, ROUTINE_S, TypeAndState
 from streaming.health.query_progress import Progress
 from streaming.kafka_address import KafkaAddress
 from tests.unit.streaming.fakes import FakeProducer
@@ -133,21 +133,21 @@ class Paper:
         return sum(1 for one in self.asked if one[0] == kind)
 
 
-class Pictured:
-    """Our picture of the cluster."""
+class FakeMirror:
+    """Our mirror of the cluster."""
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[str, str, tuple[str, ...]]] = {}
         self.requests: dict[str, int] = {}
         self.last_move: object = None
 
-    def groups(self) -> Mapping[str, Seen]:
+    def groups(self) -> Mapping[str, TypeAndState]:
         """Return type and state."""
-        return {name: Seen(*one[:2]) for name, one in self.known.items()}
+        return {name: TypeAndState(*one[:2]) for name, one in self.known.items()}
 
-    def group(self, group: str) -> Seen | None:
+    def group(self, group: str) -> TypeAndState | None:
         """Return one's."""
-        return Seen(*self.known[group][:2]) if group in self.known else None
+        return TypeAndState(*self.known[group][:2]) if group in self.known else None
 
     def members(self, group: str) -> frozenset[str]:
         """Return its members."""
@@ -157,7 +157,7 @@ class Pictured:
         """Return one topic."""
         return ["orders"]
 
-    def moved(self) -> object:
+    def last_failover(self) -> object:
         """Tell of the last line about a shard."""
         return self.last_move
 
@@ -170,7 +170,7 @@ class Round:
     """A probe and all that it touches; ``at`` is its clock."""
 
     def __init__(self, per_second: float = 10.0, settings: bytes = b"{}") -> None:
-        self.paper, self.picture, self.out = Paper(), Pictured(), FakeProducer()
+        self.paper, self.mirror, self.out = Paper(), FakeMirror(), FakeProducer()
         self.progress = Progress("prod")
         self.progress.reading.begin(0, {"t": [0]})
         self.progress.reading.reported([-1])
@@ -198,7 +198,7 @@ class Round:
             shard_count=SHARDS,
             producer=cast("Any", self.out),
             progress=self.progress,
-            picture=self.picture,
+            mirror=self.mirror,
             skew_ms=lambda: {1: 40},
             connect=lambda _address: cast("Any", self.paper),
             now=lambda: self.now,
@@ -206,7 +206,7 @@ class Round:
 
     def there(self, group: str, kind: str = "classic", state: str = "Stable", *members: str) -> None:
         """Let a group be there, for the brokers and for us."""
-        self.paper.groups[group] = self.picture.known[group] = (kind, state, members)
+        self.paper.groups[group] = self.mirror.known[group] = (kind, state, members)
 
     def at(self, second: float) -> None:
         """Let a round be at a time."""
@@ -257,7 +257,7 @@ def test_leaders_are_told_again_when_a_line_says_that_a_shard_moved() -> None:
     """A line proves no move by itself, and metadata that stay as they are would be told by nobody."""
     one = Round()
     one.at(0.0)
-    one.picture.last_move = (5, "unloaded 1 1")
+    one.mirror.last_move = (5, "unloaded 1 1")
     for look in range(1, 7):
         one.at(look * 5.0)
 
@@ -320,7 +320,7 @@ def test_a_group_whose_leader_is_not_known_is_asked_where_it_is_listed() -> None
 def test_an_unknown_group_is_believed_only_when_every_list_is_without_it() -> None:
     """A group of a new type is answered as an unknown one until the list says so."""
     one = Round()
-    one.picture.known["gone"] = ("classic", "Stable", ())
+    one.mirror.known["gone"] = ("classic", "Stable", ())
     one.paper.listing_errors[2] = 15
     one.at(0.0)
     assert one.answered() == []
@@ -408,15 +408,15 @@ def test_brokers_too_old_for_a_type_are_not_asked_about_it_again(caplog: pytest.
 
 
 def test_the_rate_is_kept_and_counted() -> None:
-    """Two groups a second of a hundred, and every request is seen in the picture."""
+    """Two groups a second of a hundred, and every request is seen in the mirror's view."""
     one = Round(per_second=2.0)
     for n in range(100):
         one.there(f"g{n}")
     for second in range(20):
         one.at(float(second))
     assert 20 <= len(one.answered()) <= 42
-    assert one.picture.requests["DescribeGroups"] == one.paper.count("DescribeGroups") <= 20
-    assert one.picture.requests["ListGroups"] == 2 * 4
+    assert one.mirror.requests["DescribeGroups"] == one.paper.count("DescribeGroups") <= 20
+    assert one.mirror.requests["ListGroups"] == 2 * 4
 
 
 def test_a_broker_that_does_not_answer_holds_up_no_other() -> None:

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from streaming.driver.probing.choosing import AGAIN_S, FRESH_S, ROUTINE_S, Bucket, Rota, Seen, by_call
+from streaming.driver.probing.choosing import AGAIN_S, FRESH_S, ROUTINE_S, Bucket, Rota, TypeAndState, by_call
 
-STABLE, EMPTY = Seen("classic", "Stable"), Seen("classic", "Empty")
-PREPARING = Seen("classic", "PreparingRebalance")
+STABLE, EMPTY = TypeAndState("classic", "Stable"), TypeAndState("classic", "Empty")
+PREPARING = TypeAndState("classic", "PreparingRebalance")
 
 
 def shard_of(group: str) -> int:
@@ -15,10 +15,12 @@ def shard_of(group: str) -> int:
     return int(group.split("-")[1])
 
 
-def rota(pictured: dict[str, Seen], listed: dict[str, Seen] | None = None, *, complete: bool = True) -> Rota:
+def rota(
+    mirrored: dict[str, TypeAndState], listed: dict[str, TypeAndState] | None = None, *, complete: bool = True
+) -> Rota:
     """Return a rota that has looked once, at second 0."""
     made = Rota(shard_of)
-    made.look(pictured, pictured if listed is None else listed, complete=complete, now=0.0)
+    made.look(mirrored, mirrored if listed is None else listed, complete=complete, now=0.0)
     return made
 
 
@@ -46,10 +48,10 @@ def test_a_doubt_comes_first_and_not_before_it_can_prove_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pictured", "listed", "urgent"),
+    ("mirrored", "listed", "urgent"),
     [
         ({"g-0-a": STABLE}, {"g-0-a": EMPTY}, "g-0-a"),
-        ({"g-0-a": STABLE}, {"g-0-a": Seen("consumer", "Stable")}, "g-0-a"),
+        ({"g-0-a": STABLE}, {"g-0-a": TypeAndState("consumer", "Stable")}, "g-0-a"),
         ({}, {"g-0-a": STABLE}, "g-0-a"),
         ({"g-0-a": STABLE}, {}, "g-0-a"),
         ({"g-0-a": PREPARING}, {"g-0-a": PREPARING}, "g-0-a"),
@@ -57,10 +59,10 @@ def test_a_doubt_comes_first_and_not_before_it_can_prove_something() -> None:
     ids=["state", "type", "unknown-to-us", "unknown-to-them", "not-at-rest"],
 )
 def test_what_may_be_wrong_is_asked_about_again_soon(
-    pictured: dict[str, Seen], listed: dict[str, Seen], urgent: str
+    mirrored: dict[str, TypeAndState], listed: dict[str, TypeAndState], urgent: str
 ) -> None:
     """Not only when its turn comes."""
-    made = rota(pictured, listed)
+    made = rota(mirrored, listed)
     assert made.due(10, 0.0) == [urgent]
     assert made.due(10, 1.0) == []
     assert made.due(10, AGAIN_S) == [urgent]
@@ -84,7 +86,7 @@ def test_nobody_is_missing_from_half_a_list() -> None:
 
 def test_old_brokers_list_no_states() -> None:
     """That is no difference."""
-    made = rota({"g-0-a": STABLE}, {"g-0-a": Seen("classic", "")})
+    made = rota({"g-0-a": STABLE}, {"g-0-a": TypeAndState("classic", "")})
     made.due(10, 0.0)
     assert made.due(10, AGAIN_S) == []
 
@@ -173,7 +175,7 @@ def test_one_call_is_about_one_type_at_one_broker() -> None:
 
 def test_when_records_were_lost_everybody_is_asked_about_before_anybody_again() -> None:
     """Also those that look as they should and were asked about a moment ago."""
-    seen = {name: Seen("classic", "Stable") for name in ("a-0", "b-0", "c-1")}
+    seen = {name: TypeAndState("classic", "Stable") for name in ("a-0", "b-0", "c-1")}
     made = rota(seen, seen)
     for _ in range(3):
         made.due(3, 0.0)

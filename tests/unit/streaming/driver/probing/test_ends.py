@@ -23,7 +23,7 @@ class Acknowledged:
 
 
 class Stage:
-    """A control topic, a picture, and brokers that are asked every ten seconds."""
+    """A control topic, a mirror, and brokers that are asked every ten seconds."""
 
     def __init__(self) -> None:
         self.committed: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
@@ -280,7 +280,7 @@ def test_a_question_is_bounded_and_prefers_who_waits(monkeypatch: Any) -> None:
 
 
 def test_an_answer_that_does_not_come_changes_nothing() -> None:
-    """Ends are told all the same; what was told holds until the brokers say otherwise."""
+    """TopicEnds are told all the same; what was told holds until the brokers say otherwise."""
     stage = Stage()
     stage.commit("g", "t", 5)
     stage.stable[PLACE] = 5

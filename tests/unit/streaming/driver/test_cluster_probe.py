@@ -7,7 +7,7 @@ from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, Unkno
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
-from streaming.driver.probes import STABLE_PATIENCE_MS, Probe, end_offsets
+from streaming.driver.cluster_probe import STABLE_PATIENCE_MS, ClusterProbe, end_offsets
 from streaming.health.query_progress import Progress
 from streaming.kafka_address import KafkaAddress
 
@@ -31,7 +31,7 @@ class Refusing:
 def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     """Not after ten seconds more; what Kafka says to it is in ``/ready``, once, until it says otherwise."""
     progress = Progress("c")
-    probe = Probe(KafkaAddress(("b:9092",)), progress, topics=lambda: ["orders"], found=lambda _: None)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=lambda: ["orders"], found=lambda _: None)
     admin: Any = Refusing()
     probe._admin = admin
     probe.ask()
@@ -50,7 +50,7 @@ def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     assert (progress.end_offsets, progress.notices) == ("known", [])
 
 
-class Told(NamedTuple):
+class TopicAnswers(NamedTuple):
     """A leader's answer."""
 
     offset: int
@@ -64,16 +64,16 @@ class Admin:
 
     def list_partition_offsets(
         self, wanted: dict[TopicPartition, Any], *, isolation_level: Any, timeout_ms: int
-    ) -> dict[TopicPartition, Told]:
+    ) -> dict[TopicPartition, TopicAnswers]:
         """Answer."""
         self.asked.append((wanted, isolation_level, timeout_ms))
-        return {one: Told(one.partition) for one in wanted}
+        return {one: TopicAnswers(one.partition) for one in wanted}
 
 
 def test_last_stable_offsets_are_asked_for_as_a_reader_of_committed_records_would() -> None:
     """All in one question; nothing is asked for nothing, or before there is a connection."""
     places = [TopicPartition("t", 3), TopicPartition("u", 0)]
-    probe = Probe(KafkaAddress(("b:9092",)), Progress("c"), topics=list, found=lambda _: None)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), Progress("c"), topics=list, found=lambda _: None)
     assert probe.last_stable(places) == {}
     admin: Any = Admin()
     probe._admin = admin
@@ -102,11 +102,11 @@ class Leaders:
 
     def list_partition_offsets(
         self, wanted: dict[TopicPartition, Any], *, timeout_ms: int
-    ) -> dict[TopicPartition, Told]:
+    ) -> dict[TopicPartition, TopicAnswers]:
         """Answer for broker 1 only."""
         if TopicPartition("half", 1) in wanted:
             raise NodeNotReadyError("broker 2")
-        return {one: Told(5) for one in wanted}
+        return {one: TopicAnswers(5) for one in wanted}
 
 
 def test_a_leader_that_is_gone_hides_no_other_topics_lag() -> None:
@@ -120,6 +120,6 @@ def test_a_leader_that_is_gone_hides_no_other_topics_lag() -> None:
         "secret": "TopicAuthorizationFailedError",
     }
     progress = Progress("c")
-    probe = Probe(KafkaAddress(("b:9092",)), progress, topics=list, found=lambda _: None)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=list, found=lambda _: None)
     probe._note_unknown(told.unknown, whole=True)
     assert "failed: of half, headless, secret: " in progress.end_offsets

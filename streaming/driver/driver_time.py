@@ -36,7 +36,7 @@ def monotonic_ms() -> float:
     return time.monotonic() * 1000
 
 
-class ToldTime:
+class DriverTime:
     """The time for clock records; for one thread.
 
     A ``base`` is the difference between a clock and the monotonic one, in ms: a clock that runs evenly keeps
@@ -70,9 +70,9 @@ class ToldTime:
         """Return the present time as last judged."""
         return self._base + self._mono_ms()
 
-    def witness(self, broker: int, appended_ms: float, told_ms: float) -> None:
-        """Record that ``broker`` stamped ``appended_ms`` on a record when our time was ``told_ms``."""
-        self._brokers[broker].append((self._mono_ms(), self._base + appended_ms - told_ms))
+    def witness(self, broker: int, appended_ms: float, our_ms: float) -> None:
+        """Record that ``broker`` stamped ``appended_ms`` on a record when our time was ``our_ms``."""
+        self._brokers[broker].append((self._mono_ms(), self._base + appended_ms - our_ms))
 
     @property
     def base(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from alerts.alert import some
+from streaming.driver.probing import TopicEnds
 from streaming.health import WAITING, Progress
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
@@ -28,11 +29,8 @@ STABLE_PATIENCE_MS = 2_000
 
 ENDS_PATIENCE_MS = 5_000
 
-Ends = Mapping[str, Mapping[int, tuple[int, int]]]
-"""Topic -> partition -> (end offset, when asked, in epoch milliseconds)."""
 
-
-class Told(NamedTuple):
+class TopicAnswers(NamedTuple):
     """The leaders' answers about where topics end."""
 
     ends: dict[str, dict[int, tuple[int, int]]]
@@ -40,7 +38,7 @@ class Told(NamedTuple):
     """Topic with unknown ends -> why."""
 
 
-class Probe:
+class ClusterProbe:
     """Asks whether one cluster answers, and for the ends of the topics to which groups commit."""
 
     def __init__(
@@ -49,7 +47,7 @@ class Probe:
         progress: Progress,
         *,
         topics: Callable[[], Iterable[str]],
-        found: Callable[[Ends], None],
+        found: Callable[[TopicEnds], None],
     ) -> None:
         self._address = address
         self._progress = progress
@@ -136,7 +134,7 @@ class Probe:
         close_quietly(admin)
 
 
-def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:
+def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> TopicAnswers:
     """Return the end offset of every existing partition of ``topics``, with the time of asking.
 
     Each leader is asked separately, so that a leader that is gone hides only its own partitions.
@@ -145,7 +143,7 @@ def end_offsets(admin: KafkaAdminClient, topics: Iterable[str]) -> Told:
         kafka.errors.KafkaError: no broker answers.
     """
     wanted = sorted(set(topics))
-    told = Told({}, {})
+    told = TopicAnswers({}, {})
     if not wanted:
         return told
     led: dict[int, list[TopicPartition]] = {}

@@ -15,14 +15,14 @@ import pyarrow as pa
 from streaming.decoders import heartbeat_columns
 from streaming.decoders.binary_column import Bools, Ints
 from streaming.decoders.heartbeat_columns import Beats
-from streaming.decoders.stretches import Place
+from streaming.decoders.stretches import RowPlace
 
 _ROW_BYTES, _BEAT_BYTES = 200, 100
 """The cost of a row besides its value, and of a heartbeat besides its sender's names."""
 _LOG = logging.getLogger(__name__)
 
 
-class Piece(NamedTuple):
+class RowBlock(NamedTuple):
     """Neighbouring rows of one partition with one key, all in the backlog or all after it."""
 
     partition: int
@@ -34,16 +34,16 @@ class Piece(NamedTuple):
     beats: Beats | None = None
     """The rows that were read as columns; the other fields concern the other rows."""
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> RowPlace:
         """Return the place of a row."""
-        return Place(self.partition, self.offsets[index], self.stamps[index], self.backlog)
+        return RowPlace(self.partition, self.offsets[index], self.stamps[index], self.backlog)
 
     @property
     def num_rows(self) -> int:
         """Number of rows."""
         return len(self.values) + (0 if self.beats is None else len(self.beats.row))
 
-    def slice(self, start: int, length: int) -> "Piece":
+    def slice(self, start: int, length: int) -> "RowBlock":
         """Return some of its rows; its heartbeats come first."""
         beats, count = self.beats, 0
         if beats is not None:
@@ -55,30 +55,30 @@ class Piece(NamedTuple):
         )
 
 
-class Lines(NamedTuple):
+class BufferedLines(NamedTuple):
     """Rows in the order of their partitions, from one ``LineReader``."""
 
-    pieces: Sequence[Piece]
+    blocks: Sequence[RowBlock]
 
     @property
     def num_rows(self) -> int:
         """Number of rows."""
-        return sum(piece.num_rows for piece in self.pieces)
+        return sum(block.num_rows for block in self.blocks)
 
     @property
     def sample(self) -> bytes:
         """Value of the first row that is buffered as a line."""
-        return next((value or b"" for piece in self.pieces for value in piece.values), b"")
+        return next((value or b"" for block in self.blocks for value in block.values), b"")
 
-    def slice(self, start: int, length: int) -> "Lines":
+    def slice(self, start: int, length: int) -> "BufferedLines":
         """Return some of the rows."""
         found, first = [], 0
-        for piece in self.pieces:
-            low, high = max(start - first, 0), min(start + length - first, piece.num_rows)
+        for block in self.blocks:
+            low, high = max(start - first, 0), min(start + length - first, block.num_rows)
             if low < high:
-                found.append(piece.slice(low, high - low))
-            first += piece.num_rows
-        return Lines(found)
+                found.append(block.slice(low, high - low))
+            first += block.num_rows
+        return BufferedLines(found)
 
 
 class LineReader:
@@ -95,11 +95,11 @@ class LineReader:
         """Rough cost in bytes of all that it has read."""
         return self._size + self._columns.names.bytes
 
-    def lines(self, rows: pa.Table) -> Lines:
+    def lines(self, rows: pa.Table) -> BufferedLines:
         """Return the rows; heartbeats that cannot be read as a column stay lines."""
-        return Lines(list(self._pieces(rows)) if rows.num_rows else [])
+        return BufferedLines(list(self._blocks(rows)) if rows.num_rows else [])
 
-    def _pieces(self, rows: pa.Table) -> Iterator[Piece]:
+    def _blocks(self, rows: pa.Table) -> Iterator[RowBlock]:
         """Yield rows, cut wherever partition, key or backlog changes."""
         partition, offset, stamp = (
             rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
@@ -121,7 +121,7 @@ class LineReader:
         for start, end in pairwise(edges):
             first, last = np.searchsorted(others, (start, end))
             mine = others[first:last]
-            yield Piece(
+            yield RowBlock(
                 partition=int(partition[start]),
                 key=texts[code[start]],
                 backlog=bool(backlog[start]),

@@ -3,8 +3,8 @@
 import msgspec
 
 
-class Clocked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one batch's clocks told the cluster's shard; sent in the row ``clocked``."""
+class ClocksRead(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one batch's clocks told the cluster's shard; sent in the row ``clocks_read``."""
 
     control_ms: int = -1
     events: dict[int, int] = {}

@@ -2,25 +2,26 @@
 
 from collections.abc import Iterable, Mapping
 
-from streaming.driver.probing.choosing import Seen
+from streaming.driver.probing.choosing import TypeAndState
 from streaming.group_store import GroupStore
 
 
-class ClusterPicture:
-    """See ``asking.Picture``."""
+class ClusterView:
+    """See ``asking.MirrorView``."""
 
     def __init__(self, store: GroupStore, cluster: str) -> None:
         self._store = store
         self._cluster = cluster
 
-    def groups(self) -> Mapping[str, Seen]:
+    def groups(self) -> Mapping[str, TypeAndState]:
         """Return every group with type and state."""
-        return {name: Seen(*seen) for name, seen in self._store.pictured(self._cluster).items()}
+        found = self._store.types_and_states(self._cluster)
+        return {name: TypeAndState(*one) for name, one in found.items()}
 
-    def group(self, group: str) -> Seen | None:
+    def group(self, group: str) -> TypeAndState | None:
         """Return one group's type and state; None if the mirror does not have it."""
         found = self._store.members(self._cluster, group)
-        return None if found is None else Seen(*found[:2])
+        return None if found is None else TypeAndState(*found[:2])
 
     def members(self, group: str) -> frozenset[str]:
         """Return the ids of a group's members."""
@@ -31,9 +32,9 @@ class ClusterPicture:
         """Return the topics that groups read."""
         return self._store.committed_topics(self._cluster)
 
-    def moved(self) -> tuple[int, str] | None:
+    def last_failover(self) -> tuple[int, str] | None:
         """Return when a broker last logged that it loads or unloads a shard, and which; None: none did."""
-        return self._store.moved(self._cluster)
+        return self._store.last_failover(self._cluster)
 
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Return every group with the topics that it commits to."""

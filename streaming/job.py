@@ -122,7 +122,11 @@ class Monitor:
         registry.register(PictureCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
         self._notifier: Notifier | None = None
-        self._spark = pipeline.start_session(config.spark, checkpoint=config.checkpoint)
+        self._spark = pipeline.start_session(
+            config.spark,
+            checkpoint=config.checkpoint,
+            checkpoint_is_shared=config.checkpoint_is_shared,
+        )
         self.jobs: dict[str, ClusterJob] = {}
         self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         if make_notifier:

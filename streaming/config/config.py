@@ -204,6 +204,8 @@ class Config(Options):
 
     clusters: Annotated[list[ClusterConfig], Field(min_length=1)]
     checkpoint: Annotated[str, Field(min_length=1)] = "./checkpoint"
+    checkpoint_is_shared: bool = False
+    """A statement: a checkpoint on a local path is one shared folder for the driver and every executor."""
     trigger_interval_ms: Annotated[DurationMs, AfterValidator(_trigger)] = Field(
         default=1_000, alias="trigger_interval"
     )

@@ -1,27 +1,30 @@
 """The SparkSession: every setting with its reason.
 
-A user's ``spark:`` settings win, except over settings whose change would silently break reading (``_FIXED``).
+A setting of ours is a default: it counts where nobody has set it, be it on the command line of spark-submit,
+in a properties file, ``spark-defaults.conf``, the environment or the ``spark:`` section.  What Spark was
+given on its command line wins over the ``spark:`` section.  Only ``_FIXED`` cannot be set by anybody.
 """
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from streaming.jars import ensure_jars
+from streaming.jars import JarError, ensure_jars
+from streaming.pipeline import executors
+from streaming.pipeline.beginning import CheckpointRefusedError
 
 _STORE = "spark.sql.streaming.stateStore"
 
 DEFAULTS: Mapping[str, str] = {
-    "spark.master": "local[*]",
     "spark.ui.enabled": "false",  # our own server shows what matters; the UI keeps every job in memory
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",  # local mode: executors are in this process, nothing to expose
-    "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a log
     f"{_STORE}.providerClass": ("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"),
@@ -52,6 +55,17 @@ DEFAULTS: Mapping[str, str] = {
     "spark.log.level": "WARN",
 }
 
+_LOCAL_DEFAULTS: Mapping[str, str] = {
+    # Executors are in this process: nothing to expose.  On a cluster they must reach the driver.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+_ENVIRONMENT: Mapping[str, str] = {
+    # A default that every setting overrides; the JVM has its size before anybody can set one in it.
+    "SPARK_DRIVER_MEMORY": "2g",
+}
+
 _FIXED: Mapping[str, str] = {
     # The default reader drops internal topics without a word: zero rows, no error.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
@@ -64,62 +78,196 @@ _NOISY = (
     "org.apache.spark.scheduler.DAGScheduler",  # each stop: no job left to cancel
     "org.apache.hadoop.util.Shell",  # a stop between batches that came too late for that: interrupted
 )
-_SHUFFLE_PARTITIONS_MAX = 8
+ARCHIVE = "GROUPWATCH_ARCHIVE"
+"""The variable that names the archive of our packages for executors; deploy/spark/submit.sh sets it."""
+_UNPACKED = "groupwatch-packages"
+"""Where an executor unpacks it, in its own working folder."""
+_CONNECTOR = "spark-sql-kafka-0-10"
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_LOCAL_MASTER = "local[*]"
+_MADE_UP: Mapping[str, str] = {"spark.master": _LOCAL_MASTER, "spark.ui.showConsoleProgress": "true"}
+"""What spark-submit sets by itself where nobody has."""
+_STATE_TASKS = "spark.sql.shuffle.partitions"
+_BEFORE_THE_JVM = ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
+_passed: dict[str, str] = {}
+"""What we ourselves gave to the JVM that we started."""
+_PARENT = os.getppid()
+_log = logging.getLogger(__name__)
 
 
-def settings(user: Mapping[str, object], *, jars: str = "", checkpoint: str = "") -> dict[str, str]:
-    """Return the session's settings: ours, overridden by the user's, overridden by the fixed ones.
+def settings(
+    user: Mapping[str, object],
+    given: Mapping[str, str],
+    *,
+    jars: str = "",
+    checkpoint: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the session's settings: ours, overridden by the user's, by what Spark was given, by the fixed.
 
     Args:
         user: the ``spark:`` section of the configuration.
-        jars: comma-separated paths of the Kafka connector, unless the user names jars or packages.
+        given: what Spark was given otherwise.
+        jars: comma-separated paths of the Kafka connector, for executors.
         checkpoint: URI of the checkpoint.
+        environment: variables of this process.
     """
-    result = dict(DEFAULTS)
-    if urlsplit(checkpoint).scheme in ("", "file"):
+    theirs = {name: _text(value) for name, value in user.items()} | dict(given)
+    result = dict(DEFAULTS) | {"spark.master": theirs.get("spark.master", _LOCAL_MASTER)}
+    remote = executors.is_remote(result["spark.master"])
+    if not remote and not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
+        result |= _LOCAL_DEFAULTS
+    if _is_on_disk(checkpoint):
         # Spark's default manager asks for links and modes of local files by starting a process each
         # time (no native Hadoop library here): 80 ms for each store and batch instead of 6.
         result["spark.sql.streaming.checkpointFileManagerClass"] = _PLAIN_FILES
-    result |= {name: _text(value) for name, value in user.items()}
-    result.setdefault("spark.sql.shuffle.partitions", str(shuffle_partitions(result["spark.master"])))
-    if jars and not _names_jars(user):
-        result["spark.jars"] = jars
+    result |= theirs
+    if not remote:
+        cores = executors.local_cores(result["spark.master"])
+        result.setdefault(_STATE_TASKS, str(executors.state_tasks(cores, remote=False)))
+    else:
+        result |= _shipped(result, jars, environment or {})
     return result | dict(_FIXED)
 
 
-def shuffle_partitions(master: str) -> int:
-    """Return the number of tasks that share the shards.
+def _shipped(theirs: Mapping[str, str], jars: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings by which executors get our jars and packages, beside what the user ships."""
+    result = {}
+    if jars and not brings_connector(theirs, {}):
+        result["spark.jars"] = _joined(",", theirs.get("spark.jars"), jars)
+    if archive := environment.get(ARCHIVE):
+        result["spark.archives"] = _joined(",", theirs.get("spark.archives"), f"{archive}#{_UNPACKED}")
+        path = "spark.executorEnv.PYTHONPATH"
+        result[path] = _joined(":", _UNPACKED, theirs.get(path))
+    return result
 
-    Each task costs 60 to 100 ms per batch even if it is empty, so there are no more than cores.  The first
-    start fixes the number in the checkpoint; Spark's own default would be 200.
+
+def _joined(separator: str, *parts: str | None) -> str:
+    return separator.join(filter(None, parts))
+
+
+def brings_connector(settings: Mapping[str, object], environment: Mapping[str, str]) -> bool:
+    """Say whether the user's own jars or packages have the Kafka connector, so that ours stays out."""
+    places = [settings.get("spark.jars"), settings.get("spark.jars.packages")]
+    return any(_CONNECTOR in str(one) for one in (*places, environment.get("PYSPARK_SUBMIT_ARGS")))
+
+
+def refuse_unshared(master: str, checkpoint: str, *, is_shared: bool) -> None:
+    """Refuse a checkpoint that executors on other machines could not reach.
+
+    Raises:
+        CheckpointRefusedError: it is on a local disk, and nobody said that the disk is shared.
     """
-    if not master.startswith("local"):
-        return _SHUFFLE_PARTITIONS_MAX
-    wanted = master.removeprefix("local").strip("[]").split(",")[0]
-    cores = int(wanted) if wanted.isdigit() else (os.cpu_count() or 2)
-    return max(1, min(_SHUFFLE_PARTITIONS_MAX, cores))
+    if executors.is_remote(master) and _is_on_disk(checkpoint) and not is_shared:
+        raise CheckpointRefusedError(
+            f"the checkpoint {checkpoint} is on a local disk, but with the master {master} executors on "
+            "other machines write it as well: use a file system that all reach (hdfs://, s3a://, abfs://, "
+            "gs://), or, if this path is one folder that the driver and all workers share (NFS), say so with "
+            "'checkpoint_is_shared: true'"
+        )
 
 
 def start_session(
-    user: Mapping[str, object], *, checkpoint: str = "", app_name: str = "groupwatch"
+    user: Mapping[str, object],
+    *,
+    checkpoint: str = "",
+    checkpoint_is_shared: bool = False,
+    app_name: str = "groupwatch",
 ) -> SparkSession:
     """Start, or return, the process's SparkSession.
 
     Raises:
         streaming.jars.JarError: the Kafka connector is not available.
+        CheckpointRefusedError: the executors cannot reach the checkpoint.
     """
-    # Workers must use this interpreter: another one on the PATH has no pyarrow.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    jars = "" if _names_jars(user) else ",".join(map(str, ensure_jars("connector")))
-    chosen = settings(user, jars=jars, checkpoint=checkpoint)
-    builder = SparkSession.builder.appName(app_name)
+    jars = [] if brings_connector(user, os.environ) else ensure_jars("connector")
+    given = _given(user, jars)
+    chosen = settings(
+        user, given, jars=",".join(map(str, jars)), checkpoint=checkpoint, environment=os.environ
+    )
+    master = chosen["spark.master"]
+    refuse_unshared(master, checkpoint, is_shared=checkpoint_is_shared)
+    os.environ.setdefault("PYSPARK_PYTHON", worker_python(chosen))
+    _note_overruled(user, chosen)
+    builder = SparkSession.builder.appName(_name(given, app_name))
     for name, value in chosen.items():
-        builder = builder.config(name, value)
+        if given.get(name) != value:
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel(chosen["spark.log.level"])
     _quieten(session)
+    _check_connector(session)
+    if _STATE_TASKS not in chosen:
+        count = executors.state_tasks(executors.cores_for_tasks(session), remote=True)
+        session.conf.set(_STATE_TASKS, str(count))
+    _log.info("Spark runs on %s; %s", master, session.sparkContext.applicationId)
     return session
+
+
+def worker_python(chosen: Mapping[str, str]) -> str:
+    """Return the interpreter of the Python workers: ours if they are here, else theirs of our version."""
+    own = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return chosen.get("spark.pyspark.python") or (
+        own if executors.is_remote(chosen["spark.master"]) else sys.executable
+    )
+
+
+def _given(user: Mapping[str, object], jars: list[Path]) -> dict[str, str]:
+    """Start Spark's JVM if spark-submit has not started us, and return what others than we have set in it."""
+    if SparkContext._jvm is None and not _is_submitted():
+        _passed.update({name: _text(value) for name, value in user.items()})
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        # On the JVM's own class path our jars stand beside spark.jars, which may be anybody's.
+        known = [os.environ["SPARK_DIST_CLASSPATH"]] if os.environ.get("SPARK_DIST_CLASSPATH") else []
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, jars)])
+    conf = SparkConf(loadDefaults=False)
+    for name, value in _passed.items():
+        conf.set(name, value)
+    SparkContext._ensure_initialized(conf=conf)
+    found = dict(SparkConf().getAll())
+    ours = dict(_MADE_UP) | _passed
+    return {name: value for name, value in found.items() if ours.get(name) != value}
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _name(given: Mapping[str, str], app_name: str) -> str:
+    """Return the name given with ``--name``; what spark-submit makes up is no name."""
+    name = given.get("spark.app.name", "")
+    return app_name if name in {"", "pyspark-shell", Path(sys.argv[0]).name} else name
+
+
+def _note_overruled(user: Mapping[str, object], chosen: Mapping[str, str]) -> None:
+    """Log each setting of the ``spark:`` section that has no effect."""
+    for name, value in user.items():
+        if chosen[name] != _text(value):
+            _log.warning("spark: %s is %s, as Spark was given, not %s", name, chosen[name], _text(value))
+        elif _is_submitted() and name in _BEFORE_THE_JVM:
+            _log.warning("spark: %s comes too late under spark-submit: give it there", name)
+
+
+def _check_connector(session: SparkSession) -> None:
+    """Check that the driver has the connector.
+
+    Raises:
+        JarError: it has not.
+    """
+    jvm = session.sparkContext._jvm
+    try:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        jvm.java.lang.Class.forName(_PROVIDER, False, loader)
+    except Py4JError as error:
+        raise JarError(
+            "Spark's driver has no Kafka connector. Under spark-submit give --jars with the files that "
+            "'groupwatch jars' names; otherwise see whether spark-env.sh sets SPARK_DIST_CLASSPATH anew"
+        ) from error
+
+
+def _is_on_disk(checkpoint: str) -> bool:
+    return urlsplit(checkpoint).scheme in ("", "file")
 
 
 class JvmLostError(RuntimeError):
@@ -131,6 +279,16 @@ def is_session_lost(session: SparkSession) -> str:
 
     It asks the operating system, because a JVM that is gone does not answer and one that hangs may recover.
     """
+    if _is_submitted():
+        # Spark started us, so it is gone when we have another parent.
+        return (
+            ""
+            if os.getppid() == _PARENT
+            else (
+                "spark-submit has ended, and Spark's JVM with it: this process cannot go on without it. "
+                "Submit groupwatch again; it goes on from its checkpoint"
+            )
+        )
     process = getattr(session.sparkContext._gateway, "proc", None)
     code = None if process is None else process.poll()
     if code is None:
@@ -165,10 +323,6 @@ def _quieten(session: SparkSession) -> None:
     logging = session.sparkContext._jvm.org.apache.logging.log4j
     for name in _NOISY:
         logging.core.config.Configurator.setLevel(name, logging.Level.ERROR)
-
-
-def _names_jars(user: Mapping[str, object]) -> bool:
-    return bool({"spark.jars", "spark.jars.packages"} & set(user))
 
 
 def _text(value: object) -> str:

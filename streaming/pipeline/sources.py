@@ -6,6 +6,7 @@ watched.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from streaming.config import ClusterPlan
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
+from streaming.pipeline.executors import cores_for_tasks
 from streaming.workers import CONTROL, EVENTS, OFFSETS
 
 EARLIEST = -2
@@ -36,6 +38,8 @@ READ_OPTIONS: Mapping[str, str] = {
     # far fewer rows, so a small number here would mean thousands of nearly empty batches.
     "maxOffsetsPerTrigger": "10000000",
 }
+
+_log = logging.getLogger(__name__)
 
 Assigned = dict[str, dict[int, int]]
 """Topic -> partition -> where the first start begins."""
@@ -80,7 +84,9 @@ def read_sources(
     for frame in frames[1:]:
         rows = rows.unionByName(frame)
     # Idle partitions make no task, but busy ones make one each, and each costs a Python handshake.
-    return rows.coalesce(max(1, spark.sparkContext.defaultParallelism))
+    tasks = cores_for_tasks(spark)
+    _log.info("%s: %d tasks read", plan.cluster, tasks)
+    return rows.coalesce(tasks)
 
 
 def _source(

@@ -8,7 +8,6 @@ import pytest
 from streaming.config.config import parse_config
 from streaming.config.plan import folder_of, plan_of
 from streaming.kafka_address import KafkaAddress
-from streaming.pipeline import session
 from streaming.pipeline.beginning import Beginning, CheckpointRefusedError, check
 from streaming.pipeline.sources import EARLIEST, READ_OPTIONS, assignments
 from streaming.pipeline.topics import specs
@@ -119,39 +118,3 @@ def test_topics_are_created_where_they_belong() -> None:
     assert outputs[2].configs["message.timestamp.type"] == "LogAppendTime"
     assert inputs[0].configs["message.timestamp.type"] == "LogAppendTime"
     assert [one.partitions for one in specs(plan(), brokers=1)[0]] == [4]
-
-
-def test_a_users_spark_settings_win_except_over_reading_at_all() -> None:
-    """Everything can be set but what would make the internal topic silently empty."""
-    old_reader = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-    chosen = session.settings(
-        {"spark.ui.enabled": True, old_reader: False, "spark.sql.shuffle.partitions": 3}
-    )
-    assert chosen["spark.ui.enabled"] == "true"
-    assert chosen["spark.sql.shuffle.partitions"] == "3"
-    assert chosen[old_reader] == "true"
-
-
-def test_the_users_own_connector_replaces_ours() -> None:
-    """Jars or packages that the user names are not mixed with ours."""
-    assert session.settings({}, jars="/a.jar")["spark.jars"] == "/a.jar"
-    assert "spark.jars" not in session.settings({"spark.jars.packages": "x:y:1"}, jars="/a.jar")
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "is_plain"),
-    [("./checkpoint", True), ("file:///x", True), ("hdfs://n/x", False), ("s3a://b", False)],
-)
-def test_plain_local_files_get_the_plain_file_manager(checkpoint: str, *, is_plain: bool) -> None:
-    """The manager that needs no helper processes is for local files only."""
-    name = "spark.sql.streaming.checkpointFileManagerClass"
-    assert (name in session.settings({}, checkpoint=checkpoint)) is is_plain
-
-
-@pytest.mark.parametrize(
-    ("master", "expected"),
-    [("local[2]", 2), ("local[16]", 8), ("local[1,3]", 1), ("k8s://x", 8), ("yarn", 8)],
-)
-def test_there_are_no_more_state_tasks_than_cores(master: str, expected: int) -> None:
-    """Each costs time whatever it holds; a cluster gets eight."""
-    assert session.shuffle_partitions(master) == expected

@@ -1,0 +1,191 @@
+"""A standalone Spark cluster of processes: a master and workers, each on a loopback address of its own.
+
+The workers run as another user, with a Spark and folders of their own, and see neither this checkout nor its
+environment: nothing but the checkpoint's folder is shared with who submits.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyspark
+import pytest
+
+from tests.live.support.stage import await_that
+
+USER = 65534
+"""``nobody``, who owns nothing here."""
+MASTER_HOST = "127.0.0.2"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def need_another_user() -> None:
+    """Skip where workers cannot be shut out from our folders, or have no Python."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can start workers as another user")
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine forbids mount namespaces, so workers would see this checkout")
+    if worker_python() is None:
+        pytest.skip(f"no {own_python()} outside our own folders for the workers")
+
+
+def own_python() -> str:
+    """Return the name of our Python's minor version."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def worker_python() -> str | None:
+    """Return the system's interpreter of our minor version."""
+    return shutil.which(own_python(), path="/usr/local/bin:/usr/bin:/bin")
+
+
+class SparkCluster:
+    """The master and its workers; ends with the ``with``."""
+
+    def __init__(self) -> None:
+        """Nothing runs yet."""
+        self.folder = Path(tempfile.mkdtemp(prefix="groupwatch-spark-"))
+        self.folder.chmod(0o755)
+        self.shared = self.folder / "shared"
+        """The checkpoint's: who writes here shares a group, as on NFS."""
+        self.port = _free_port(MASTER_HOST)
+        self.web_port = _free_port(MASTER_HOST)
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._master: subprocess.Popen[bytes] | None = None
+        self._home = self.folder / "spark"
+
+    @property
+    def url(self) -> str:
+        """The master's address."""
+        return f"spark://{MASTER_HOST}:{self.port}"
+
+    def __enter__(self) -> "SparkCluster":
+        """Start the master."""
+        shutil.copytree(Path(pyspark.__file__).parent, self._home, copy_function=_link, symlinks=True)
+        self.shared.mkdir()
+        os.chown(self.shared, os.getuid(), USER)
+        self.shared.chmod(0o2770)
+        options = ["--host", MASTER_HOST, "--port", str(self.port), "--webui-port", str(self.web_port)]
+        self._master = self._start("master", MASTER_HOST, "org.apache.spark.deploy.master.Master", options)
+        await_that(lambda: self.described() is not None, f"the master answers (see {self.folder}/master)")
+        return self
+
+    def start_worker(self, host: str, cores: int = 1) -> None:
+        """Start a worker and return when the master knows it."""
+        options = ["--host", host, "--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
+        options += ["--work-dir", str(self.folder / host / "work"), self.url]
+        self.workers[host] = self._start(host, host, "org.apache.spark.deploy.worker.Worker", options)
+        await_that(lambda: host in self.alive(), f"{host} has registered (see {self.folder / host})")
+
+    def kill_worker(self, host: str) -> None:
+        """As a power cut would, but its executors end by themselves."""
+        process = self.workers.pop(host)
+        process.kill()
+        process.wait()
+
+    def executors(self, host: str) -> list[int]:
+        """Return the process ids of a host's executors."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = (entry / "cmdline").read_bytes().decode().split("\0")
+                    if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and host in words:
+                        found.append(int(entry.name))
+        return found
+
+    def kill_executor(self, host: str) -> None:
+        """Kill the only executor of a host."""
+        (pid,) = self.executors(host)
+        os.kill(pid, signal.SIGKILL)
+
+    def described(self) -> Mapping[str, Any] | None:
+        """Return the master's own JSON; None while it does not answer."""
+        with contextlib.suppress(httpx.TransportError):
+            found: Mapping[str, Any] = httpx.get(f"http://{MASTER_HOST}:{self.web_port}/json/").json()
+            return found
+        return None
+
+    def alive(self) -> dict[str, Mapping[str, Any]]:
+        """Return the workers that the master holds for alive, by host."""
+        told = self.described() or {"workers": []}
+        return {one["host"]: one for one in told["workers"] if one["state"] == "ALIVE"}
+
+    def _start(self, name: str, host: str, main: str, options: list[str]) -> subprocess.Popen[bytes]:
+        own = self.folder / name
+        own.mkdir(exist_ok=True)
+        os.chown(own, USER, USER)
+        hidden = " ".join(f"mount -t tmpfs -o mode=000 none '{one}' &&" for one in _hidden())
+        who = f"setpriv --reuid {USER} --regid {USER} --clear-groups"
+        command = f"{hidden} cd '{own}' && umask 002 && exec {who} '{self._home}/bin/spark-class' {main}"
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(own),
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": host,
+            "SPARK_LOCAL_DIRS": str(own / "local"),
+            "SPARK_DAEMON_MEMORY": "192m",
+        }
+        environment |= {one: os.environ[one] for one in ("JAVA_HOME",) if one in os.environ}
+        with (self.folder / f"{name}.log").open("ab") as out:
+            return subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", f'{command} "$@"', "sh", *options],
+                env=environment,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def __exit__(self, *_: object) -> None:
+        """End everything and remove what it left."""
+        for host in list(self.workers):
+            self.kill_worker(host)
+            for pid in self.executors(host):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if self._master is not None:
+            self._master.kill()
+            self._master.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _hidden() -> list[Path]:
+    """Return the folders of who submits."""
+    return sorted({ROOT, Path(sys.prefix).resolve()})
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as one:
+        one.bind((host, 0))
+        return int(one.getsockname()[1])
+
+
+def tasks_by_host(ui: str) -> dict[str, dict[str, int]]:
+    """Return tasks and their time by the executors' hosts, dead executors too, as the driver tells them."""
+    (application,) = httpx.get(f"{ui}/api/v1/applications", follow_redirects=True).json()
+    url = f"{ui}/api/v1/applications/{application['id']}/allexecutors"
+    found: dict[str, dict[str, int]] = {}
+    for one in json.loads(httpx.get(url, follow_redirects=True).text):
+        if one["id"] != "driver":
+            host = found.setdefault(one["hostPort"].split(":")[0], {"tasks": 0, "ms": 0, "failed": 0})
+            host["tasks"] += one["completedTasks"]
+            host["ms"] += one["totalDuration"]
+            host["failed"] += one["failedTasks"]
+    return found

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 FAILED = 1
 BAD_USAGE = 2
 
-_QUIET_LOGGERS = ("kafka", "httpx", "httpcore", "py4j", "pyspark", "uvicorn", "asyncio")
 _DEBUG_VARIABLE = "GROUPWATCH_DEBUG"
+_LEVEL_VARIABLE = "GROUPWATCH_LOG_LEVEL"
+_FORMAT_VARIABLE = "GROUPWATCH_LOG_FORMAT"
+_ANYWHERE = {"--debug": 1, "--log-level": 2, "--log-format": 2}
+"""Options of all commands -> words that each takes; they may stand before and behind the command."""
 
 _ConfigOption = Annotated[
     Path, typer.Option("--config", exists=True, dir_okay=False, readable=True, help="The configuration file.")
@@ -90,17 +93,11 @@ def _is_ours(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in {"streaming", "alerts", "coordinator_model"}
 
 
-def _log_to_stderr() -> None:
-    from streaming.log_format import LineFormatter
+def _set_up_log() -> None:
+    from streaming.logs import LogFormat, LogLevel, set_up
 
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
-    logging.basicConfig(handlers=[handler], level=logging.DEBUG if _is_debug() else logging.INFO)
-    for name in _QUIET_LOGGERS:
-        logging.getLogger(name).setLevel(logging.INFO if _is_debug() else logging.WARNING)
-    if not _is_debug():
-        # It logs, at every batch, each tenth of a second for which Python's threads kept a client waiting.
-        logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
+    level = os.environ.get(_LEVEL_VARIABLE, "") or ("debug" if _is_debug() else "info")
+    set_up(LogLevel(level), LogFormat(os.environ.get(_FORMAT_VARIABLE, "") or "text"))
 
 
 def _load(path: Path) -> "Config":
@@ -123,7 +120,7 @@ def run(
     ] = False,
 ) -> int:
     """Watch the configured clusters until stopped; deliver alerts and serve metrics, API and page."""
-    _log_to_stderr()
+    _set_up_log()
     loaded = _load(config)
     _refuse_client_properties(loaded)
     from streaming import job
@@ -133,7 +130,7 @@ def run(
 
 def notify(config: _ConfigOption) -> int:
     """Deliver alerts from a process of its own, beside 'groupwatch run --no-notify'."""
-    _log_to_stderr()
+    _set_up_log()
     loaded = _load(config)
     if not loaded.receivers:
         raise CommandError(f"{config} has no receivers, so there is nobody to notify", BAD_USAGE)
@@ -153,7 +150,7 @@ def demo(
     ] = None,
 ) -> int:
     """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
-    _log_to_stderr()
+    _set_up_log()
     module = _part("streaming.devkit.demo.demo", "demo")
     result: int = module.run_demo(duration, config_out)
     return result
@@ -191,7 +188,7 @@ def replay(
         raise CommandError("--group needs --explain", BAD_USAGE)
     settings, zone = _replay_settings(config, timezone)
     if _is_debug():
-        _log_to_stderr()  # by which rule each inferred transition was inferred
+        _set_up_log()  # by which rule each inferred transition was inferred
     from streaming import replay as replay_files
     from streaming import replay as replay_output
     from streaming.replay import replay as play
@@ -356,22 +353,51 @@ def _kafka_app(*, wanted: bool) -> typer.Typer:
     return made
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from streaming.version import version
+
+        typer.echo(f"groupwatch {version()}")
+        raise typer.Exit
+
+
 def application(arguments: Sequence[str]) -> typer.Typer:
     """Return the commands for these arguments."""
+    from streaming.logs import LogFormat, LogLevel
+
     app = typer.Typer(
         name="groupwatch",
         help="Mirrors Kafka's group coordinator from outside; says who broke which consumer group, and why.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
 
     @app.callback()
     def everywhere(
-        debug: Annotated[bool, typer.Option("--debug", help="Log more; print tracebacks.")] = False,
+        debug: Annotated[
+            bool, typer.Option("--debug", help="Print tracebacks, and log all there is.")
+        ] = False,
+        log_level: Annotated[
+            LogLevel | None, typer.Option(help="The least level that is logged.", envvar=_LEVEL_VARIABLE)
+        ] = None,
+        log_format: Annotated[
+            LogFormat | None,
+            typer.Option(help="The form of a log line, Spark's included.", envvar=_FORMAT_VARIABLE),
+        ] = None,
+        _version: Annotated[
+            bool,
+            typer.Option(
+                "--version", help="Print the version and end.", callback=_print_version, is_eager=True
+            ),
+        ] = False,
     ) -> None:
-        if debug:
-            os.environ[_DEBUG_VARIABLE] = "1"
+        for variable, value in (
+            (_DEBUG_VARIABLE, "1" if debug else ""),
+            (_LEVEL_VARIABLE, log_level or ""),
+            (_FORMAT_VARIABLE, log_format or ""),
+        ):
+            if value:
+                os.environ[variable] = value
 
     for command in (run, notify, demo, replay, explain, decode, check_config):
         app.command(command.__name__.replace("_", "-"))(_guarded(command))
@@ -382,14 +408,25 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
+def _in_front(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the options of all commands before the command."""
+    front: list[str] = []
+    rest: list[str] = []
+    left = list(arguments)
+    while left:
+        name, has_value, _ = left[0].partition("=")
+        words = 1 if has_value else _ANYWHERE.get(name, 1)
+        taken, left = left[:words], left[words:]
+        (front if name in _ANYWHERE else rest).extend(taken)
+    return front + rest
+
+
 def main() -> None:
     """Run the command line; the entry point of ``groupwatch``."""
-    arguments = sys.argv[1:]
-    if "--debug" in arguments:
-        # ``--debug`` may stand anywhere: users add it to the end of a command that just failed.
-        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
+    # A shell that completes a line hands it over in a variable.
+    arguments = _in_front(sys.argv[1:] or os.environ.get("_TYPER_COMPLETE_ARGS", "").split()[1:])
     try:
-        application(arguments)(arguments)
+        application(arguments)(arguments, prog_name="groupwatch")
     except Exception as error:
         # The ``kafka`` commands are defined elsewhere, but their failures end in the same way.
         sys.exit(_tell(error))

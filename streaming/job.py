@@ -30,6 +30,7 @@ from streaming.group_store import GroupStore
 from streaming.notify import DirectAlerts, make_notifier, state_file
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
+from streaming.version import version
 
 _log = logging.getLogger("groupwatch.job")
 
@@ -109,7 +110,7 @@ class Monitor:
         names = [cluster.name for cluster in config.clusters]
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
-        own = OwnMetrics(registry, clusters=names, receivers=receivers)
+        own = OwnMetrics(registry, clusters=names, receivers=receivers, version=version())
         self._store = GroupStore(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced)
         self._alerts = ShownAlerts(wall_clock_ms, own.detected)
         view = View(

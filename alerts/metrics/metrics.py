@@ -6,6 +6,7 @@ can be foreseen, so that each starts at 0 (``rate`` misses the first value of a 
 never labels: their number has no bound.
 """
 
+import platform
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -199,7 +200,16 @@ EVIDENCE_OUTCOMES = ("raised", "put_back", "left", "already_on", "refused", "fai
 class NotifierMetrics:
     """The counters of a process that delivers alerts."""
 
-    def __init__(self, registry: CollectorRegistry, receivers: Iterable[str] = ()) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, receivers: Iterable[str] = (), *, version: str = "unknown"
+    ) -> None:
+        build = Gauge(
+            "groupwatch_build_info",
+            "Always 1; the labels say which version of groupwatch this is, and of Python.",
+            ["version", "python"],
+            registry=registry,
+        )
+        build.labels(version, platform.python_version()).set(1)
         self._notifications = Counter(
             "groupwatch_notifications",
             "Attempts to deliver a notification, by how they ended.",
@@ -219,9 +229,14 @@ class OwnMetrics(NotifierMetrics):
     """The counters of the job's process."""
 
     def __init__(
-        self, registry: CollectorRegistry, *, clusters: Iterable[str] = (), receivers: Iterable[str] = ()
+        self,
+        registry: CollectorRegistry,
+        *,
+        clusters: Iterable[str] = (),
+        receivers: Iterable[str] = (),
+        version: str = "unknown",
     ) -> None:
-        super().__init__(registry, receivers)
+        super().__init__(registry, receivers, version=version)
         self._rebalances = Histogram(
             "groupwatch_rebalance_duration_seconds",
             "From the start of a rebalance to the group being Stable or Empty again.",

@@ -21,6 +21,7 @@ from streaming.notify.job_metrics import JobCollector
 from streaming.notify.kafka_alert_log import KafkaAlertLog
 from streaming.notify.watching import FRESH_S, JobReader, RemoteProgress
 from streaming.serving import Server, health_application
+from streaming.version import version
 
 _LOOK_S = 1.0
 _STOP_S = 2.0
@@ -127,7 +128,7 @@ class NotifyProcess:
         self._config = config
         self._clock = clock
         limits = limits_from(config)
-        self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers])
+        self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers], version=version())
         patience_s = 2 * min(limits.unreachable_s, limits.stalled_s)
         self.jobs = {
             cluster.name: RemoteProgress(cluster.name, clock, patience_s=patience_s)

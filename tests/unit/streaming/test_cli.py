@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -190,7 +192,7 @@ def test_replay_says_on_demand_what_it_inferred_by_which_rule(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever doubts an inferred transition finds its rule; the topic does not tell it."""
-    monkeypatch.setattr(cli, "_log_to_stderr", lambda: caplog.set_level(logging.DEBUG))
+    monkeypatch.setattr(cli, "_set_up_log", lambda: caplog.set_level(logging.DEBUG))
     log = Path(__file__).parents[2] / "golden" / "logs" / "kafka-4.3.1-request.log"
 
     invoke("replay", str(log))
@@ -241,8 +243,8 @@ def test_a_failure_in_the_kafka_commands_is_a_sentence_too(
 ) -> None:
     """They are written elsewhere and end the same way."""
 
-    def broken(arguments: object) -> Callable[[object], None]:
-        def call(_: object) -> None:
+    def broken(arguments: object) -> Callable[..., None]:
+        def call(_: object, **_more: object) -> None:
             raise PermissionError(13, "Permission denied", "kafka-data")
 
         return call
@@ -253,6 +255,45 @@ def test_a_failure_in_the_kafka_commands_is_a_sentence_too(
         cli.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "groupwatch: Permission denied: kafka-data\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--log-format=json", "check-config", "FILE", "--log-level", "debug"],
+        ["check-config", "--log-level", "debug", "FILE", "--log-format", "json"],
+    ],
+)
+def test_options_of_the_log_are_understood_anywhere(
+    words: list[str], config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the command and behind it, with an equals sign and without."""
+    for variable in ("GROUPWATCH_LOG_LEVEL", "GROUPWATCH_LOG_FORMAT"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(sys, "argv", ["groupwatch", *(str(config_file) if w == "FILE" else w for w in words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    assert (os.environ["GROUPWATCH_LOG_LEVEL"], os.environ["GROUPWATCH_LOG_FORMAT"]) == ("debug", "json")
+
+
+def test_the_version_is_that_of_the_installation(invoke: Invoke) -> None:
+    """As pip knows it."""
+    result = invoke("--version")
+    assert (result.exit_code, result.stdout) == (0, f"groupwatch {metadata.version('groupwatch')}\n")
+
+
+@pytest.mark.parametrize(("line", "found"), [("groupwatch ka", "kafka"), ("groupwatch kafka u", "up")])
+def test_a_shell_completes_commands(
+    line: str, found: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also those of 'kafka', which are loaded only when they are wanted."""
+    monkeypatch.setenv("_GROUPWATCH_COMPLETE", "complete_zsh")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setattr(sys, "argv", ["groupwatch"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert f'"{found}"' in capsys.readouterr().out
 
 
 def test_debug_is_understood_after_the_command(

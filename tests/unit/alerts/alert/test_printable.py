@@ -8,7 +8,7 @@ from alerts.alert.alert import Culprit, Severity
 from alerts.alert.wording import printable
 from alerts.delivery.receivers.webhook import culprits_text
 from alerts.rules.engine.lifecycle import Finding, fire
-from streaming.log_format import LineFormatter
+from streaming.logs import LineFormatter
 
 NAME = "a\x1b[31m\nb\u202ec\u2028\u2066\x9bd"
 WRITTEN = r"a\x1b[31m\nb\u202ec\u2028\u2066\x9bd"
@@ -49,8 +49,8 @@ def test_no_name_forges_a_line_of_our_log(with_error: bool) -> None:
     """Whatever a name holds, each event of our log begins at one line, and all others are indented."""
     error = ValueError(f"{NAME}\n2026-11-20 12:00:00,000 ERROR forged")
     info = (ValueError, error, None) if with_error else None
-    record = logging.LogRecord("x", logging.INFO, "f", 1, "group %s is odd", (NAME,), info)
+    record = logging.LogRecord("x", logging.INFO, "f", 1, "group %s is odd", (NAME,), info, "_named")
     first, *rest = LineFormatter().format(record).split("\n")
 
-    assert "INFO x: group a\\x1b[31m" in first
+    assert "INFO x.named: group a\\x1b[31m" in first
     assert all(line.startswith("    ") and line.isprintable() for line in rest)

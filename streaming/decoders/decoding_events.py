@@ -12,33 +12,18 @@ from itertools import groupby
 from operator import attrgetter
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
-from coordinator_model import (
-    decoding as coordinator_log,
-)
-from coordinator_model import (
-    decoding as line_breaks,
-)
-from coordinator_model import (
-    decoding as log_envelope,
-)
-from coordinator_model import (
-    decoding as request_log,
-)
+from coordinator_model import decoding
 from coordinator_model import observations as on
 from coordinator_model.decoding import BREAKS_ENCODED, Opened
 from coordinator_model.kafka import shard_of, shards_of_runs
 from coordinator_model.observations import BROKERS_MAX
-from streaming.control import NOT_SEALED, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
 from streaming.decoders import heartbeat_columns, heartbeat_lines
-from streaming.decoders.binary_column import Ints
-from streaming.decoders.buffered_lines import BufferedLines, LineReader, RowBlock
+from streaming.decoders.buffered_lines import BufferedLines, RowBlock
+from streaming.decoders.clock_copies import ClockCopyError, read_copy
 from streaming.decoders.decoded import Decoded
-from streaming.decoders.decoding_control import reason_of
-from streaming.decoders.heartbeat_columns import Beats
 from streaming.decoders.line_parts import LineParts
+from streaming.decoders.line_times import LineTimes, not_ahead
 from streaming.decoders.packing import plain
 from streaming.decoders.stretches import Coalesced, RowPlace, Stretch, heard_in
 
@@ -48,9 +33,6 @@ UNKNOWN_LAYOUT = "unknown_layout"
 """The reason under which a line with an unknown header is counted."""
 _NOT_UNDERSTOOD = {"unrecognized": "unknown_sentence", "too_long": "too_long"}
 """Kinds of coordinator lines that carry no information, and the reasons under which a sample is kept."""
-AHEAD_MAX_MS = 60_000
-"""A heartbeat dated further than this after its record has a wrong zone or clock, and the record's time
-counts. For other lines the shard decides; it learns zones and clocks."""
 NAMES_MAX = 64
 """Names in a DeleteGroups line of 3.x; a name may contain ", ", so any neighbours may be one name: all their
 shards get the line.  With more names every shard gets it."""
@@ -59,39 +41,24 @@ Row = tuple[int, int, int, bytes | None, bytes | None]
 """Partition, offset, timestamp_ms, key, value."""
 
 
-def decode_events(
-    rows: pa.Table,
-    *,
-    shard_count: int,
-    backlog_ends: Mapping[int, int],
-    timezone: str,
-    run: str = "",
-    secret: str = "",
+def decode_lines(
+    lines: BufferedLines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
 ) -> Decoded:
-    """Decode rows with the columns partition, offset, timestamp_ms, key and value.
+    """Decode the rows that one ``LineReader`` has read.
 
     Args:
-        rows: in the order of their partitions.
+        lines: in the order of their partitions.
         shard_count: partitions of ``__consumer_offsets``.
-        backlog_ends: partition -> end offset at the first start; rows before it are backlog.
         timezone: of times in lines that give none.
         run: whose copies of the clock to take; "" takes all.
         secret: seals the copies; "": copies have no seal.
 
     The content of a row never raises: an unreadable row is counted in ``bad``.
     """
-    lines = LineReader(backlog_ends).lines(rows)
-    return decode_lines(lines, shard_count=shard_count, timezone=timezone, run=run, secret=secret)
-
-
-def decode_lines(
-    lines: BufferedLines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
-) -> Decoded:
-    """Decode the rows that one ``LineReader`` has read; see ``decode_events``."""
-    decoding = _Decoding(shard_count, timezone, run, secret)
+    work = _Decoding(shard_count, timezone, run, secret)
     for block in lines.blocks:
-        decoding.read(block)
-    return decoding.finish()
+        work.read(block)
+    return work.finish()
 
 
 def decode_rows(
@@ -103,16 +70,19 @@ def decode_rows(
     run: str = "",
     secret: str = "",
 ) -> Decoded:
-    """Decode rows that are not in Arrow; see ``decode_events``."""
-    decoding = _Decoding(shard_count, timezone, run, secret)
+    """Decode rows that are not in Arrow; see ``decode_lines``.
+
+    Rows before a partition's ``backlog_ends`` (its end offset at the first start) are backlog.
+    """
+    work = _Decoding(shard_count, timezone, run, secret)
 
     def same(row: Row) -> tuple[int, bytes | None, bool]:
         return row[0], row[3], row[1] < backlog_ends.get(row[0], 0)
 
     for (partition, key, backlog), neighbours in groupby(rows, same):
         _, offsets, stamps, _, values = map(list, zip(*neighbours, strict=True))
-        decoding.read(RowBlock(partition, key, backlog, offsets, stamps, values))
-    return decoding.finish()
+        work.read(RowBlock(partition, key, backlog, offsets, stamps, values))
+    return work.finish()
 
 
 def kind_of(what: on.Observation) -> str:
@@ -129,20 +99,13 @@ _StretchKey = tuple[int, int, bool, int]
 _BY_PLACE = attrgetter("partition", "offset", "index")
 
 
-class _ClockCopy(msgspec.Struct):
-    at_ms: TimeMs
-    sequence: Int64
-    skew_ms: SkewMs = {}
-    run: str = ""
-    lead_ms: Int64 = 0
-
-
 class _Decoding:
     """The work on one batch."""
 
     def __init__(self, shard_count: int, timezone: str, run: str = "", secret: str = "") -> None:
         self._shard_count = shard_count
         self._timezone = timezone
+        self._times = LineTimes(timezone)
         self._run = run
         self._secret = secret
         self._decoded = Decoded()
@@ -177,8 +140,8 @@ class _Decoding:
                 self._read_other(place, block.key, value)
                 continue
             stretch = self._stretch(place.partition, place.backlog, _broker_of(block.key))
-            at_ms = self._line_ms(found[1], found[2], place.timestamp_ms)
-            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+            at_ms = self._times.of_line(found[1], found[2], place.timestamp_ms)
+            stretch.beat_of(found, not_ahead(at_ms, place.timestamp_ms), place)
 
     def _read_other(self, place: RowPlace, key: bytes | None, value: bytes | None) -> None:
         """Read a row that is no bare heartbeat; the most frequent kinds come first."""
@@ -195,40 +158,28 @@ class _Decoding:
         self, place: RowPlace, key: bytes | None, value: bytes, header: re.Match[bytes]
     ) -> None:
         """Read a line of the request log in Kafka's own pattern."""
-        at_ms = self._line_ms(header[1], header[2], place.timestamp_ms)
+        at_ms = self._times.of_line(header[1], header[2], place.timestamp_ms)
         message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
         stretch = self._stretch(place.partition, place.backlog, _broker_of(key))
-        stretch.hear(on.Source.REQUEST_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
+        stretch.hear(on.Source.REQUEST_LOG, not_ahead(at_ms, place.timestamp_ms) // 1000, place)
         try:
             self._request(stretch, place, at_ms, message)
-        except request_log.RequestLineError as error:
+        except decoding.RequestLineError as error:
             self._reject(error.reason, value, error.detail)
 
     def _has_read_enveloped(self, place: RowPlace, key: bytes | None, value: bytes) -> bool:
         """Read a heartbeat in a shipper's JSON, if it has a time of its own; most lines are of this kind."""
         if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
             return False
-        whole = log_envelope.whole_message(value, _broker_of(key))
+        whole = decoding.whole_message(value, _broker_of(key))
         found = heartbeat_lines.LINE.fullmatch(whole[0].encode(errors="replace")) if whole else None
         if whole is None or found is None or found[1] is None:
             return False
-        at_ms = log_envelope.local_ms(found[1].decode(), int(found[2]), self._timezone, place.timestamp_ms)
+        at_ms = decoding.local_ms(found[1].decode(), int(found[2]), self._timezone, place.timestamp_ms)
         if at_ms >= 0:
             stretch = self._stretch(place.partition, place.backlog, whole[1])
-            stretch.beat_of(found, _not_ahead(at_ms, place.timestamp_ms), place)
+            stretch.beat_of(found, not_ahead(at_ms, place.timestamp_ms), place)
         return at_ms >= 0
-
-    def _times(self, beats: Beats) -> Ints:
-        """Return the time of each heartbeat, epoch ms."""
-        seconds = beats.names.seconds.values
-        readings = [log_envelope.local_second_ms(one.decode(), self._timezone) for one in seconds]
-        base_ms, other_ms = np.array(readings, np.int64).T
-        at_ms = base_ms[beats.second] + beats.millis
-        # A date that does not exist, or an hour that comes twice.
-        for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
-            text, stamp = seconds[beats.second[index]], int(beats.stamp[index])
-            at_ms[index] = self._line_ms(text, b"%d" % beats.millis[index], stamp)
-        return np.where(at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, at_ms)
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
@@ -238,20 +189,12 @@ class _Decoding:
             stretch = self._stretches[key] = Stretch(partition, backlog, broker)
         return stretch
 
-    def _line_ms(self, second: bytes | None, millis: bytes, stamp: int) -> int:
-        if second is None:
-            return stamp
-        at_ms = log_envelope.local_ms(second.decode(), int(millis), self._timezone, stamp)
-        return stamp if at_ms < 0 else at_ms
-
     def _read_one(self, place: RowPlace, key: bytes | None, value: bytes | None) -> None:
         """Read a row that is no plain heartbeat; it may hold several lines."""
-        lines = log_envelope.open_lines(
-            value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone
-        )
+        lines = decoding.open_lines(value, key=key, timestamp_ms=place.timestamp_ms, timezone=self._timezone)
         index = 0
         for found in lines:
-            if isinstance(found, log_envelope.EnvelopeError):
+            if isinstance(found, decoding.EnvelopeError):
                 self._reject(found.reason, value, found.detail)
                 continue
             here = msgspec.structs.replace(place, index=index) if index else place
@@ -266,15 +209,21 @@ class _Decoding:
             self._decoded.count("events", "line_part", parts)
         try:
             return self._line(place, whole.line.at_ms, whole)
-        except (coordinator_log.LogLineError, request_log.RequestLineError) as error:
+        except (decoding.LogLineError, decoding.RequestLineError) as error:
             self._reject(error.reason, _sample(whole), error.detail)
         except UnicodeError as error:
             self._reject("not_utf8", _sample(whole), str(error))
         return 0
 
     def _clock(self, place: RowPlace, value: bytes | None) -> None:
-        copy = self._clock_copy(place, value)
+        try:
+            copy = read_copy(value or b"", stamp_ms=place.timestamp_ms, run=self._run, secret=self._secret)
+        except ClockCopyError as error:
+            self._reject(error.reason, value, error.detail)
+            return
         if copy is None:
+            # It is another monitor's: its time is not ours, and none of our lines wait for it.
+            self._decoded.count("control", "other_run")
             return
         self._decoded.count("control", "events_clock")
         clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms, lead_ms=copy.lead_ms)
@@ -289,33 +238,11 @@ class _Decoding:
         self._fresh[place.partition] = True
         self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
 
-    def _clock_copy(self, place: RowPlace, value: bytes | None) -> "_ClockCopy | None":
-        """Return a copy of our own clock, if it is believable."""
-        try:
-            copy = _CLOCK.decode(value or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._reject(reason_of(error, "clock_invalid"), value, str(error))
-            return None
-        if self._run and copy.run != self._run:
-            # It is another monitor's: its time is not ours, and none of our lines wait for it.
-            self._decoded.count("control", "other_run")
-            return None
-        if not fits(copy.at_ms, (copy.sequence, copy.lead_ms), copy.skew_ms):
-            self._reject("out_of_range", value, "a number of a clock copy")
-            return None
-        refusal = clock_refusal(copy.at_ms, copy.lead_ms, place.timestamp_ms)
-        if not is_sealed(value or b"", self._secret):
-            refusal = NOT_SEALED
-        if refusal:
-            self._reject("clock_refused", value, refusal)
-            return None
-        return copy
-
     def _line(self, place: RowPlace, at_ms: int, opened: Opened) -> int:
         line = opened.line
         if line.message.startswith("Completed request:"):
             return self._request_line(place, at_ms, line)
-        parsed = line_breaks.parse_broken_line(
+        parsed = decoding.parse_broken_line(
             line.message, breaks_encoded=opened.breaks_encoded, shard_count=self._shard_count
         )
         if parsed.observation is None:
@@ -323,7 +250,7 @@ class _Decoding:
             return 0
         broker = line.broker if line.broker >= 0 or parsed.broker is None else parsed.broker
         stretch = self._stretch(place.partition, place.backlog, broker)
-        stretch.hear(on.Source.COORDINATOR_LOG, _not_ahead(at_ms, place.timestamp_ms) // 1000, place)
+        stretch.hear(on.Source.COORDINATOR_LOG, not_ahead(at_ms, place.timestamp_ms) // 1000, place)
         shards = self._shards(parsed.observation, parsed.partition)
         what = parsed.observation
         seen = place.seen(at_ms, on.Source.COORDINATOR_LOG, broker, what, is_whole=line.is_whole)
@@ -342,7 +269,7 @@ class _Decoding:
         line = opened.line
         is_other = line.logger is not None and "coordinator" not in line.logger.lower()
         has_header = opened.has_header or line.level is not None or line.logger is not None
-        if line.level is None and not opened.has_marks and log_envelope.is_continuation(line.message):
+        if line.level is None and not opened.has_marks and decoding.is_continuation(line.message):
             self._decoded.count("coordinator_log", "continuation")
         elif is_other or (has_header and not opened.has_marks):
             self._decoded.count("coordinator_log", "other")
@@ -363,11 +290,11 @@ class _Decoding:
             return sorted(shards_of_runs(names, ", ", self._shard_count))
         return []
 
-    def _request_line(self, place: RowPlace, at_ms: int, line: log_envelope.Line) -> int:
+    def _request_line(self, place: RowPlace, at_ms: int, line: decoding.Line) -> int:
         stretch = self._stretch(place.partition, place.backlog, line.broker)
         message = line.message.encode()
         beat = heartbeat_lines.LINE.fullmatch(message)
-        heard_ms = _not_ahead(at_ms, place.timestamp_ms)
+        heard_ms = not_ahead(at_ms, place.timestamp_ms)
         if beat:
             stretch.beat_of(beat, heard_ms, place)
             return 1
@@ -377,7 +304,7 @@ class _Decoding:
     def _request(
         self, stretch: Stretch, place: RowPlace, at_ms: int, message: bytes, *, is_whole: bool = False
     ) -> int:
-        kind, observations = request_log.parse_request_line(message, at_ms)
+        kind, observations = decoding.parse_request_line(message, at_ms)
         self._decoded.count("request_log", kind)
         for index, what in enumerate(observations):
             if isinstance(what, Coalesced):
@@ -406,9 +333,12 @@ class _Decoding:
         for part in self._parts.left():
             self._reject("partial_line", _sample(part), "the rest of the line did not arrive")
         for stretch in self._stretches.values():
-            self._finish_columns(stretch)
-            self._finish_runs(stretch)
-            self._finish_answer_runs(stretch)
+            if stretch.columns:
+                beats = heartbeat_columns.joined(stretch.columns)
+                stretch.take_columns(beats, self._times.of_beats(beats))
+            self._add_heartbeats(stretch)
+            for shard, seen in stretch.answers(self._shard_count):
+                self._decoded.add(shard, seen)
             everywhere.extend(self._heard_in(stretch))
         if everywhere:
             for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
@@ -432,72 +362,18 @@ class _Decoding:
         )
         return ()
 
-    def _finish_columns(self, stretch: Stretch) -> None:
-        """Take in heartbeats that were read as columns, sender by sender."""
-        if not stretch.columns:
-            return
-        beats = heartbeat_columns.joined(stretch.columns)
-        at_ms = self._times(beats)
-        stretch.request_seconds.update(np.unique(at_ms // 1000).tolist())
-        code = beats.sender
-        order = np.argsort(code, kind="stable")
-        sender = code[order]
-        ends = np.flatnonzero(np.diff(sender, append=-1)) + 1
-        times, last = at_ms[order].tolist(), order[ends - 1]
-        columns = (ends, last, beats.offset[last], beats.stamp[last])
-        start = 0
-        for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
-            identity, client = beats.sender_at(newest)
-            stretch.beat(identity, client, times[start:end], offset, stamp)
-            start = end
+    def _add_heartbeats(self, stretch: Stretch) -> None:
+        """Add the coalesced heartbeats of every member; a member whose names are not text is counted."""
+        count = 0
 
-    def _finish_runs(self, stretch: Stretch) -> None:
-        count, add, shard_count = 0, self._decoded.add, self._shard_count
-        partition, backlog, broker, source = (
-            stretch.partition,
-            stretch.backlog,
-            stretch.broker,
-            on.Source.REQUEST_LOG,
-        )
-        newest = None
-        for identity, run in stretch.runs.items():
-            times = run.times
-            if len(times) > 1:
-                times.sort()
-            try:
-                shard, what = heartbeat_lines.heartbeats(run.client, identity, tuple(times), shard_count)
-            except UnicodeDecodeError as error:
-                self._reject("not_utf8", identity, str(error), len(times))
-                continue
-            seen = on.Seen(
-                at_ms=times[-1],
-                source=source,
-                partition=partition,
-                offset=run.offset,
-                index=run.index,
-                broker=broker,
-                recorded_at_ms=run.stamp,
-                backlog=backlog,
-                what=what,
-            )
-            add(shard, seen)
-            count += len(times)
-            if newest is None or run.offset > newest.offset:
-                newest = seen
-        if newest is not None:
+        def unreadable(identity: bytes, error: UnicodeError, lines: int) -> None:
+            self._reject("not_utf8", identity, str(error), lines)
+
+        for shard, seen, lines in stretch.heartbeats(self._shard_count, unreadable):
+            self._decoded.add(shard, seen)
+            count += lines
+        if count:
             self._decoded.count("request_log", "heartbeat", count)
-            place = RowPlace(partition, newest.offset, newest.recorded_at_ms, backlog)
-            for second in stretch.request_seconds:
-                stretch.hear(source, second, place)
-
-    def _finish_answer_runs(self, stretch: Stretch) -> None:
-        for run in stretch.answer_runs.values():
-            if run.last is None or run.place is None:
-                continue
-            times = tuple(sorted(run.times))
-            what = msgspec.structs.replace(run.last, times=times)
-            seen = run.place.seen(times[-1], on.Source.REQUEST_LOG, stretch.broker, what)
-            self._decoded.add(shard_of(what.group, self._shard_count), seen)
 
 
 _REQUEST = re.compile(
@@ -506,13 +382,8 @@ _REQUEST = re.compile(
 _BREAKS_ENCODED = BREAKS_ENCODED.encode()
 _ENVELOPED_BEAT = b'\\"HEARTBEAT\\"}'
 """The fields that a heartbeat's JSON line contains once."""
-_CLOCK = msgspec.json.Decoder(_ClockCopy)
-_broker_of = lru_cache(maxsize=4096)(log_envelope.key_broker)
+_broker_of = lru_cache(maxsize=4096)(decoding.key_broker)
 
 
 def _sample(opened: Opened) -> bytes:
     return opened.text[:SAMPLE_BYTES_MAX].encode(errors="replace")
-
-
-def _not_ahead(at_ms: int, stamp: int) -> int:
-    return stamp if at_ms > stamp + AHEAD_MAX_MS else at_ms

@@ -4,12 +4,15 @@ Observations are coalesced only within such a stretch: a run's last offset stand
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
+import numpy as np
 
 from coordinator_model import observations as on
+from coordinator_model.kafka import shard_of
 from streaming.decoders import heartbeat_lines
+from streaming.decoders.binary_column import Ints
 from streaming.decoders.heartbeat_columns import Beats
 from streaming.decoders.heartbeat_lines import ClientTexts
 
@@ -151,6 +154,69 @@ class Stretch:
         run = self.answer_runs.setdefault(key, AnswerRun())
         run.times.extend(what.times)
         run.last, run.place = what, place
+
+    def take_columns(self, beats: Beats, at_ms: Ints) -> None:
+        """Record heartbeats that were read as columns, with their times, sender by sender."""
+        self.request_seconds.update(np.unique(at_ms // 1000).tolist())
+        order = np.argsort(beats.sender, kind="stable")
+        ends = np.flatnonzero(np.diff(beats.sender[order], append=-1)) + 1
+        times, last = at_ms[order].tolist(), order[ends - 1]
+        columns = (ends, last, beats.offset[last], beats.stamp[last])
+        start = 0
+        for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
+            identity, client = beats.sender_at(newest)
+            self.beat(identity, client, times[start:end], offset, stamp)
+            start = end
+
+    def heartbeats(
+        self, shard_count: int, unreadable: Callable[[bytes, UnicodeError, int], None]
+    ) -> Iterator[tuple[int, on.Seen, int]]:
+        """Yield shard, coalesced heartbeats and their number for each member; hear the broker at their times.
+
+        ``unreadable`` gets the identity of a member whose names are not text, and its number of lines.
+        """
+        partition, backlog, broker, source = self.partition, self.backlog, self.broker, on.Source.REQUEST_LOG
+        newest: BeatRun | None = None
+        for identity, run in self.runs.items():
+            times = run.times
+            if len(times) > 1:
+                times.sort()
+            try:
+                shard, what = heartbeat_lines.heartbeats(run.client, identity, tuple(times), shard_count)
+            except UnicodeDecodeError as error:
+                unreadable(identity, error, len(times))
+                continue
+            yield (
+                shard,
+                on.Seen(
+                    at_ms=times[-1],
+                    source=source,
+                    partition=partition,
+                    offset=run.offset,
+                    index=run.index,
+                    broker=broker,
+                    recorded_at_ms=run.stamp,
+                    backlog=backlog,
+                    what=what,
+                ),
+                len(times),
+            )
+            if newest is None or run.offset > newest.offset:
+                newest = run
+        if newest is not None:
+            place = RowPlace(partition, newest.offset, newest.stamp, backlog)
+            for second in self.request_seconds:
+                self.hear(source, second, place)
+
+    def answers(self, shard_count: int) -> Iterator[tuple[int, on.Seen]]:
+        """Yield the other coalesced answers with their shards."""
+        for run in self.answer_runs.values():
+            if run.last is None or run.place is None:
+                continue
+            times = tuple(sorted(run.times))
+            what = msgspec.structs.replace(run.last, times=times)
+            seen = run.place.seen(times[-1], on.Source.REQUEST_LOG, self.broker, what)
+            yield shard_of(what.group, shard_count), seen
 
 
 def heard_in(stretch: Stretch) -> Iterator[on.Seen]:

@@ -36,8 +36,6 @@ SCHEMA = "shard int, payload binary"
 OFFSETS, EVENTS, CONTROL = 0, 1, 2
 """Values of the column ``feed``: which input a row came from."""
 
-_NAMES = {OFFSETS: "offsets", EVENTS: "events", CONTROL: "control"}
-_SOURCES = {OFFSETS: Source.OFFSETS, EVENTS: Source.COORDINATOR_LOG, CONTROL: Source.CONTROL}
 _SAMPLE_BYTES = 512
 _ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 

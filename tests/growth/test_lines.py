@@ -18,7 +18,8 @@ import pytest
 from coordinator_model.decoding.coordinator_reasons import REASONS
 from coordinator_model.decoding.coordinator_shapes import SHAPES
 from coordinator_model.shard.routing import split_names
-from streaming.decoders.decoding_events import decode_events
+from streaming.decoders.buffered_lines import LineReader
+from streaming.decoders.decoding_events import decode_lines
 
 pytestmark = pytest.mark.growth
 
@@ -51,7 +52,7 @@ def _decode(*lines: str) -> None:
     for line in lines:
         row = {"partition": 0, "offset": 0, "timestamp_ms": AT, "key": None, "value": line.encode()}
         table = pa.Table.from_pylist([row], schema=_SCHEMA)
-        decode_events(table, shard_count=SHARDS, backlog_ends={}, timezone="UTC")
+        decode_lines(LineReader({}).lines(table), shard_count=SHARDS, timezone="UTC")
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from streaming.devkit.consumers import Connection, SilentLeader, text
+from streaming.devkit.consumers.silent_leader import SilentLeader
+from streaming.devkit.consumers.wire import Connection, text
 from tests.live.support.scene import Scene
 from tests.live.support.side_by_side import Act
 from tests.live.support.stage import Pager, Told, await_that

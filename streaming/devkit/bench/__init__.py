@@ -3,6 +3,6 @@
 Prints one JSON object; the rows and their bounds are in ``targets.py``.
 """
 
-from streaming.devkit.bench.command import main, run_bench
+from streaming.devkit.bench.command import main
 
-__all__ = ["main", "run_bench"]
+__all__ = ["main"]

@@ -160,12 +160,11 @@ class EmbeddedKafka:
         for broker in self.broker_ids:
             stop_tracked(self._pid_file(broker), hard=len(self.broker_ids) > 1)
 
-    def start_broker(self, broker: int, *, wait: bool = True) -> None:
+    def start_broker(self, broker: int) -> None:
         """Starts one broker again, after ``stop_broker``."""
         if self._tracked(broker) is None:
             self._launch([broker])
-        if wait:
-            self._await(lambda: broker in self._live_brokers(), f"broker {broker} did not come back")
+        self._await(lambda: broker in self._live_brokers(), f"broker {broker} did not come back")
 
     def stop_broker(self, broker: int, *, hard: bool = False) -> None:
         """Stops one broker: gently, so that leaders move first, or as a power cut would."""

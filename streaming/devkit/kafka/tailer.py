@@ -168,16 +168,11 @@ class Tailer:
         self._producer = kafka_clients.producer(address)
         self._failed = False
         self._stopping = threading.Event()
-        self._acknowledged = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-tailer", daemon=True)
 
     def start(self) -> None:
         """Starts shipping."""
         self._thread.start()
-
-    def await_shipped(self, *, timeout_seconds: float) -> bool:
-        """Returns when Kafka has acknowledged something, or after the timeout; says whether it has."""
-        return self._acknowledged.wait(timeout_seconds)
 
     def stop(self) -> None:
         """Ships what is in the files now, waits for Kafka's acknowledgement, and ends."""
@@ -227,7 +222,6 @@ class Tailer:
         count = sum(len(events) for _, _, events in read)
         if count:
             self._remember()
-            self._acknowledged.set()
         return count
 
     def _remember(self) -> None:

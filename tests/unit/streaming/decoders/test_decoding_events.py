@@ -29,15 +29,16 @@ from coordinator_model.observations.log import (
 from coordinator_model.observations.requests import Client, CommitsAnswered, Heartbeats
 from streaming.control.clock_records import sealed
 from streaming.decoders import heartbeat_lines
+from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import (
-    AHEAD_MAX_MS,
     CLOCK_KEY,
     SAMPLE_BYTES_MAX,
     Row,
-    decode_events,
+    decode_lines,
     decode_rows,
 )
+from streaming.decoders.line_times import AHEAD_MAX_MS
 from streaming.decoders.stretches import Coalesced
 
 SHARDS = 5
@@ -423,7 +424,7 @@ def test_arrow_batch() -> None:
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
     batch = pa.table(columns, ["partition", "offset", "timestamp_ms", "key", "value"])
 
-    assert decode_events(batch, shard_count=SHARDS, backlog_ends={}, timezone="UTC") == decoded(*rows)
+    assert decode_lines(LineReader({}).lines(batch), shard_count=SHARDS, timezone="UTC") == decoded(*rows)
 
 
 _VALUES = (

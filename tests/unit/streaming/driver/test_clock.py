@@ -10,7 +10,8 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
-from streaming.decoders.decoding_events import decode_events
+from streaming.decoders.buffered_lines import LineReader
+from streaming.decoders.decoding_events import decode_lines
 from streaming.driver.clock import Clock, Skews, interval_s
 from streaming.driver.driver_time import DriverTime
 from streaming.driver.report_turns import Asking
@@ -318,7 +319,7 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
         }
     )
     whose = {"run": "r", "secret": "hush"}
-    decoded = decode_events(rows, shard_count=1, backlog_ends={}, timezone="UTC", **whose)
+    decoded = decode_lines(LineReader({}).lines(rows), shard_count=1, timezone="UTC", **whose)
     clocks = [seen.what for seen in decoded.cells[0] if isinstance(seen.what, EventsClock)]
     assert [one.skew_ms for one in clocks] == [{10: 1_000}, {10: 1_000}]
     assert _values(out, "control")[0]["skew_ms"] == {"10": 1_000}

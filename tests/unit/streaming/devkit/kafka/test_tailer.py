@@ -1,6 +1,7 @@
 """Following log files: whole events, once each, across rotation."""
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,6 +178,7 @@ class Topic:
     def __init__(self) -> None:
         """Nothing yet."""
         self.taken: list[tuple[bytes, str]] = []
+        self.has_taken = threading.Event()
         self.producers = 0
         self.refusing = 0
         self.unreachable: set[int] = set()
@@ -194,6 +196,7 @@ class Topic:
             self.refusing -= 1
             return Answer(KafkaTimeoutError("no replica"))
         self.taken.append((key, json.loads(value)["message"]))
+        self.has_taken.set()
         return Answer(None)
 
     def flush(self) -> None:
@@ -250,9 +253,8 @@ def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
     topic.refusing, topic.unreachable = 1, {2}
     _append(tmp_path / "server.log", f"{FIRST}\n")
     address = KafkaAddress(("127.0.0.1:1",))
-    tailer = Tailer({tmp_path / "server.log": 2}, address, "events")
-    with tailer:
-        tailer.await_shipped(timeout_seconds=10)
+    with Tailer({tmp_path / "server.log": 2}, address, "events"):
+        assert topic.has_taken.wait(10)
 
     assert topic.taken == [(b"2", FIRST)]
     assert topic.producers == 3

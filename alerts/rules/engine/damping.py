@@ -5,10 +5,8 @@ for a while: longer with each return, a quarter of an hour at most.  If the cond
 the same alert continues.
 """
 
-import msgspec
-
 from alerts.alert import Alert, Culprit, clock, span, times
-from alerts.rules.engine.lifecycle import LOUDNESS, Closing, Finding, OpenAlert
+from alerts.rules.engine.lifecycle import LOUDNESS, Closing, Finding, OpenAlert, restate
 
 WINDOW_MS = 30 * 60_000
 ENDS_FREE = 2
@@ -50,10 +48,7 @@ def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> A
         f"{_COMES_AND_GOES}, so this alert stays open until it has stayed away for {span(HOLD_MS)} to "
         f"{span(HOLD_MAX_MS)}."
     )
-    opened.alert = msgspec.structs.replace(
-        opened.alert, revision=opened.alert.revision + 1, summary=f"{closing.summary} {stays}"
-    )
-    return opened.alert
+    return restate(opened, f"{closing.summary} {stays}")
 
 
 def resume(opened: OpenAlert) -> None:

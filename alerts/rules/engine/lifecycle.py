@@ -138,6 +138,13 @@ def _says_the_same(alert: Alert, finding: Finding) -> bool:
     )
 
 
+def restate(opened: OpenAlert, summary: str) -> Alert:
+    """Return the next revision, which differs by its summary only, and remember it in ``opened``."""
+    alert = opened.alert
+    opened.alert = msgspec.structs.replace(alert, revision=alert.revision + 1, summary=printable(summary))
+    return opened.alert
+
+
 def resolve(alert: Alert, closing: Closing) -> Alert:
     """Return the last revision of ``alert``, resolved."""
     return msgspec.structs.replace(

@@ -12,6 +12,7 @@ from alerts.rules.engine.lifecycle import (
     alert_id,
     fire,
     resolve,
+    restate,
     runbook,
     update,
 )
@@ -198,3 +199,17 @@ def test_an_open_alert_survives_saving() -> None:
 def test_where_runbooks_are(base: str, expected: str) -> None:
     """In the source tree, or where the operator publishes them."""
     assert runbook("SessionTimeout", base) == expected
+
+
+def test_an_alert_that_is_restated_changes_its_summary_only() -> None:
+    """The next revision, remembered, in words that no name in them can forge."""
+    alert = opened()
+    before = alert.alert
+
+    after = restate(alert, "It comes \x1b[31mand goes.")
+
+    assert (
+        after
+        == alert.alert
+        == msgspec.structs.replace(before, revision=1, summary=r"It comes \x1b[31mand goes.")
+    )

@@ -5,14 +5,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
-from alerts.alert import Alert
-from alerts.delivery import DeliveryState, Notifier, wall_clock_ms
-from alerts.metrics import DeliveryCollector, NotifierMetrics, OwnMetrics, PictureCollector
+from alerts.delivery import DeliveryState, wall_clock_ms
+from alerts.metrics import DeliveryCollector, OwnMetrics, PictureCollector
 from streaming import pipeline
 from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
 from streaming.driver import (
@@ -21,15 +21,14 @@ from streaming.driver import (
     Counts,
     Limits,
     Outlets,
-    Supervisor,
-    Watched,
     limits_from,
 )
 from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
-from streaming.notify import DirectAlerts, make_notifier, state_file
+from streaming.notify import make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
+from streaming.speaker import MakeNotifier, Speaker
 from streaming.version import version
 
 _log = logging.getLogger("groupwatch.job")
@@ -39,21 +38,6 @@ _LOST_STOP_S = 7.0
 """How long a process without its JVM may take to notify receivers and to restore what it changed."""
 _STOP_S = 90.0
 """A running batch may take up to 30 s to finish, receivers less."""
-
-
-class MakeNotifier(Protocol):
-    """Makes the notifier: ``streaming.notify.make_notifier``."""
-
-    def __call__(
-        self,
-        config: Config,
-        metrics: NotifierMetrics,
-        caught_up: Callable[[str], bool | None],
-        *,
-        may_speak: Callable[[], bool],
-    ) -> Notifier:
-        """Return it; ``start`` opens its connections."""
-        ...
 
 
 class JobRefusedError(RuntimeError):
@@ -122,7 +106,6 @@ class Monitor:
         )
         registry.register(PictureCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
-        self._notifier: Notifier | None = None
         self._spark = pipeline.start_session(
             config.spark,
             checkpoint=config.checkpoint,
@@ -130,30 +113,15 @@ class Monitor:
         )
         self.jobs: dict[str, ClusterJob] = {}
         self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
-        if make_notifier:
-            self._notifier = make_notifier(config, own, self._caught_up, may_speak=self.may_speak)
-        self._speaks = False
-        limits = limits_from(config)
-        self._direct = DirectAlerts(state_file(config, "run"))
-        self._direct.end_all_but(names)
-        opened = self._direct.open_alerts()
-        self._supervisor = Supervisor(
-            [Watched(job.progress, limits, self._deliver, opened) for job in self.jobs.values()],
-            after=self._remember_open,
-            opens=self.may_speak,
-        )
+        self._speaker = Speaker(config, self.jobs, own, make_notifier, remember=self._alerts.remember)
         for name, job in self.jobs.items():
-            own.watermark(name, job.progress.watermark_behind_s)
-        for alert in opened:
-            self._alerts.remember(alert)
-        for job in self.jobs.values():
-            job.progress.speaks = self._notifier is not None and bool(config.receivers)
-        if self._notifier is not None:
-            registry.register(DeliveryCollector(self._notifier.deliveries))
+            own.leader(name, partial(_leads, job))
+            job.progress.speaks = self._speaker.delivers
+        registry.register(DeliveryCollector(self._speaker.deliveries))
         self._server = HttpServer(
             config.http,
             view,
-            Health(self.jobs, self._dead_threads, limits, self._deliveries),
+            Health(self.jobs, self._speaker.dead_threads, limits_from(config), self._speaker.deliveries),
             registry,
             TopicReader(config),
         )
@@ -181,30 +149,8 @@ class Monitor:
         self._store.apply(cluster, rows)
         self._alerts.apply(cluster, rows)
 
-    def _deliver(self, alert: Alert) -> None:
-        self._alerts.remember(alert)
-        self._direct.deliver(alert)
-
     def _held_back(self, alert_id: str) -> Mapping[str, str]:
-        return {} if self._notifier is None else self._notifier.held_back(alert_id)
-
-    def _caught_up(self, cluster: str) -> bool | None:
-        job = self.jobs.get(cluster)
-        return None if job is None else job.progress.has_caught_up
-
-    def _remember_open(self) -> None:
-        self._direct.save()
-        for job in self.jobs.values():
-            job.progress.notice("state_file", self._direct.error)
-
-    def _deliveries(self) -> list[DeliveryState]:
-        return [] if self._notifier is None else self._notifier.deliveries()
-
-    def _dead_threads(self) -> list[str]:
-        dead = [] if self._notifier is None else self._notifier.dead_threads()
-        if not self._supervisor.is_alive:
-            dead.append("supervisor")
-        return dead
+        return self._speaker.held_back(alert_id)
 
     def start(self) -> int:
         """Start everything; return the server's port.
@@ -213,7 +159,6 @@ class Monitor:
             OSError: the server's address is not available.
         """
         port = self._server.start()
-        self._supervisor.start()
         for job in self.jobs.values():
             job.start()
         return port
@@ -227,10 +172,6 @@ class Monitor:
             if job.progress.standing_by or not job.lease.is_decided:
                 return job.progress.standing_by
         return None
-
-    def may_speak(self) -> bool:
-        """Say whether this process may notify: nobody else watches one of its clusters with its outputs."""
-        return all(job.lease.may_speak() for job in self.jobs.values())
 
     def check(self) -> None:
         """Begin to deliver once this process has its leases, and check that something is left to run.
@@ -250,32 +191,33 @@ class Monitor:
         losses = [job.lease.taken or self._late(job) for job in self.jobs.values()]
         if all(refusals) or any(losses):
             raise JobRefusedError("; ".join(filter(None, losses)) or "; ".join(refusals))
-        if not self._speaks and self.may_speak():
-            self._speaks = True
-            if self._notifier is not None:
-                self._notifier.start()
-                self._direct.speak_through(self._notifier)
+        if not self._speaker.has_begun and self._speaker.may_speak():
+            for name, job in self.jobs.items():
+                self._own.watermark(name, job.progress.watermark_behind_s)
+            self._speaker.begin()
 
     def _late(self, job: ClusterJob) -> str:
         """Return the sentence that a process spoke before it found, after an outage, another that does."""
-        return job.progress.standing_by if self._speaks else ""
+        return job.progress.standing_by if self._speaker.has_begun else ""
 
     def stop(self) -> None:
         """Stop the queries after their running batch, then the parts they feed."""
-        self._supervisor.stop()
+        self._speaker.stop_judging()
         for job in self.jobs.values():
             job.ask_to_stop()
         for job in self.jobs.values():
             job.stop()
-        if self._notifier is not None:
-            self._notifier.stop()
-            self._direct.save()
+        self._speaker.stop()
         self._server.stop()
         try:
             self._spark.stop()
         except (Py4JError, OSError) as error:
             # A service manager sends SIGTERM to the whole process group: the JVM may end before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
+
+
+def _leads(job: ClusterJob) -> bool:
+    return job.lease.is_ours
 
 
 def run(config: Config, *, notify: bool = True) -> int:

@@ -262,6 +262,12 @@ class OwnMetrics(NotifierMetrics):
             ["cluster"],
             registry=registry,
         )
+        self._leader = Gauge(
+            "groupwatch_leader",
+            "1 while this process watches the cluster; 0 while it stands by, because another one does.",
+            ["cluster"],
+            registry=registry,
+        )
         self._watermark = Gauge(
             "groupwatch_watermark_delay_seconds",
             "How far what is judged lies behind the wall clock.",
@@ -302,6 +308,10 @@ class OwnMetrics(NotifierMetrics):
     def corrected(self, cluster: str, broker: int, seconds: float) -> None:
         """Show the correction that is added to the times of a broker whose zone or clock is wrong."""
         self._corrections.labels(cluster, str(broker)).set(seconds)
+
+    def leader(self, cluster: str, is_leader: Callable[[], bool]) -> None:
+        """Show whether this process has a cluster's lease; ``is_leader`` is called at each scrape."""
+        self._leader.labels(cluster).set_function(lambda: float(is_leader()))
 
     def watermark(self, cluster: str, behind_s: Callable[[], float]) -> None:
         """Show how far a cluster's watermark lags; ``behind_s`` is called at each scrape."""

@@ -92,17 +92,18 @@ class ClusterJob:
         self._probe = ClusterProbe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
         self._groups = groups
         self._ends: EndsTeller | None = None
+        self._stopping = threading.Event()
+        self.lease = Lease(spark, plan, self.progress, self._stopping, turn)
         self._evidence = EvidenceKeeper(
             plan,
             self.progress,
             count=counts.raise_tried,
             show=counts.brokers_raised,
             changed=self._settings_changed,
+            may_act=self.lease.may_speak,
         )
         self._spark = spark
         self._outlets = outlets
-        self._stopping = threading.Event()
-        self.lease = Lease(spark, plan, self.progress, self._stopping, turn)
         self._watch = QueryWatch(plan, self._reading, self.progress.watermark, self.lease, self._stopping)
         self._thread = threading.Thread(target=self._keep_running, name=f"job-{plan.cluster}", daemon=True)
         self._alerts_keeper = AlertsTopicKeeper(
@@ -123,14 +124,13 @@ class ClusterJob:
     def start(self) -> None:
         """Start to run, in threads of its own."""
         self._probe.start()
-        self._evidence.start()
         self._alerts_keeper.start()
         self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Request the stop; ``stop`` waits for it."""
         self._stopping.set()
-        self._evidence.ask_to_stop()
+        self._evidence.ask_to_stop(puts_back=not self.lease.taken)
 
     def stop(self) -> None:
         """Let the running batch finish, then stop."""
@@ -199,6 +199,7 @@ class ClusterJob:
         pipeline.ensure_topics(self.plan)
         notice_topics(self.plan, self.progress.notice)
         mark = self.lease.claim()
+        self._evidence.start()
         began, has_run = pipeline.load_or_capture(self._spark, self.plan)
         mark.named(began.run)
         files = pipeline.Folder(self._spark, self.plan.checkpoint)

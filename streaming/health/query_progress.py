@@ -123,7 +123,9 @@ class Progress:
         """This process watches the cluster from now on; what it did not do before was not its fault."""
         if self.standing_by:
             self.standing_by = ""
-            self.started_at = self._now()
+            self.started_at = self._answering_since = self._now()
+            self._present_s = 0.0
+            self.watermark.begin()
             _log.warning("%s: this process takes over", self.cluster)
 
     def query_ended(self, error: str = "") -> None:
@@ -223,6 +225,8 @@ class Progress:
 
     def seconds_stuck(self) -> float:
         """Seconds without a finished batch while Kafka was available: an outage is not the job's fault."""
+        if self.standing_by:
+            return 0.0
         answering_s = max(self._now() - self._answering_since, self._present_s)
         return min(self.seconds_since_batch(), answering_s)
 
@@ -232,6 +236,8 @@ class Progress:
 
     def seconds_losing(self) -> float:
         """Seconds for which the watermark has been behind without gaining, while Kafka was available."""
+        if self.standing_by:
+            return 0.0
         return min(self.watermark.losing_s(), self._now() - self._answering_since)
 
     @property

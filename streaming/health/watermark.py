@@ -48,6 +48,13 @@ class Watermark:
 
     # --- written by the clock, the sink and the job ----------------------------------------------
 
+    def begin(self) -> None:
+        """Count from now: until now another process watched the cluster."""
+        with self._lock:
+            self._began = self._now()
+            self._history.clear()
+            self._losing_since = None
+
     def told(self, at_ms: int, ends: Sequence[int]) -> None:
         """A clock was written at ``at_ms`` with these end offsets; [] without the offsets topic."""
         with self._lock:

@@ -87,6 +87,7 @@ class EvidenceKeeper:
         switch: Switches | None = None,
         journal: Journals | None = None,
         now_ms: Callable[[], int] | None = None,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare; nothing is asked before ``start``.
 
@@ -99,6 +100,7 @@ class EvidenceKeeper:
             switch: the brokers' loggers.
             journal: the record of what is raised.
             now_ms: epoch milliseconds of a clock that never goes back.
+            may_act: whether this process may change levels now; false if another one may have taken over.
         """
         self._cluster = plan.cluster
         self._limits = plan.evidence
@@ -125,6 +127,8 @@ class EvidenceKeeper:
         self._complained: set[int] = set()
         self._stopping = threading.Event()
         self._is_done = False
+        self._puts_back = True
+        self._may_act = may_act
         self._thread = threading.Thread(target=self._keep_on, name=f"evidence-{plan.cluster}", daemon=True)
         progress.evidence = "waiting" if self._limits else "off"
 
@@ -147,11 +151,20 @@ class EvidenceKeeper:
             self._troubles.remember(alert)
 
     def start(self) -> None:
-        """Start, in a thread of its own."""
-        self._thread.start()
+        """Start, in a thread of its own; the first call counts.
 
-    def ask_to_stop(self) -> None:
-        """Request that everything we raised is restored; ``stop`` waits for it."""
+        It puts back what an earlier process left raised, so it must not start while that one works.
+        """
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def ask_to_stop(self, *, puts_back: bool = True) -> None:
+        """Request the end; ``stop`` waits for it.
+
+        Args:
+            puts_back: whether to restore everything we raised; not if another process has taken it over.
+        """
+        self._puts_back = puts_back
         self._stopping.set()
 
     def stop(self) -> None:
@@ -163,7 +176,7 @@ class EvidenceKeeper:
     @property
     def is_alive(self) -> bool:
         """False once the thread has ended without having done its work."""
-        return self._is_done or self._thread.is_alive()
+        return self._is_done or self._thread.ident is None or self._thread.is_alive()
 
     # --- the thread ----------------------------------------------------------------------------------
 
@@ -172,7 +185,7 @@ class EvidenceKeeper:
             while not self._stopping.is_set() and not self._is_done:
                 self._stopping.wait(self._try())
             for attempt in range(LAST_TRIES):
-                if self._is_done or not self._is_loaded:
+                if self._is_done or not self._is_loaded or not self._puts_back:
                     break
                 time.sleep(LAST_PAUSE_S * (attempt > 0))
                 self._try(stopping=True)
@@ -181,6 +194,8 @@ class EvidenceKeeper:
 
     def _try(self, *, stopping: bool = False) -> float:
         """Look once, and return how long to wait next; no answer of Kafka ends the thread."""
+        if not self._may_act():
+            return ROUND_S
         try:
             self.look(stopping=stopping)
         except Exception as error:

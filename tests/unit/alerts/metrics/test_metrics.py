@@ -52,6 +52,7 @@ def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry
     """Operators copy names, types and labels from deploy/metrics.md."""
     own = OwnMetrics(registry, clusters=["c"], receivers=["r"])
     own.missed("c", "t", 0)
+    own.leader("c", lambda: True)
     own.corrected("c", 1, 0.0)
     expected = {
         (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels))

@@ -105,8 +105,11 @@ def test_who_takes_over_counts_from_then() -> None:
     now = [0.0]
     progress = Progress("prod", lambda: now[0])
     progress.standing_by = "another one"
+    progress.kafka_answered()
     now[0] = 500.0
+    progress.kafka_answered()
+    assert (progress.seconds_stuck(), progress.seconds_losing()) == (0.0, 0.0)
     assert progress.describe()["query"] == "standing by"
     progress.leads()
     assert progress.describe()["query"] == "starting"
-    assert progress.seconds_since_batch() == 0.0
+    assert progress.seconds_since_batch() == progress.watermark_behind_s() == progress.seconds_stuck() == 0.0

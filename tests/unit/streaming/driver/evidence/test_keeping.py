@@ -123,6 +123,7 @@ class Life:
         self.progress = Ready("eu")
         self.outcomes: list[str] = []
         self.shown: list[int] = []
+        self.may_act = True
         address = KafkaAddress(("127.0.0.1:1",))
         plan = ClusterPlan(
             cluster="eu",
@@ -147,6 +148,7 @@ class Life:
             switch=world,
             journal=world,
             now_ms=lambda: world.now_ms,
+            may_act=lambda: self.may_act,
         )
 
     def alert(self, group: str = "g", revision: int = 0, **changes: Any) -> None:
@@ -410,6 +412,23 @@ def test_a_broker_that_is_gone_makes_room_and_is_forgotten_in_the_end(world: Wor
     life.look(GONE_MS)
     assert [one.broker for one in life.keeper._raising.raised()] in ([], [2])
     assert world.read()[1].back_at_ms == world.now_ms
+
+
+def test_who_may_not_act_asks_and_changes_nothing(world: World) -> None:
+    """Another process may have taken over what we raised: neither a look nor the end puts it back."""
+    life = Life(world)
+    life.alert()
+    life.look()
+    asked = list(world.calls)
+    life.may_act = False
+    world.now_ms += 3_600_000
+    life.keeper._try()
+    assert world.calls == asked
+    life.may_act = True
+    life.keeper.ask_to_stop(puts_back=False)
+    life.keeper.start()
+    life.keeper.stop()
+    assert world.calls == asked
 
 
 def test_the_thread_starts_and_ends(world: World) -> None:

@@ -5,13 +5,15 @@ from streaming.config.config import (
     Config,
     ConfigError,
     HttpConfig,
+    ProbeConfig,
     ReceiverConfig,
     RouteConfig,
     load_config,
     notes,
     settings_json,
 )
-from streaming.config.plan import ClusterPlan, EvidenceLimits, plan_of
+from streaming.config.evidence import EvidenceConfig
+from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
@@ -20,8 +22,9 @@ __all__ = [
     "ClusterPlan",
     "Config",
     "ConfigError",
-    "EvidenceLimits",
+    "EvidenceConfig",
     "HttpConfig",
+    "ProbeConfig",
     "ReceiverConfig",
     "RouteConfig",
     "load_config",

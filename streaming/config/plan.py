@@ -1,22 +1,10 @@
 """The inputs and outputs of one cluster's query, taken from the configuration."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from streaming.config.config import ClusterConfig, Config, settings_json
+from streaming.config.config import ClusterConfig, Config, ProbeConfig, settings_json
+from streaming.config.evidence import EvidenceConfig
 from streaming.kafka_address import KafkaAddress
-
-
-class EvidenceLimits(NamedTuple):
-    """The operator's limits on raising request logs; durations in milliseconds."""
-
-    alerts: frozenset[str]
-    """The alerts for which evidence is sought."""
-    for_ms: int
-    every_ms: int
-    """Shortest time from one raise of a broker to its next."""
-    brokers: int
-    """How many brokers may be raised at once."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +27,9 @@ class ClusterPlan:
     trigger_ms: int
     settings: bytes
     """The executors' settings as canonical JSON."""
-    groups_per_second: float = 0
-    """How many groups per second the brokers are asked about; 0: none."""
-    evidence: EvidenceLimits | None = None
+    probe: ProbeConfig | None = None
+    """How the brokers are asked about groups; None: not at all."""
+    evidence: EvidenceConfig | None = None
     """Which request logs may be raised, and for how long; None: none."""
     evidence_topic: str = "groupwatch-evidence"
     receivers: tuple[str, ...] = ()
@@ -72,22 +60,10 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         checkpoint=f"{config.checkpoint.rstrip('/')}/{folder_of(cluster.name)}",
         trigger_ms=config.trigger_interval_ms,
         settings=settings_json(config, cluster),
-        groups_per_second=cluster.probe.groups_per_second if cluster.probe.enabled else 0,
-        evidence=_limits(cluster),
+        probe=cluster.probe if cluster.probe.enabled else None,
+        evidence=cluster.evidence if cluster.evidence.enabled else None,
         evidence_topic=config.output.evidence_topic,
         receivers=tuple(receiver.name for receiver in config.receivers),
-    )
-
-
-def _limits(cluster: ClusterConfig) -> EvidenceLimits | None:
-    wanted = cluster.evidence
-    if not wanted.enabled:
-        return None
-    return EvidenceLimits(
-        alerts=frozenset(wanted.alerts),
-        for_ms=wanted.for_ms,
-        every_ms=wanted.every_ms,
-        brokers=wanted.brokers,
     )
 
 

@@ -114,7 +114,7 @@ class ClusterJob:
         self._clock: Clock | None = None
         self._missed: list[pipeline.Missed] = []
         self._counts = counts
-        self._mirror = groups if plan.groups_per_second > 0 else None
+        self._mirror = groups if plan.probe is not None else None
         self._asking: GroupProbe | None = None
         self._refilling: Refilling | None = None
         self._limits = Limits(self.progress)
@@ -368,10 +368,11 @@ class ClusterJob:
             self._refilling.take(kept)
 
     def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
-        if self._mirror is None:
+        if self._mirror is None or self.plan.probe is None:
             return
         asking = GroupProbe(
             self.plan,
+            self.plan.probe,
             run=began.run,
             shard_count=began.shard_count,
             producer=out,

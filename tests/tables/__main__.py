@@ -1,11 +1,12 @@
-"""``make tables``: write the reference configuration's rules and the documents' tables of alerts anew."""
+"""``make tables``: write the reference configuration's rules and new options, and the tables of alerts."""
 
+from tests.tables.reference import with_options
 from tests.tables.tables import REFERENCE, documents, with_rules, with_tables
 
 
 def main() -> None:
     """Write what follows from the rules' declarations and the heads of their runbooks."""
-    REFERENCE.write_text(with_rules(REFERENCE.read_text()))
+    REFERENCE.write_text(with_options(with_rules(REFERENCE.read_text())))
     for document in documents():
         document.write_text(with_tables(document))
 

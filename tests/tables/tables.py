@@ -1,5 +1,6 @@
 """What documents say of all rules, made of the rules' declarations and the heads of their runbooks."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -40,11 +41,16 @@ def options_of(rule: DeclaredRule) -> list[Option]:
 
 
 def _option(name: str, default: Any) -> Option:
+    return Option(name.removesuffix("_ms"), written(name, default))
+
+
+def written(name: str, default: Any) -> str:
+    """Return a default as the YAML file writes it; a field that ends in ``_ms`` is a duration."""
     if not name.endswith("_ms"):
-        return Option(name, str(default))
+        return default if isinstance(default, str) and default else json.dumps(default, default=str)
     minute = _UNITS_MS["m"]
     fits = [unit for unit, ms in _UNITS_MS.items() if default % ms == 0 and not default == ms == minute]
-    return Option(name.removesuffix("_ms"), f"{default // _UNITS_MS[fits[0]]}{fits[0]}")
+    return f"{default // _UNITS_MS[fits[0]]}{fits[0]}"
 
 
 def with_rules(reference: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Said
 from alerts.delivery import RANK
-from streaming.config import EvidenceLimits
+from streaming.config import EvidenceConfig
 
 REQUEST_LEVEL = "DEBUG"
 """The level at which Kafka logs requests, and which we set."""
@@ -107,7 +107,7 @@ class TroublingAlerts:
 
 
 def decide(
-    limits: EvidenceLimits | None,
+    limits: EvidenceConfig | None,
     *,
     troubles: Iterable[TroublingAlert],
     coordinators: Mapping[str, int],

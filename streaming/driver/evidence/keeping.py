@@ -16,7 +16,7 @@ import msgspec
 
 from alerts.alert import Alert
 from coordinator_model.shard import REQUEST_LOGGER
-from streaming.config import ClusterPlan, EvidenceLimits
+from streaming.config import ClusterPlan, EvidenceConfig
 from streaming.driver.evidence.deciding import (
     REQUEST_LEVEL,
     JournalEntry,
@@ -116,7 +116,7 @@ class EvidenceKeeper:
             self._switch, self._journal, cluster=plan.cluster, holder=self._holder, now_ms=self._now_ms
         )
         self._is_loaded = False
-        self._troubles = TroublingAlerts(plan.evidence.alerts if plan.evidence else frozenset())
+        self._troubles = TroublingAlerts(frozenset(plan.evidence.alerts if plan.evidence else ()))
         self._lock = threading.Lock()
         self._coordinators: dict[str, int] = {}
         self._asked_ms = -COORDINATORS_MS
@@ -266,7 +266,7 @@ class EvidenceKeeper:
 
     # --- acts ----------------------------------------------------------------------------------------
 
-    def _raise(self, want: WantedRaise, limits: EvidenceLimits) -> None:
+    def _raise(self, want: WantedRaise, limits: EvidenceConfig) -> None:
         try:
             entry = self._raising.raise_one(want, limits)
         except NotAllowedError as error:

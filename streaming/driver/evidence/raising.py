@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from coordinator_model.shard import REQUEST_LOGGER
-from streaming.config import EvidenceLimits
+from streaming.config import EvidenceConfig
 from streaming.driver.evidence.deciding import (
     REQUEST_LEVEL,
     SETTABLE,
@@ -69,7 +69,7 @@ class Raising:
         raised = [one for one in self.entries.values() if one.back_at_ms is None]
         return [one for one in raised if holder in (None, one.holder)]
 
-    def raise_one(self, want: WantedRaise, limits: EvidenceLimits) -> JournalEntry | None:
+    def raise_one(self, want: WantedRaise, limits: EvidenceConfig) -> JournalEntry | None:
         """Raise a broker's request log; None: an operator has it on already.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from coordinator_model.kafka import NOT_AUTHORIZED, GroupState, shard_of
 from coordinator_model.shard import read_settings
-from streaming.config import ClusterPlan
+from streaming.config import ClusterPlan, ProbeConfig
 from streaming.control import (
     BrokersRecord,
     ControlRecord,
@@ -96,6 +96,7 @@ class GroupProbe:
     def __init__(
         self,
         plan: ClusterPlan,
+        probe: ProbeConfig,
         *,
         run: str,
         shard_count: int,
@@ -122,7 +123,7 @@ class GroupProbe:
         self._rota = Rota(self._shard_of)
         self._doubts_everyone = doubts_everyone
         """Records were lost: once the mirror is complete again, every group is asked about."""
-        self._bucket = Bucket(plan.groups_per_second, now())
+        self._bucket = Bucket(probe.groups_per_second, now())
         self._layout = Layout((), 0, {}, {}, {})
         self._listed: dict[str, Listed] = {}
         self._is_complete = False

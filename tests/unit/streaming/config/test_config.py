@@ -558,15 +558,13 @@ runbook_base: https://runbooks.example/
 def test_the_probe_has_a_rate_and_can_be_off() -> None:
     """On by default, at ten groups a second; what it is not is told with its path."""
     config = parsed(MINIMAL)
-    assert (config.clusters[0].probe.enabled, plan_of(config, config.clusters[0]).groups_per_second) == (
-        True,
-        10,
-    )
+    usual = plan_of(config, config.clusters[0]).probe
     entry = "clusters: [{{name: a, bootstrap_servers: ['127.0.0.1:9092'], probe: {}}}]"
     off = parsed(entry.format("{enabled: false}"))
-    assert plan_of(off, off.clusters[0]).groups_per_second == 0
+    assert plan_of(off, off.clusters[0]).probe is None
     slow = parsed(entry.format("{groups_per_second: 0.5}"))
-    assert plan_of(slow, slow.clusters[0]).groups_per_second == 0.5
+    slower = plan_of(slow, slow.clusters[0]).probe
+    assert [one and one.groups_per_second for one in (usual, slower)] == [10, 0.5]
     assert "clusters[0].probe.rate" in mistakes(entry.format("{rate: 1}"))
     assert (
         "expected a number"
@@ -580,10 +578,11 @@ def test_evidence_is_off_unless_configured() -> None:
     config = parsed(MINIMAL)
     assert plan_of(config, config.clusters[0]).evidence is None
     config = parsed(MINIMAL.replace("]}", "], evidence: {enabled: true, for: 90s, alerts: SessionTimeout}}"))
-    terms = plan_of(config, config.clusters[0]).evidence
-    assert terms is not None
-    assert terms._asdict() == {
-        "alerts": {"SessionTimeout"},
+    evidence = plan_of(config, config.clusters[0]).evidence
+    assert evidence is not None
+    assert evidence.model_dump() == {
+        "enabled": True,
+        "alerts": ["SessionTimeout"],
         "for_ms": 90_000,
         "every_ms": 1_800_000,
         "brokers": 1,

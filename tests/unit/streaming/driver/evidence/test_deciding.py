@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from streaming.config.plan import EvidenceLimits
+from streaming.config.evidence import EvidenceConfig
 from streaming.driver.evidence.deciding import (
     OTHERS_GRACE_MS,
     Decision,
@@ -26,8 +26,8 @@ from tests.unit.made_alerts import an_alert
 MINUTE = 60_000
 NOW = 1_700_000_000_000
 US, THEM = "us", "them"
-LIMITS = EvidenceLimits(
-    frozenset({"StuckPreparingRebalance"}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1
+LIMITS = EvidenceConfig.model_construct(
+    alerts=["StuckPreparingRebalance"], for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1
 )
 
 
@@ -55,7 +55,7 @@ def entry(broker: int = 1, **changes: Any) -> JournalEntry:
 
 def decided(
     *troubles: TroublingAlert,
-    limits: EvidenceLimits | None = LIMITS,
+    limits: EvidenceConfig | None = LIMITS,
     coordinators: Mapping[str, int] | None = None,
     entries: tuple[JournalEntry, ...] = (),
     after_ms: int = 0,
@@ -93,7 +93,7 @@ def test_groups_of_one_coordinator_share_one_raise() -> None:
 def test_so_many_brokers_at_once_and_no_more() -> None:
     """The most urgent group's comes first; one that is raised takes its share."""
     assert [want.broker for want in decided(trouble("h"), trouble("g")).wanted] == [2]
-    two = LIMITS._replace(brokers=2)
+    two = LIMITS.model_copy(update={"brokers": 2})
     assert [want.broker for want in decided(trouble("h"), trouble("g"), limits=two).wanted] == [2, 1]
     assert decided(trouble("g"), trouble("h"), entries=(entry(),)) == Decision((), ())
     found = decided(trouble("g"), trouble("h"), limits=two, entries=(entry(),))
@@ -172,7 +172,7 @@ def test_after_a_crash_the_time_of_what_we_raised_is_over() -> None:
 
 def test_open_alerts_are_kept_by_their_last_word() -> None:
     """The loudest first, then the oldest; repeats, and late revisions from the topic, change nothing."""
-    troubles = TroublingAlerts(LIMITS.alerts)
+    troubles = TroublingAlerts(frozenset(LIMITS.alerts))
     troubles.take(alert())
     troubles.take(alert(id="a2", group="h"))
     troubles.take(alert(id="a2", group="h", revision=1, severity=Severity.CRITICAL))
@@ -186,7 +186,7 @@ def test_open_alerts_are_kept_by_their_last_word() -> None:
 
 def test_a_forged_revision_in_the_topic_keeps_no_trouble_open() -> None:
     """The job's next word ends it, whatever its number."""
-    troubles = TroublingAlerts(LIMITS.alerts)
+    troubles = TroublingAlerts(frozenset(LIMITS.alerts))
     troubles.remember(alert(revision=100))
     troubles.take(alert(revision=1, status=AlertStatus.RESOLVED))
     assert troubles.sorted() == []

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus
-from streaming.config.plan import ClusterPlan, EvidenceLimits
+from streaming.config.evidence import EvidenceConfig
+from streaming.config.plan import ClusterPlan
 from streaming.driver.evidence.deciding import JournalEntry, parent_level
 from streaming.driver.evidence.keeping import FAILED_MS, GONE_MS, REFUSED_MS, RETRY_MS, EvidenceKeeper
 from streaming.driver.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS
@@ -22,7 +23,7 @@ from tests.unit.made_alerts import an_alert
 LOGGER = "kafka.request.logger"
 MINUTE = 60_000
 NAME = "StuckCompletingRebalance"
-LIMITS = EvidenceLimits(frozenset({NAME}), for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1)
+LIMITS = EvidenceConfig.model_construct(alerts=[NAME], for_ms=2 * MINUTE, every_ms=30 * MINUTE, brokers=1)
 
 
 class Crash(BaseException):
@@ -118,7 +119,7 @@ class Ready(Progress):
 class Life:
     """One process from its start on."""
 
-    def __init__(self, world: World, limits: EvidenceLimits | None = LIMITS, checkpoint: str = "/c") -> None:
+    def __init__(self, world: World, limits: EvidenceConfig | None = LIMITS, checkpoint: str = "/c") -> None:
         self.world = world
         self.progress = Ready("eu")
         self.outcomes: list[str] = []
@@ -280,7 +281,7 @@ def test_stopping_puts_it_back(world: World) -> None:
 @pytest.mark.parametrize("inherited", [False, True])
 @pytest.mark.parametrize("after", [LIMITS, None])
 def test_a_crash_at_any_point_is_put_right_by_the_next_start(
-    *, inherited: bool, after: EvidenceLimits | None
+    *, inherited: bool, after: EvidenceConfig | None
 ) -> None:
     """Whether evidence is still configured or not; and nothing is left open in the journal."""
     for crash_at in itertools.count(1):
@@ -449,7 +450,7 @@ class Fate:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.world = World()
-        self.limits = LIMITS._replace(brokers=self.chance.choice((1, 2)))
+        self.limits = LIMITS.model_copy(update={"brokers": self.chance.choice((1, 2))})
         self.meant = {broker: dict(own) for broker, own in self.world.own.items()}
         """Broker -> the loggers' levels as the operator wants them."""
         self.life = Life(self.world, self.limits)

@@ -10,6 +10,7 @@ import pytest
 from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 
 from coordinator_model.kafka.hashing import shard_of
+from streaming.config.config import ProbeConfig
 from streaming.config.plan import ClusterPlan
 from streaming.driver.probing.asking import NO_GROUPS, NO_SETTINGS, REFUSED_S, GroupProbe
 from streaming.driver.probing.choosing import AGAIN_S, ROUTINE_S, TypeAndState
@@ -192,8 +193,8 @@ class Round:
                 checkpoint="/nowhere",
                 trigger_ms=1_000,
                 settings=settings,
-                groups_per_second=per_second,
             ),
+            ProbeConfig.model_construct(groups_per_second=per_second),
             run="r",
             shard_count=SHARDS,
             producer=cast("Any", self.out),

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,15 +84,22 @@ def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
         victim = scene.member(GROUP, "watched-1", session_timeout_ms=round(SESSION_S * 1000))
         await_that(scene.is_stable(GROUP, 2), "the group is Stable")
         await_that(lambda: job.states().get(GROUP) == "Stable", "and is seen")
-        run = json.loads(next(job.checkpoint.glob("*/groupwatch.json")).read_text())["run"]
-        for number in range(_FORGED):
-            send_clocks(out, run=run, at_ms=now_ms() + (number + 1) * _HOUR_MS)
-            send_clocks(out, run=run, at_ms=now_ms() + 30_000)
         # A line of the next year: in a topic of CreateTime nothing but our clock says that it is not yet.
         line = f"[2099-01-01 00:00:00,000] INFO [GroupCoordinator id=1] Member x in group {GROUP} has failed"
         sent = out.send(_EVENTS, partition=0, key=b"1", value=line.encode(), timestamp_ms=4_070_908_800_000)
         sent.get(timeout=10)
-        time.sleep(3)  # they are read before the incident begins
+        run = json.loads(next(job.checkpoint.glob("*/groupwatch.json")).read_text())["run"]
+        for number in range(_FORGED):
+            send_clocks(out, run=run, at_ms=now_ms() + (number + 1) * _HOUR_MS)
+            send_clocks(out, run=run, at_ms=now_ms() + 30_000)
+
+        def refused() -> dict[str, int]:
+            told = {one: job.counted("groupwatch_undecodable_total", one) for one in ("events", "control")}
+            return {source: counts.get("clock_refused", 0) for source, counts in told.items()}
+
+        with contextlib.suppress(AssertionError):  # which of them is missing, the test says
+            await_that(lambda: refused() == REFUSED, "each is read and counted", patience_s=60)
+        seen.refused = refused()
         seen.crashed_ms = now_ms()
         victim.crash()
 
@@ -105,14 +111,6 @@ def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
         answer = job.get("/ready")
         assert answer is not None
         seen.ready = answer.json()["clusters"][0]
-
-        def refused() -> dict[str, int]:
-            told = {one: job.counted("groupwatch_undecodable_total", one) for one in ("events", "control")}
-            return {source: counts.get("clock_refused", 0) for source, counts in told.items()}
-
-        with contextlib.suppress(AssertionError):  # which of them is missing, the test says
-            await_that(lambda: refused() == REFUSED, "each is counted", patience_s=20)
-        seen.refused = refused()
         seen.metrics = job.metrics()
         seen.alerts, seen.pages = alerts_of(kafka.address), list(pager.pages)
         return seen

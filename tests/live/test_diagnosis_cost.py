@@ -64,7 +64,7 @@ def _play(scene: Scene, story: Story) -> None:
     ):
         await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=75)
     await_that(lambda: _is_over(scene, "abandoned", "OffsetsExpiring"), "what was announced has happened")
-    time.sleep(2.0)  # what would be told falsely has time to come
+    scene.await_judgement("cost-marker")  # what would be told falsely has been told by then
 
 
 def _is_over(scene: Scene, group: str, name: str) -> bool:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -21,11 +21,12 @@ from streaming.devkit.kafka.log4j2 import Logging
 from streaming.devkit.kafka.plan import free_ports
 from streaming.devkit.kafka.tailer import Tailer
 from streaming.kafka_clients import clients as kafka_io
+from tests.live.support.stage import await_that
 
 pytestmark = pytest.mark.kafka
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
-PATIENCE_SECONDS = 60.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +37,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
         yield cluster
 
 
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return condition()
-
-
 def _consume_once(cluster: EmbeddedKafka, group: str) -> None:
     """Join, get an assignment, commit and leave."""
     consumer = KafkaConsumer(
         "orders", bootstrap_servers=cluster.bootstrap_servers, group_id=group, client_id=f"{group}-client"
     )
-    assert _eventually(lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()))
+    await_that(
+        lambda: bool(consumer.poll(timeout_ms=200) or consumer.assignment()),
+        "the consumer has its partitions",
+        PATIENCE_S,
+    )
     consumer.commit({TopicPartition("orders", 0): OffsetAndMetadata(0)})
     consumer.close()
 
@@ -83,8 +79,16 @@ def test_both_logs_arrive_with_broker_time_and_level(kafka: EmbeddedKafka) -> No
     before_ms = time.time_ns() // 1_000_000
     _consume_once(kafka, "both")
 
-    assert _eventually(lambda: bool(_told_of(kafka, "Group both with generation ", "is now empty.")))
-    assert _eventually(lambda: bool(_told_of(kafka, '"groupId":"both"', '"OFFSET_COMMIT"')))
+    await_that(
+        lambda: bool(_told_of(kafka, "Group both with generation ", "is now empty.")),
+        "the end of the group is shipped",
+        PATIENCE_S,
+    )
+    await_that(
+        lambda: bool(_told_of(kafka, '"groupId":"both"', '"OFFSET_COMMIT"')),
+        "its commit is shipped",
+        PATIENCE_S,
+    )
     (stabilized,) = _told_of(kafka, "Stabilized group both generation 1 with 1 members.")
     commits = _told_of(kafka, '"groupId":"both"', '"OFFSET_COMMIT"')
     assert (stabilized.broker, stabilized.level) == (1, "INFO")
@@ -96,7 +100,11 @@ def test_both_logs_arrive_with_broker_time_and_level(kafka: EmbeddedKafka) -> No
 def test_no_other_request_is_shipped(kafka: EmbeddedKafka) -> None:
     """Fetches and metadata requests, the appender's own among them, stay in the broker."""
     _consume_once(kafka, "filtered")
-    assert _eventually(lambda: bool(_told_of(kafka, '"groupId":"filtered"', '"LEAVE_GROUP"')))
+    await_that(
+        lambda: bool(_told_of(kafka, '"groupId":"filtered"', '"LEAVE_GROUP"')),
+        "its leave is shipped",
+        PATIENCE_S,
+    )
 
     names = {
         found.group(1)
@@ -112,8 +120,12 @@ def test_the_files_hold_the_same_lines(kafka: EmbeddedKafka) -> None:
     _consume_once(kafka, "filed")
     server, requests = kafka.log_files(1)
 
-    assert _eventually(lambda: "Stabilized group filed generation 1" in server.read_text())
-    assert _eventually(lambda: '"groupId":"filed"' in requests.read_text())
+    await_that(
+        lambda: "Stabilized group filed generation 1" in server.read_text(),
+        "the line is in the file",
+        PATIENCE_S,
+    )
+    await_that(lambda: '"groupId":"filed"' in requests.read_text(), "the request is in the file", PATIENCE_S)
 
 
 def test_the_tailer_ships_what_the_appender_ships(kafka: EmbeddedKafka) -> None:
@@ -122,7 +134,11 @@ def test_the_tailer_ships_what_the_appender_ships(kafka: EmbeddedKafka) -> None:
     with Tailer({kafka.log_files(1)[0]: 1}, kafka.address, "tailed"):
         _consume_once(kafka, "tail")
         wanted = "Stabilized group tail generation 1"
-        assert _eventually(lambda: bool(_told_of(kafka, wanted) and _told_of(kafka, wanted, topic="tailed")))
+        await_that(
+            lambda: bool(_told_of(kafka, wanted) and _told_of(kafka, wanted, topic="tailed")),
+            "both have shipped the line",
+            PATIENCE_S,
+        )
 
     assert _told_of(kafka, wanted, topic="tailed") == _told_of(kafka, wanted)
 
@@ -136,8 +152,13 @@ def test_the_silent_leader_keeps_its_group_waiting(kafka: EmbeddedKafka, tmp_pat
     ]  # fmt: skip
     leader = subprocess.Popen(command)
     try:
-        assert _eventually(lambda: kafka.group_states(["silent"])["silent"] == ("CompletingRebalance", 1))
-        time.sleep(3)  # several heartbeats: the group must not move on by itself
+        await_that(
+            lambda: kafka.group_states(["silent"])["silent"] == ("CompletingRebalance", 1),
+            "the leader keeps the group waiting",
+            PATIENCE_S,
+        )
+        beats = '"groupId":"silent"', '"HEARTBEAT"'
+        await_that(lambda: len(_told_of(kafka, *beats)) >= 3, "it beats, and goes on waiting", PATIENCE_S)
         assert leader.poll() is None
         assert kafka.group_states(["silent"])["silent"] == ("CompletingRebalance", 1)
     finally:
@@ -189,10 +210,16 @@ def test_the_file_from_deploy_ships_the_same(tmp_path: Path, monkeypatch: pytest
         cluster.create_topic("orders", partitions=3)
         _consume_once(cluster, "deployed")
 
-        assert _eventually(
-            lambda: bool(_told_of(cluster, "Group deployed with generation ", "is now empty."))
+        await_that(
+            lambda: bool(_told_of(cluster, "Group deployed with generation ", "is now empty.")),
+            "the end of the group is shipped",
+            PATIENCE_S,
         )
-        assert _eventually(lambda: bool(_told_of(cluster, '"groupId":"deployed"', '"OFFSET_COMMIT"')))
+        await_that(
+            lambda: bool(_told_of(cluster, '"groupId":"deployed"', '"OFFSET_COMMIT"')),
+            "its commit is shipped",
+            PATIENCE_S,
+        )
         assert {line.broker for line in _shipped(cluster)} == {1}
 
 
@@ -204,7 +231,7 @@ def test_a_killed_broker_comes_back_alone(tmp_path: Path) -> None:
         pid = cluster.pid(2)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        assert _eventually(lambda: cluster.pid(2) is None)
+        await_that(lambda: cluster.pid(2) is None, "the killed broker has ended", PATIENCE_S)
         cluster.start_broker(2)
 
         assert cluster.pid(2) not in (None, pid)

@@ -26,11 +26,12 @@ from streaming.kafka_clients.clients import consumer, producer
 from streaming.kafka_clients.fenced import FencedProducer
 from streaming.kafka_clients.whole_topics import read_whole
 from streaming.notify.kafka_alert_log import KafkaAlertLog
-from tests.live.support.stage import need_jars
+from tests.live.support.stage import await_that, need_jars
 
 pytestmark = pytest.mark.kafka
 
 TOPIC = "groupwatch-alerts"
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +72,6 @@ def write(kafka: EmbeddedKafka) -> Iterator[Callable[..., None]]:
 def probe() -> Iterator[WebhookProbe]:
     with WebhookProbe() as made:
         yield made
-
-
-def until(condition: Callable[[], bool], complaint: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, complaint()
-        time.sleep(0.05)
 
 
 class Process:
@@ -123,13 +117,17 @@ def test_the_log_reads_seeks_and_commits_on_a_real_broker(
     log.seek({})
     end = log.ends()[0]
     records = []
-    until(lambda: records.extend(log.poll(250)) or log.positions()[0] >= end, log.positions)  # type: ignore[func-returns-value]
+
+    def read_all() -> bool:
+        records.extend(log.poll(250))
+        return log.positions()[0] >= end
+
+    await_that(read_all, "the topic is read to its end", PATIENCE_S)
     assert records[-1].key == b"protocol"
     log.commit({0: Cursor(end, "gw1=")})
     assert log.committed() == {0: Cursor(end, "gw1=")}
     log.seek({0: end - 1})
-    again: list[object] = []
-    until(lambda: bool(again.extend(log.poll(250)) or again), lambda: again)  # type: ignore[func-returns-value]
+    again = await_that(lambda: log.poll(250), "the last record is read again", PATIENCE_S)
     assert len(again) == 1
     log.close()
 
@@ -140,12 +138,13 @@ def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
     """Delivered and committed, then SIGKILL; news while it is dead; a clean stop; the end is still told."""
     first = Process(kafka, probe, tmp_path, "oncall")
     write("k1")
-    until(lambda: "k1/0" in [told.idempotency_key for told in probe.told], lambda: probe.told)
+    await_that(lambda: "k1/0" in [told.idempotency_key for told in probe.told], "k1 is told", PATIENCE_S)
     offset = cursor_of(kafka, "protocol")
     assert offset is not None
-    until(
+    await_that(
         lambda: (cursor_of(kafka, "oncall") or Cursor(0)).offset > offset.offset,
-        lambda: cursor_of(kafka, "oncall"),
+        "its cursor is committed",
+        PATIENCE_S,
     )
     first.end(signal.SIGKILL)
     seen = len(probe.told)
@@ -153,14 +152,14 @@ def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
     write("k3")
     write("k3", 1, ended=True)
     second = Process(kafka, probe, tmp_path, "oncall")
-    until(lambda: len(probe.told) > seen, lambda: probe.told)
+    await_that(lambda: len(probe.told) > seen, "k2 is told", PATIENCE_S)
     write("k1", 1, ended=True)
-    until(lambda: probe.told[-1].idempotency_key == "k1/1", lambda: probe.told)
+    await_that(lambda: probe.told[-1].idempotency_key == "k1/1", "the end of k1 is told", PATIENCE_S)
     assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1"]
     assert second.end(signal.SIGTERM) == 0
     third = Process(kafka, probe, tmp_path, "oncall")
     write("k4")
-    until(lambda: probe.told[-1].idempotency_key == "k4/0", lambda: probe.told)
+    await_that(lambda: probe.told[-1].idempotency_key == "k4/0", "k4 is told", PATIENCE_S)
     assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1", "k4/0"]
     assert third.end(signal.SIGTERM) == 0
 

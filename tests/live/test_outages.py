@@ -1,5 +1,6 @@
 """What is away for a while comes back to the truth: the job killed, its checkpoint lost, Kafka gone."""
 
+import contextlib
 import re
 import shutil
 import time
@@ -106,12 +107,12 @@ class Stage:
             ours = self.job.states()
             return brokers, {group: ours.get(group, "Dead") for group in brokers}
 
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        def agree() -> bool:
             brokers, ours = both()
-            if len(brokers) == len(self.groups) and brokers == ours:
-                break
-            time.sleep(0.3)
+            return len(brokers) == len(self.groups) and brokers == ours
+
+        with contextlib.suppress(AssertionError):  # in what they differ, the test says
+            await_that(agree, "brokers and mirror agree", 60)
         return both()
 
     def is_stable(self, group: str) -> Callable[[], bool]:

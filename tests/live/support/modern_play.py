@@ -1,13 +1,13 @@
 """What happens to groups of every protocol in the live test, and why, as it must be told."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from tests.live.support.members import Member
 from tests.live.support.modern import PROPERTIES, Driver, Recorded, read_rows
+from tests.live.support.stage import await_that, now_ms
 
 PLANNED: dict[str, set[tuple[str, str]]] = {
     "mod": {
@@ -152,7 +152,10 @@ class Play:
         for group in PLANNED:
             self._wait(group, "Empty", 0)
         self._order("delete mod", "delete str", "delete shr")
-        pause(0.5)
+        deleted_ms = now_ms()
+        await_that(
+            lambda: self._driver.latest("sta")["asked_at_ms"] > deleted_ms, "the brokers are asked once more"
+        )
 
 
 def play(folder: Path, note: Callable[[str], None] = lambda _: None) -> Recorded:
@@ -179,8 +182,3 @@ def play(folder: Path, note: Callable[[str], None] = lambda _: None) -> Recorded
     info, requests = logs / "server.log", logs / "kafka-request.log"
     recorded.logs = {"quiet": [info], "requests": [requests], "full": [info, requests]}
     return recorded
-
-
-def pause(seconds: float) -> None:
-    """Let the broker's answers show the last state as well."""
-    time.sleep(seconds)

@@ -17,7 +17,7 @@ from streaming.kafka_clients.clients import admin_client
 from tests.live.support.conformance import say
 from tests.live.support.members import Member
 from tests.live.support.readers import Reader, Writer
-from tests.live.support.stage import Job, Pager
+from tests.live.support.stage import Job, Pager, await_that
 
 Topics = Mapping[str, tuple[int, Mapping[str, str]]]
 """Topic -> its partitions and configuration."""
@@ -83,6 +83,14 @@ class Scene:
         answer = self.job.get("/api/v1/clusters")
         told = {} if answer is None else answer.json()["clusters"][0]["offsets_leaders"]
         return {int(partition) for partition, leader in told.items() if leader == broker}
+
+    def await_judgement(self, marker: str) -> None:
+        """Return when the job has told of ``marker``, a group that did not exist before this call.
+
+        All that happened earlier has been judged by then: what must not be told of it can be looked for.
+        """
+        self.member(marker, f"{marker}-0")
+        await_that(lambda: self.job.states().get(marker) == "Stable", f"{marker} is seen")
 
     def is_stable(self, group: str, members: int) -> Callable[[], bool]:
         """Return whether the broker says that a group is Stable with so many members."""

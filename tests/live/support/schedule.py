@@ -1,5 +1,6 @@
 """One random schedule on a real cluster: consumers come, go, crash and freeze while the job watches."""
 
+import contextlib
 import random
 import threading
 import time
@@ -303,17 +304,18 @@ class _Play:
         self._say("settling")
         self._outcome.until_ms = now_ms()
         self._mark()
-        deadline = time.monotonic() + SETTLING_S
         asker = Asker(self._kafka.address)
         outcome = self._outcome
-        while True:
+
+        def agree() -> bool:
             before = asker.states(self._groups)
             ours, outcome.metrics = self._job.states(), self._job.metrics()
             outcome.brokers_states = asker.states(self._groups)
             outcome.states = {group: ours.get(group, "Dead") for group in self._groups}
-            if before == outcome.states == outcome.brokers_states or time.monotonic() > deadline:
-                break
-            time.sleep(0.5)
+            return before == outcome.states == outcome.brokers_states
+
+        with contextlib.suppress(AssertionError):  # in what they differ, the comparison says
+            await_that(agree, "brokers and mirror agree", SETTLING_S)
         asker.close()
 
     def _mark(self) -> None:

@@ -104,7 +104,9 @@ def make_alert() -> Callable[..., Alert]:
 class MemoryTopic:
     """The alerts topic in memory: partitions of records, cursors by receiver, and a switch for outages."""
 
-    def __init__(self, partitions: int = 1) -> None:
+    def __init__(self, partitions: int = 1, idle_ms: int = 20) -> None:
+        self.idle_ms = idle_ms
+        """How long a poll waits for news at most; 0 where no other thread brings any."""
         self.partitions: list[list[AlertRecord]] = [[] for _ in range(partitions)]
         self.ends = [0] * partitions
         self.cursors: dict[str, dict[int, Cursor]] = {}
@@ -180,8 +182,9 @@ class MemoryLog:
         """Everything since; waits a little if there is nothing."""
         self._check()
         with self.topic.changed:
-            if self.at == dict(enumerate(self.topic.ends)):
-                self.topic.changed.wait(min(timeout_ms, 20) / 1000)
+            wait_ms = min(timeout_ms, self.topic.idle_ms)
+            if wait_ms and self.at == dict(enumerate(self.topic.ends)):
+                self.topic.changed.wait(wait_ms / 1000)
             found = [r for n, rs in enumerate(self.topic.partitions) for r in rs if r.offset >= self.at[n]]
             self.at = dict(enumerate(self.topic.ends))
         return found

@@ -175,7 +175,7 @@ def test_a_receiver_ends_up_believing_what_is_true(
 ) -> None:
     """After any history, once all is well again, exactly the open alerts are held for firing."""
     severities, chosen = routes
-    topic.__init__()  # type: ignore[misc]
+    topic.__init__(idle_ms=0)  # type: ignore[misc]
     world = World(topic, make_alert(), chosen)
     for action, name in history:
         world.do(action, name)

@@ -82,8 +82,10 @@ bench: setup ## the measurements of the README (ARGS=--help for the parts)
 conformance: setup ## our transitions against the broker's own answers (ARGS="--seed 7")
 	$(BIN)/python -m tests.live.support.conformance $(ARGS)
 
-lock: ## make both locks again from pyproject.toml (needs uv)
+lock: ## make the locks again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
+	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-run.lock
 	printf 'hatchling\neditables\nsetuptools\nwheel\n' | uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --upgrade --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-build.lock

@@ -27,6 +27,7 @@ from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
 from streaming.notify import make_notifier
 from streaming.pipeline import JvmLostError, topics_of
+from streaming.service_manager import ServiceManager
 from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
 from streaming.speaker import MakeNotifier, Speaker
 from streaming.version import version
@@ -118,13 +119,10 @@ class Monitor:
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
         registry.register(DeliveryCollector(self._speaker.deliveries))
-        self._server = HttpServer(
-            config.http,
-            view,
-            Health(self.jobs, self._speaker.dead_threads, limits_from(config), self._speaker.deliveries),
-            registry,
-            TopicReader(config),
+        self._health = Health(
+            self.jobs, self._speaker.dead_threads, limits_from(config), self._speaker.deliveries
         )
+        self._server = HttpServer(config.http, view, self._health, registry, TopicReader(config))
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
@@ -200,6 +198,10 @@ class Monitor:
         """Return the sentence that a process spoke before it found, after an outage, another that does."""
         return job.progress.standing_by if self._speaker.has_begun else ""
 
+    def clusters(self) -> list[Mapping[str, Any]]:
+        """Return the health of each cluster's job, as ``/ready`` has it."""
+        return self._health.clusters()
+
     def stop(self) -> None:
         """Stop the queries after their running batch, then the parts they feed."""
         self._speaker.stop_judging()
@@ -232,17 +234,20 @@ def run(config: Config, *, notify: bool = True) -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    service = ServiceManager()
     monitor = Monitor(config, make_notifier if notify else None)
     monitor.start()
     try:
         while not stopping.wait(_LOOK_S):
             monitor.check()
+            service.update(monitor.clusters())
         _log.info("stopping after the running batches")
     except JvmLostError as error:
         _log.error("%s", error)
         _end_within(_LOST_STOP_S)
         raise
     finally:
+        service.stopping()
         _end_within(_STOP_S)
         monitor.stop()
     return 0

@@ -65,7 +65,7 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{- end }}
 {{- end -}}
 
-{{/* The users are those of the images: groupwatch (10001) of Dockerfile, spark (185) of Dockerfile.spark. */}}
+{{/* The users are those of the images: groupwatch (10001) for one process, spark (185) on Spark. */}}
 {{- define "groupwatch.podSecurityContext" -}}
 {{- $user := ternary 185 10001 (eq .Values.mode "sparkApplication") -}}
 {{- $ours := dict "runAsNonRoot" true "runAsUser" $user "runAsGroup" $user "fsGroup" $user

@@ -1,0 +1,87 @@
+"""The images: what is in them, by their Dockerfile; and its build, played in an empty folder."""
+
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.unit.deploy.dockerfile import ROOT, Container, context, stage, stages
+
+DEVELOPERS = ("pytest", "hypothesis", "coverage", "ruff", "mypy", "importlinter", "confluent_kafka", "psutil")
+NETWORK = ("PIP_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT", "JAVA_HOME", "GROUPWATCH_IVY_SETTINGS")
+"""Variables of this machine by which pip, Ivy and Java work here; an image is built without them."""
+
+
+def test_bases_are_pinned() -> None:
+    """By tag, for readers, and by digest."""
+    arguments, _ = stages()
+
+    assert all(
+        re.fullmatch(r"[\w./-]+:\d+\.\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", one) for one in arguments.values()
+    )
+    assert {one.base for one in stages()[1]} <= {"${PYTHON}", "${SPARK}", "build"}
+
+
+@pytest.mark.parametrize("name", ["process", "spark"])
+def test_images_end_as_a_user_without_rights(name: str) -> None:
+    """By number, as Kubernetes asks for it; and with what the build made, not with what it needed."""
+    final = stage(name)
+
+    assert int(final.last("USER").split(":")[0]) > 0
+    assert not [
+        one for one in final.instructions if one.word == "COPY" and not one.text.startswith("--from=")
+    ]
+    assert not [one for one in final.instructions if "pip" in one.text.split()]
+
+
+def test_the_image_without_a_target_is_that_of_one_process() -> None:
+    """The last stage is what ``docker build`` makes by itself."""
+    assert stages()[1][-1].name == "process"
+
+
+def test_sparks_entry_point_is_its_own() -> None:
+    """Spark on Kubernetes calls it with its own words."""
+    copied = [one.text for one in stage("spark").instructions if "entrypoint.sh" in one.text]
+
+    assert copied == [
+        "--from=spark-files /opt/entrypoint.sh /opt/decom.sh /opt/",
+        '["/opt/entrypoint.sh"]',
+    ]
+
+
+def test_the_build_sees_only_what_it_copies() -> None:
+    """No test, no cache and no file that somebody left in the checkout."""
+    tops = {file.parts[0] for file in context()}
+
+    assert tops == {
+        "LICENSE", "NOTICE", "README.md", "alerts", "coordinator_model", "deploy", "pyproject.toml",
+        "requirements-build.lock", "requirements-run.lock", "streaming",
+    }  # fmt: skip
+    assert [str(file) for file in context() if file.parts[0] == "deploy"] == [
+        "deploy/images/groupwatch_job.py"
+    ]
+
+
+@pytest.mark.spark
+def test_the_build_makes_a_groupwatch_that_runs(tmp_path: Path) -> None:
+    """Its pip steps, the jars and the entry point as written, in an empty folder and environment."""
+    inherited = {name: value for name, value in os.environ.items() if name.startswith(NETWORK)}
+    container = Container(tmp_path, Path(os.path.realpath(sys.executable)), inherited)
+
+    container.play(stage("build"))
+    version = container.entry(stage("process"), "--version")
+    example = container.entry(stage("process"), "check-config", str(ROOT / "deploy" / "groupwatch.yaml"))
+    jars = container.entry(stage("process"), "jars")
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (version.returncode, version.stdout) == (0, f"groupwatch {project['version']}\n"), version.stderr
+    assert "is fine: prod-eu" in example.stdout, example.stdout + example.stderr
+    baked = {Path(line) for line in jars.stdout.splitlines()}
+    assert (len(baked), jars.stderr) == (4, "")  # nothing was fetched again
+    assert {file for file in (tmp_path / "opt").rglob("*.jar") if "kafka" in file.name} <= baked
+    packages = {file.name.lower() for file in tmp_path.glob("opt/groupwatch/lib/python*/site-packages/*")}
+    assert {"streaming", "alerts", "coordinator_model", "pyspark"} <= packages
+    assert packages & {*DEVELOPERS, "pip", "setuptools"} == set()

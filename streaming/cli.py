@@ -326,6 +326,15 @@ def _refuse_client_properties(config: "Config") -> None:
         raise CommandError("; ".join(mistakes), BAD_USAGE)
 
 
+def jars() -> int:
+    """Fetch the jars of Spark's Kafka connector, as an image needs them, and print their paths."""
+    from streaming.jars import ensure_jars
+
+    for jar in ensure_jars("connector"):
+        typer.echo(str(jar))
+    return 0
+
+
 def bench(context: typer.Context) -> int:
     """Measure throughput, size of state and latency, beside what Spark alone needs; prints JSON."""
     module = _part("streaming.devkit.bench", "bench")
@@ -399,7 +408,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
             if value:
                 os.environ[variable] = value
 
-    for command in (run, notify, demo, replay, explain, decode, check_config):
+    for command in (run, notify, demo, replay, explain, decode, check_config, jars):
         app.command(command.__name__.replace("_", "-"))(_guarded(command))
     passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))

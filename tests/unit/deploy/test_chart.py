@@ -95,7 +95,7 @@ def test_kubernetes_accepts_every_object(version: str, tmp_path: Path) -> None:
     assert counted["skipped"] == len(of_kind("SparkApplication", every))
 
 
-@pytest.mark.parametrize("name", ["spark_operator", "spark_operator_minimal"])
+@pytest.mark.parametrize("name", [name for name in VALUES if name.startswith("spark")])
 def test_the_spark_operator_understands_all_of_a_spark_application(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +209,15 @@ def test_a_claim_is_made_where_none_is_named(name: str) -> None:
     assert made <= mounted
 
 
+def test_a_shared_checkpoint_is_one_volume_for_all_pods() -> None:
+    """Executors write the state of their tasks into it."""
+    driver, executor = pods(objects("spark_operator_volume"))
+
+    for pod in (driver, executor):
+        assert {"name": "data", "mountPath": "/var/lib/groupwatch"} in pod.container["volumeMounts"]
+        assert {"name": "data", "persistentVolumeClaim": {"claimName": "groupwatch"}} in pod.spec["volumes"]
+
+
 def test_the_rules_reach_prometheus_as_they_are() -> None:
     """Its templates are not Helm's."""
     (rule,) = of_kind("PrometheusRule", objects("everything"))
@@ -222,6 +231,7 @@ def test_the_rules_reach_prometheus_as_they_are() -> None:
         ("spark_operator_minimal", "config.checkpoint=/var/lib/groupwatch/checkpoint", "a local folder"),
         ("spark_operator_minimal", "config.checkpoint=file:///shared", "checkpoint is a local folder"),
         ("spark_operator_minimal", r"config.spark.spark\.master=local[2]", "sets spark.master"),
+        ("spark_operator_volume", "persistence.enabled=false", "persistence.enabled"),
         ("minimal", "config.http.host=127.0.0.1", "loopback"),
         ("minimal", "config.clusters=null", "clusters"),
         ("minimal", "config.http.port=0", "port"),
@@ -240,7 +250,10 @@ def test_values_that_cannot_work_are_refused(name: str, sets: str, sentence: str
 
 @pytest.mark.spark
 def test_the_rendered_command_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
-    """Without any broker it answers its liveness probe, is not ready, says why, and ends at a SIGTERM."""
+    """Without any broker it answers its liveness probe, is not ready, says why, and ends at a SIGTERM.
+
+    A service manager hears the same.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     placed = Placed(objects("minimal", f"config.http.port={port}", "config.http.host=127.0.0.2"), tmp_path)
@@ -248,24 +261,43 @@ def test_the_rendered_command_runs_until_it_is_told_to_end(tmp_path: Path) -> No
     assert container["command"] == ["groupwatch"]
     command = [sys.executable, "-m", "streaming", *placed.arguments()]
     log = tmp_path / "log"
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(tmp_path / "notify"))
+    manager.settimeout(STARTED_WITHIN_S)
+    environment = _here(placed.environment()) | {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
     with log.open("wb") as writing:
-        process = subprocess.Popen(
-            command, env=_here(placed.environment()), cwd=tmp_path, stdout=writing, stderr=writing
-        )
+        process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=writing, stderr=writing)
     try:
         healthy = _answer(f"http://127.0.0.2:{port}{container['livenessProbe']['httpGet']['path']}", process)
         ready = httpx.get(f"http://127.0.0.2:{port}{container['readinessProbe']['httpGet']['path']}")
+        status = manager.recv(4096).decode()
         process.terminate()
         code = process.wait(timeout=container_grace_s())
     finally:
         process.kill()
         process.wait()
+    with manager:
+        later = _received(manager)
 
     assert healthy.status_code == 200, log.read_text()
     assert ready.status_code == 503
     assert "prod-eu" in ready.text
     assert code == 0, log.read_text()
+    assert status.startswith("STATUS=prod-eu: "), status
+    assert "READY=1" not in later
+    assert "STOPPING=1" in later
+
+
+def _received(manager: socket.socket) -> str:
+    """Return all that lies in a socket."""
+    manager.setblocking(False)
+    found = []
+    while True:
+        try:
+            found.append(manager.recv(4096).decode())
+        except BlockingIOError:
+            return "\n".join(found)
 
 
 def container_grace_s() -> float:

@@ -60,9 +60,7 @@ def test_the_build_sees_only_what_it_copies() -> None:
         "LICENSE", "NOTICE", "README.md", "alerts", "coordinator_model", "deploy", "pyproject.toml",
         "requirements-build.lock", "requirements-run.lock", "streaming",
     }  # fmt: skip
-    assert [str(file) for file in context() if file.parts[0] == "deploy"] == [
-        "deploy/images/groupwatch_job.py"
-    ]
+    assert [str(file) for file in context() if file.parts[0] == "deploy"] == ["deploy/images/submitted.py"]
 
 
 @pytest.mark.spark

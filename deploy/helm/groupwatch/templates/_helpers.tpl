@@ -104,8 +104,11 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{- end }}
 {{- end -}}
 
-{{/* Files that driver and executors alike need: certificates, and what the operator of the cluster adds. */}}
+{{/* What driver and executors alike need: certificates, what values add, and a checkpoint on one volume for all. */}}
 {{- define "groupwatch.sharedMounts" -}}
+{{- if .Values.config.checkpoint_is_shared }}
+{{ include "groupwatch.dataMount" . }}
+{{- end }}
 - {name: tmp, mountPath: /tmp}
 {{- if .Values.secrets.files }}
 - {name: secret-files, mountPath: /etc/groupwatch/secrets, readOnly: true}
@@ -116,6 +119,9 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{- end -}}
 
 {{- define "groupwatch.sharedVolumes" -}}
+{{- if .Values.config.checkpoint_is_shared }}
+{{ include "groupwatch.dataVolume" . }}
+{{- end }}
 - name: tmp
   emptyDir: {sizeLimit: {{ .Values.tmpSizeLimit }}}
 {{- with .Values.secrets.files }}
@@ -127,15 +133,11 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{- end }}
 {{- end -}}
 
-{{- define "groupwatch.driverMounts" -}}
-- {name: config, mountPath: /etc/groupwatch/groupwatch.yaml, subPath: groupwatch.yaml, readOnly: true}
+{{- define "groupwatch.dataMount" -}}
 - {name: data, mountPath: /var/lib/groupwatch}
-{{ include "groupwatch.sharedMounts" . }}
 {{- end -}}
 
-{{- define "groupwatch.driverVolumes" -}}
-- name: config
-  configMap: {name: {{ include "groupwatch.fullname" . }}}
+{{- define "groupwatch.dataVolume" -}}
 - name: data
 {{- if .Values.persistence.enabled }}
   persistentVolumeClaim:
@@ -143,7 +145,23 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{- else }}
   emptyDir: {}
 {{- end }}
-{{ include "groupwatch.sharedVolumes" . }}
+{{- end -}}
+
+{{- define "groupwatch.driverMounts" -}}
+- {name: config, mountPath: /etc/groupwatch/groupwatch.yaml, subPath: groupwatch.yaml, readOnly: true}
+{{- if not .Values.config.checkpoint_is_shared }}
+{{ include "groupwatch.dataMount" . }}
+{{- end }}
+{{ include "groupwatch.sharedMounts" . | trim }}
+{{- end -}}
+
+{{- define "groupwatch.driverVolumes" -}}
+- name: config
+  configMap: {name: {{ include "groupwatch.fullname" . }}}
+{{- if not .Values.config.checkpoint_is_shared }}
+{{ include "groupwatch.dataVolume" . }}
+{{- end }}
+{{ include "groupwatch.sharedVolumes" . | trim }}
 {{- end -}}
 
 {{/* /healthz says that the process is broken, /ready that a cluster is not watched; an outage of Kafka is only the latter. */}}
@@ -176,8 +194,11 @@ priorityClassName: {{ . }}
 
 {{/* Refuses what the API server would take and the job could not use. */}}
 {{- define "groupwatch.check" -}}
-{{- if and (eq .Values.mode "sparkApplication") (not (regexMatch "^[a-z][a-z0-9+.-]*://" (.Values.config.checkpoint | trimPrefix "file:"))) -}}
-{{- fail "config.checkpoint is a local folder, and executors are pods of their own: name an object store or HDFS (s3a://bucket/groupwatch, hdfs://…)." -}}
+{{- if and (eq .Values.mode "sparkApplication") (not .Values.config.checkpoint_is_shared) (not (regexMatch "^[a-z][a-z0-9+.-]*://" (.Values.config.checkpoint | trimPrefix "file:"))) -}}
+{{- fail "config.checkpoint is a local folder, and executors are pods of their own: name an object store or HDFS (s3a://bucket/groupwatch, hdfs://…), or set config.checkpoint_is_shared with a volume that many pods may write." -}}
+{{- end -}}
+{{- if and (eq .Values.mode "sparkApplication") .Values.config.checkpoint_is_shared (not .Values.persistence.enabled) -}}
+{{- fail "config.checkpoint_is_shared needs a volume that driver and executors mount: set persistence.enabled." -}}
 {{- end -}}
 {{- if and (eq .Values.mode "sparkApplication") (hasKey (.Values.config.spark | default dict) "spark.master") -}}
 {{- fail "config.spark sets spark.master, which the Spark operator decides: remove it." -}}

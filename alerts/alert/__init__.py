@@ -1,19 +1,21 @@
-"""Alerts: their parts, their wording, and the checks on alert records that anybody may have written."""
+"""Alerts: their parts, their wording, and the check of records in the alerts topic, which is not trusted."""
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.alert.checksums import checksum
 from alerts.alert.last_word import Said, Word, is_jump, is_later
 from alerts.alert.records import (
+    AHEAD_MAX_MS,
     DIRECT,
     OPEN_MAX,
+    OUT_OF_RANGE,
     REASONS,
     REVISION_JUMP,
     TOO_MANY,
+    WRONG_KEY,
     Refused,
     is_credible,
     read_alert,
 )
-from alerts.alert.transition_records import refusal
 from alerts.alert.wording import (
     clock,
     clock_time,
@@ -28,11 +30,14 @@ from alerts.alert.wording import (
 )
 
 __all__ = [
+    "AHEAD_MAX_MS",
     "DIRECT",
     "OPEN_MAX",
+    "OUT_OF_RANGE",
     "REASONS",
     "REVISION_JUMP",
     "TOO_MANY",
+    "WRONG_KEY",
     "Alert",
     "AlertStatus",
     "Culprit",
@@ -48,7 +53,6 @@ __all__ = [
     "is_later",
     "printable",
     "read_alert",
-    "refusal",
     "round_up",
     "some",
     "span",

@@ -18,9 +18,9 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from alerts.alert import Alert, Refused, read_alert, refusal, span, times
+from alerts.alert import Alert, Refused, read_alert, span, times
 from alerts.delivery import wall_clock_ms
-from alerts.story import Explanation, Present, as_text, explain
+from alerts.story import Explanation, Present, as_text, explain, transition_refusal
 from coordinator_model.observations import is_time_ms
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
@@ -120,7 +120,7 @@ T = TypeVar("T", Transition, Alert)
 
 
 def _refused_transition(one: Transition, record: Any, now_ms: int) -> Refused | None:
-    return refusal(one, record.key, timestamp_ms=record.timestamp, now_ms=now_ms)
+    return transition_refusal(one, record.key, timestamp_ms=record.timestamp, now_ms=now_ms)
 
 
 def _refused_alert(_: Alert, record: Any, now_ms: int) -> Refused | None:

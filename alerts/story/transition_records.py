@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import UnsetType
 
-from alerts.alert.records import AHEAD_MAX_MS, OUT_OF_RANGE, WRONG_KEY, Refused
+from alerts.alert import AHEAD_MAX_MS, OUT_OF_RANGE, WRONG_KEY, Refused
 from coordinator_model.groups.core import DETAIL_MAX
 from coordinator_model.observations import is_int32, is_time_ms
 from coordinator_model.state import ToldCost, Transition
@@ -23,7 +23,9 @@ _NUMBER_MAX = 2**53
 """Largest credible number: JSON readers do not agree on larger ones."""
 
 
-def refusal(transition: Transition, key: bytes | None, *, timestamp_ms: int, now_ms: int) -> Refused | None:
+def transition_refusal(
+    transition: Transition, key: bytes | None, *, timestamp_ms: int, now_ms: int
+) -> Refused | None:
     """Return why no groupwatch can have written a transition; None if one can.
 
     Args:

@@ -15,33 +15,9 @@ from alerts.rules.settings import Settings
 from streaming.config.config import Config, ConfigError, load_config, notes, parse_config, settings_json
 from streaming.config.plan import plan_of
 from streaming.config.types import parse_duration_ms
+from tests.alert_names import ALERT_NAMES
 
 MINIMAL = "clusters:\n  - {name: a, bootstrap_servers: [127.0.0.1:9092]}\n"
-ALERT_NAMES = [
-    "RebalanceStorm",
-    "StuckPreparingRebalance",
-    "StuckCompletingRebalance",
-    "SessionTimeout",
-    "SessionTimeoutImminent",
-    "PollIntervalExceeded",
-    "ZombieCommit",
-    "StaticMemberFenced",
-    "OffsetRewind",
-    "CommitsStopped",
-    "CommitsStalled",
-    "LagGrowing",
-    "GroupIdCollision",
-    "IdleMembers",
-    "UnsafeTimeouts",
-    "AssignmentChurn",
-    "CoordinatorMoved",
-    "GroupDeleted",
-    "OffsetsExpiring",
-    "SourceSilent",
-    "GroupsQuarantined",
-    "ClusterUnreachable",
-    "MonitorStalled",
-]
 
 
 def parsed(text: str, **environment: str) -> Config:

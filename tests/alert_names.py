@@ -1,0 +1,27 @@
+"""The names of all alerts, written by hand: people route and silence by them."""
+
+ALERT_NAMES = [
+    "RebalanceStorm",
+    "StuckPreparingRebalance",
+    "StuckCompletingRebalance",
+    "SessionTimeout",
+    "SessionTimeoutImminent",
+    "PollIntervalExceeded",
+    "ZombieCommit",
+    "StaticMemberFenced",
+    "OffsetRewind",
+    "CommitsStopped",
+    "CommitsStalled",
+    "LagGrowing",
+    "GroupIdCollision",
+    "IdleMembers",
+    "UnsafeTimeouts",
+    "AssignmentChurn",
+    "CoordinatorMoved",
+    "GroupDeleted",
+    "OffsetsExpiring",
+    "SourceSilent",
+    "GroupsQuarantined",
+    "ClusterUnreachable",
+    "MonitorStalled",
+]

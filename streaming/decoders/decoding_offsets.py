@@ -3,20 +3,10 @@
 Nearly all rows are offset commits, and the next commit of the same partition overtakes nearly all of those.
 So numpy checks each batch as a whole over Arrow's buffers, including every row's value, since a corrupt row
 must be counted even if a later one hides it.  Rows that do not look like a plain commit are read one by one
-(``coordinator_model.decoding``).  Plain ones are coalesced: only the last of each (group, topic, partition)
-within a run becomes a ``Commit``.
-
-A run of a group's commits ends where coalescing would hide something:
-
-- at any other record of that group (a new generation, a tombstone of the group …);
-- at the end of the backlog, since records in the backlog may make no outputs;
-- after the backlog also at each new record time, so that the rules' answers do not depend on how the rows
-  were cut into batches (the coordinator gives all records of one request one time), and where a
-  partition's offset goes back or is deleted.
+(``coordinator_model.decoding``).  Plain ones are coalesced (``coalescing_commits``).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -38,10 +28,11 @@ from coordinator_model.decoding import (
     read_commit_value,
 )
 from coordinator_model.kafka import shard_of
-from coordinator_model.observations import TIME_MS_MAX, Commit, OffsetsCommitted, Seen, Source, Undecodable
+from coordinator_model.observations import TIME_MS_MAX, Seen, Source, Undecodable
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
+from streaming.decoders.coalescing_commits import Commits, Keys, Rows, coalesced_commits, first_of_each
 from streaming.decoders.decoded import Decoded
-from streaming.decoders.plain_commits import KeyLayout, find_plain_values, key_layout, topic_ids
+from streaming.decoders.plain_commits import KeyLayout, find_plain_values, key_layout
 
 ORIGIN = "offsets"
 _SAMPLE_BYTES_MAX = 110
@@ -50,51 +41,13 @@ _SAMPLE_BYTES_MAX = 110
 _shard_of = lru_cache(maxsize=65_536)(shard_of)
 
 
-@dataclass
-class _Rows:
-    """The rows of one Kafka partition in a batch."""
-
-    partition: int
-    offset: Ints
-    timestamp_ms: Ints
-    key: BinaryColumn
-    value: BinaryColumn
-    backlog: Bools
-
-
-@dataclass
-class _Keys:
-    """The distinct keys of a batch's commits, column by column; an unreadable key has no rows."""
-
-    groups: list[str]
-    group: Ints
-    """Index into ``groups``."""
-    topic: list[str]
-    partition: list[int]
-    legacy: Bools
-
-
-@dataclass
-class _Commits:
-    """Readable commit rows in order, and how to read them; ``code`` is an index into ``keys``."""
-
-    row: Ints
-    time_at: Ints
-    """Where the commit time stands in the values' buffer; -1: see ``odd``."""
-    tombstone: Bools
-    code: Ints
-    keys: _Keys
-    odd: dict[int, CommitValue]
-    """The contents of rows whose values have no plain layout."""
-
-
 class _Faults:
     """Unreadable rows, merged by fault, with the first one as sample."""
 
     def __init__(self) -> None:
         self._merged: dict[Fault, tuple[int, bytes, str]] = {}
 
-    def add(self, rows: _Rows, row: int, error: DecodeError, count: int = 1) -> None:
+    def add(self, rows: Rows, row: int, error: DecodeError, count: int = 1) -> None:
         """Count ``count`` rows with the same fault; ``row`` is one of them."""
         known = self._merged.get(error.fault)
         if known is not None:
@@ -134,14 +87,14 @@ def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[i
         like_commit = _looks_like_commit(rows.key)
         _read_others(rows, np.flatnonzero(~like_commit), found, decoded, faults)
         commits = _read_commits(rows, np.flatnonzero(like_commit), decoded, faults)
-        found.extend(_fold(rows, commits, [(row, what.group) for row, what in found]))
+        found.extend(coalesced_commits(rows, commits, [(row, what.group) for row, what in found]))
         for group, seen in _in_place(rows, sorted(found, key=itemgetter(0))):
             decoded.add(_shard_of(group, shard_count), seen)
     decoded.bad = faults.undecodable()
     return decoded
 
 
-def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[str, Seen]]:
+def _in_place(rows: Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[str, Seen]]:
     """Yield the observations up to each row with that row's place, and their group."""
     row = np.array([row for row, _ in found], np.int64)
     places = (rows.timestamp_ms[row].tolist(), rows.offset[row].tolist(), rows.backlog[row].tolist())
@@ -162,13 +115,13 @@ def _in_place(rows: _Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[
         )
 
 
-def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[_Rows]:
+def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[Rows]:
     """Yield the rows of each Kafka partition, in their order."""
     for partition, stretches in sorted(_stretches(table).items()):
         part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches)
         columns = {name: _whole(part.column(name)) for name in ("offset", "timestamp_ms", "key", "value")}
         offset = columns["offset"].to_numpy(zero_copy_only=False)
-        yield _Rows(
+        yield Rows(
             partition=partition,
             offset=offset,
             timestamp_ms=columns["timestamp_ms"].to_numpy(zero_copy_only=False),
@@ -203,7 +156,7 @@ def _looks_like_commit(key: BinaryColumn) -> Bools:
 
 
 def _read_others(
-    rows: _Rows,
+    rows: Rows,
     places: Ints,
     found: list[tuple[int, Recorded]],
     decoded: Decoded,
@@ -224,7 +177,7 @@ def _read_others(
 # --- commits, all rows at once ------------------------------------------------------------------------
 
 
-def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> _Commits:
+def _read_commits(rows: Rows, row: Ints, decoded: Decoded, faults: _Faults) -> Commits:
     """Return the readable rows among the commit rows ``row``; count them and the others."""
     row, code, keys = _read_keys(rows, row, faults)
     tombstone = ~rows.value.present[row]
@@ -236,7 +189,7 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
         read = _read_odd_value(rows, int(row[index]), faults)
         if read is not None:
             odd[int(row[index])], time_at[index], good[index] = read, -1, True
-    commits = _Commits(row[good], time_at[good], tombstone[good], code[good], keys, odd)
+    commits = Commits(row[good], time_at[good], tombstone[good], code[good], keys, odd)
     _count_commits(commits, decoded)
     made = commits.row[~commits.tombstone]
     if len(made):
@@ -244,14 +197,14 @@ def _read_commits(rows: _Rows, row: Ints, decoded: Decoded, faults: _Faults) -> 
     return commits
 
 
-def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Keys]:
+def _read_keys(rows: Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, Keys]:
     """Return the rows with a readable key, the key of each of them, and the keys."""
     encoded = rows.key.column.dictionary_encode()
     code = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)[row]
     key = BinaryColumn(encoded.dictionary)
     layout = key_layout(key)
     count = np.bincount(code, minlength=len(key.start))
-    first = _first_of_each(code, row, len(count))
+    first = first_of_each(code, row, len(count))
     legible = count > 0  # the others are keys of other records
     for number in np.flatnonzero(~layout.plain & legible).tolist():
         try:
@@ -263,25 +216,17 @@ def _read_keys(rows: _Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, _Ke
     return row[keep], code[keep], _parts(key, layout, legible)
 
 
-def _are_sane(rows: _Rows, row: Ints, time_at: Ints) -> Bools:
+def _are_sane(rows: Rows, row: Ints, time_at: Ints) -> Bools:
     """Say for plain values whether offset and time are possible; the others are refused one by one."""
     offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
     return np.asarray((offset >= 0) & (committed_at_ms >= -1) & (committed_at_ms <= TIME_MS_MAX))
 
 
-def _first_of_each(number: Ints, value: Ints, size: int) -> Ints:
-    """Return the first value of each of ``size`` numbers; 0 for a number without any."""
-    first = np.zeros(size, np.int64)
-    # numpy keeps the last of several values for one place, so going backwards leaves the first.
-    first[number[::-1]] = value[::-1]
-    return first
-
-
-def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
+def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> Keys:
     """Return the parts of readable keys."""
     group_end, topic_end = layout.group_end * legible, layout.topic_end * legible
     group = key.texts(key.start + 4, np.maximum(group_end - 4, 0)).dictionary_encode()
-    return _Keys(
+    return Keys(
         groups=group.dictionary.to_pylist(),
         group=group.indices.to_numpy().astype(np.int64),
         topic=key.texts(key.start + group_end + 2, np.maximum(topic_end - group_end - 2, 0)).to_pylist(),
@@ -290,7 +235,7 @@ def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> _Keys:
     )
 
 
-def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | None:
+def _read_odd_value(rows: Rows, row: int, faults: _Faults) -> CommitValue | None:
     """Return the content of a value without a plain layout, or count it as a fault."""
     key, value = rows.key.at(row), rows.value.at(row)
     try:
@@ -300,129 +245,10 @@ def _read_odd_value(rows: _Rows, row: int, faults: _Faults) -> CommitValue | Non
         return None
 
 
-def _count_commits(commits: _Commits, decoded: Decoded) -> None:
+def _count_commits(commits: Commits, decoded: Decoded) -> None:
     legacy = commits.keys.legacy[commits.code]
     for record_type, typed in ((LEGACY_OFFSET_COMMIT, legacy), (OFFSET_COMMIT, ~legacy)):
         for tombstone, alike in ((False, typed & ~commits.tombstone), (True, typed & commits.tombstone)):
             size = int(np.count_nonzero(alike))
             if size:
                 decoded.count(ORIGIN, kind_of(record_type, tombstone=tombstone), size)
-
-
-def _read_numbers(rows: _Rows, commits: _Commits, index: Ints) -> tuple[Ints, Ints]:
-    """Return offset (none for a tombstone) and commit time of these commits."""
-    row, time_at = commits.row[index], commits.time_at[index]
-    offset, committed_at_ms = rows.value.number(rows.value.start[row] + 2, 8), rows.value.number(time_at, 8)
-    for place in np.flatnonzero(time_at < 0).tolist():
-        offset[place], committed_at_ms[place] = commits.odd[int(row[place])]
-    return offset, np.where(commits.tombstone[index], rows.timestamp_ms[row], committed_at_ms)
-
-
-# --- coalescing ---------------------------------------------------------------------------------------
-
-
-def _fold(rows: _Rows, commits: _Commits, others: list[tuple[int, str]]) -> list[tuple[int, Recorded]]:
-    """Return the commits coalesced by run, each with its last row; ``others`` end the runs of their group."""
-    numbers = {name: number for number, name in enumerate(commits.keys.groups)}
-    group = commits.keys.group[commits.code]
-    separators = _between(commits, group, [(numbers[name], row) for row, name in others if name in numbers])
-    run = _runs(rows, commits, group, separators)
-    # A key belongs to one group, so if each group has one run, key and slot are the same.
-    slot = commits.code if run is group else _numbered(run * len(commits.keys.topic) + commits.code)
-    count = np.bincount(slot)
-    last = np.zeros(len(count), np.int64)
-    last[slot] = np.arange(len(slot))
-    last, count = last[count > 0], count[count > 0]
-    order = np.lexsort((last, run[last]))
-    last = last[order]
-    return _coalesced(rows, commits, run[last], last, count[order])
-
-
-def _between(commits: _Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return those of ``others`` (group, row) that have commits of their group before and after them."""
-    number, row = np.array(others, np.int64).reshape(-1, 2).T
-    size = 1 + max(int(number.max(initial=0)), int(group.max(initial=0)))
-    first, last = _first_of_each(group, commits.row, size), np.zeros(size, np.int64)
-    last[group] = commits.row
-    between = (first[number] < row) & (row < last[number])
-    return [others[index] for index in np.flatnonzero(between).tolist()]
-
-
-def _topic_ids(rows: _Rows, row: Ints) -> Ints | None:
-    """Return the first half of the topic's id in each of these rows, 0 if the row has none.
-
-    None: all rows are in the backlog, where the id is not needed.
-    """
-    live = ~rows.backlog[row] & rows.value.present[row]
-    return topic_ids(rows.value, row, live) if live.any() else None
-
-
-def _coalesced(
-    rows: _Rows, commits: _Commits, run: Ints, last: Ints, count: Ints
-) -> list[tuple[int, Recorded]]:
-    """Return one observation per run from the last commit of each of its keys, given run by run in order."""
-    keys, code, row = commits.keys, commits.code[last].tolist(), commits.row[last]
-    numbers, committed_at_ms = _read_numbers(rows, commits, last)
-    topic_id = _topic_ids(rows, row)
-    offset: list[int | None] = numbers.tolist()
-    for index in np.flatnonzero(commits.tombstone[last]).tolist():
-        offset[index] = None
-    topic, partition = map(keys.topic.__getitem__, code), map(keys.partition.__getitem__, code)
-    columns = [topic, partition, offset, committed_at_ms.tolist(), count.tolist()]
-    made = list(map(Commit, *columns, *([] if topic_id is None else [topic_id.tolist()])))
-    ends = np.append(np.flatnonzero(np.diff(run)) + 1, len(last)) if len(last) else last
-    groups = map(keys.groups.__getitem__, keys.group[commits.code[last[ends - 1]]].tolist())
-    spans = zip(row[ends - 1].tolist(), groups, pairwise([0, *ends.tolist()]), strict=True)
-    return [
-        (place, OffsetsCommitted(group=group, commits=tuple(made[start:end])))
-        for place, group, (start, end) in spans
-    ]
-
-
-def _numbered(ids: Ints) -> Ints:
-    """Return ``ids`` as small numbers from 0 on."""
-    return np.unique(ids, return_inverse=True)[1]
-
-
-def _runs(rows: _Rows, commits: _Commits, group: Ints, separators: list[tuple[int, int]]) -> Ints:
-    """Return for each commit the number of its run; runs of different groups have different numbers.
-
-    A run's commits are neighbours among the commits of their group.
-    """
-    live = ~rows.backlog[commits.row]
-    if not separators and not live.any():
-        return group
-    width = len(rows.offset) + 1
-    turning = _turning_points(rows, commits, live)
-    cuts = np.array([number * width + row for number, row in separators], np.int64)
-    cuts = np.sort(np.concatenate((cuts, group[turning] * width + commits.row[turning])))
-    cut = np.searchsorted(cuts, group * width + commits.row, side="right")
-    piece = _pieces_of_time(rows, commits, live)
-    return _numbered((cut * width + piece) * (int(group.max(initial=0)) + 1) + group)
-
-
-def _pieces_of_time(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
-    """Return a number that grows at the end of the backlog and at each new record time after it.
-
-    Record times go back when a partition's leader changes; the number does not, or a run's commits would no
-    longer be neighbours.
-    """
-    time = np.where(live, rows.timestamp_ms[commits.row], -1)
-    return np.cumsum(np.diff(time, prepend=time[:1]) != 0)
-
-
-def _turning_points(rows: _Rows, commits: _Commits, live: Bools) -> Ints:
-    """Return the live commits before which a run ends, as indexes.
-
-    Those are the commits that set a partition's offset back, delete it or bring it back, and the commits
-    right after such a one, so that it is the last of its run and stays visible.
-    """
-    at = np.flatnonzero(live)
-    at = at[np.argsort(commits.code[at], kind="stable")]
-    same = np.diff(commits.code[at]) == 0
-    offset, _ = _read_numbers(rows, commits, at)
-    back = np.diff(offset) < 0
-    deleted = commits.tombstone[at]
-    turn = same & ((back & ~deleted[1:] & ~deleted[:-1]) | (deleted[1:] != deleted[:-1]))
-    after = np.concatenate(([False], turn[:-1])) & same if len(turn) else turn
-    return at[1:][turn | after] if len(at) else at

@@ -6,10 +6,8 @@ partitions at that time, and a copy of it into every partition of the events top
 """
 
 import logging
-import statistics
 import threading
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +21,7 @@ from streaming.control import ClockRecord, JobState, encode_record, sealed
 from streaming.driver.corrections import Corrections
 from streaming.driver.driver_time import STEP_MS, DriverTime
 from streaming.driver.partition_ends import LeadersAsked
+from streaming.driver.skews import Skews
 from streaming.kafka_clients import (
     KafkaAdminClient,
     KafkaError,
@@ -41,12 +40,7 @@ _PROMPT_S = 0.5
 """An acknowledgement takes some milliseconds; a slower one waits for a broker that is gone."""
 _WATCHFUL_S = 0.2
 """Time between two ticks while a broker is gone: these clocks date everything else that waits for it."""
-_SKEW_SAMPLES = 20
 _LEADERS_EVERY_S = 60.0
-_SKEW_STEP_MS = 10
-"""Skews are reported in steps of this size, so that noise does not change them from record to record."""
-_LARGE_STEP_MS = 250
-"""The same for skews that correct a broker's times: those must be steadier still."""
 _LEAD_SAMPLES = 5
 """How soon clocks are believed again after a partition moved to a broker with another clock."""
 _CONTROL = -1
@@ -77,35 +71,6 @@ def stepped(off_ms: int) -> str:
         f"The clock of groupwatch's machine is {abs(off_ms) / 1000:.0f} s {ahead} the brokers' append times. "
         "Groups are judged by the brokers' time; correct the machine's clock (NTP)."
     )
-
-
-class Skews:
-    """How far each broker's clock is from ours, measured by the append times of records we sent."""
-
-    def __init__(self, samples: int = _SKEW_SAMPLES) -> None:
-        self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=samples))
-        self._large: dict[int, int] = {}
-        """Broker -> the reported skew, for brokers whose times are corrected by it."""
-
-    def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
-        """Record that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
-        self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
-
-    def known(self) -> dict[int, int]:
-        """Return broker -> its clock minus ours, in rounded milliseconds, without small ones."""
-        medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
-        rounded = {b: round(skew / _SKEW_STEP_MS) * _SKEW_STEP_MS for b, skew in medians.items()}
-        for broker, skew in rounded.items():
-            if abs(skew - self._large.get(broker, 0)) > _LARGE_STEP_MS:
-                self._large[broker] = skew
-            elif abs(skew) > SKEW_MAX_MS:
-                rounded[broker] = self._large[broker]
-        return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
-
-    def forget(self) -> None:
-        """Start anew: our own clock has stepped, so earlier measurements are useless."""
-        self._samples.clear()
-        self._large.clear()
 
 
 class Reports(Protocol):

@@ -1,13 +1,13 @@
 """The HTTP server: metrics, health, the API and the page."""
 
 from streaming.serving.explaining import (
-    TopicReader,
     explain_by_config,
     explain_by_url,
     explain_replay,
     parse_since,
     print_explanations,
 )
+from streaming.serving.history import TopicReader
 from streaming.serving.http import HttpServer, Server, health_application
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.view import View

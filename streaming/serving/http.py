@@ -36,12 +36,11 @@ from streaming.config import HttpConfig
 from streaming.serving.api import Problem, schema
 from streaming.serving.explaining import (
     DEFAULT_BACK_MS,
-    READ_HTTP_S,
-    ReadHistory,
     explain_of_view,
     no_group,
     parse_since,
 )
+from streaming.serving.history import READ_HTTP_S, ReadHistory
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
 from streaming.serving.view import View
 

@@ -12,9 +12,10 @@ from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.decoding_events import decode_lines
-from streaming.driver.clock import Clock, Skews, interval_s
+from streaming.driver.clock import Clock, interval_s
 from streaming.driver.driver_time import DriverTime
 from streaming.driver.report_turns import Asking
+from streaming.driver.skews import Skews
 from streaming.health.query_progress import Progress
 from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
 from tests.unit.streaming.made_plans import plan

@@ -22,8 +22,9 @@ from coordinator_model.state.group import Basis, Cause, Transition
 from streaming import cli
 from streaming.config.config import HttpConfig, parse_config
 from streaming.config.plan import plan_of
-from streaming.serving import explaining
-from streaming.serving.explaining import History, TopicReader, parse_since, read_history
+from streaming.serving import history
+from streaming.serving.explaining import parse_since
+from streaming.serving.history import History, TopicReader, read_history
 from streaming.serving.http import HttpServer
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 from tests.unit.streaming.fed_view import FedView
@@ -294,7 +295,7 @@ NewReader = Callable[[dict[str, list[list[bytes | None]]]], FakeReader]
 def new_reader(monkeypatch: pytest.MonkeyPatch) -> NewReader:
     def make(topics: dict[str, list[list[bytes | None]]]) -> FakeReader:
         reader = FakeReader(topics)
-        monkeypatch.setattr(explaining, "consumer", lambda _, **more: reader)
+        monkeypatch.setattr(history, "consumer", lambda _, **more: reader)
         return reader
 
     return make
@@ -329,7 +330,7 @@ def test_the_topics_are_searched_for_one_group_of_one_cluster(new_reader: NewRea
 
 
 def forged(**changes: Any) -> bytes:
-    """Return a transition that no groupwatch can have written."""
+    """Return a transition that groupwatch cannot have written."""
     return msgspec.json.encode(msgspec.structs.replace(transition(), **changes))
 
 
@@ -363,7 +364,7 @@ def test_a_transition_that_no_groupwatch_can_have_written_is_left_out_and_counte
 
     assert found.transitions == [transition()]
     assert found.notes == [
-        "Left out of the story: 2 records of groupwatch-transitions that no groupwatch can have written "
+        "Left out of the story: 2 records of groupwatch-transitions that groupwatch cannot have written "
         "(out_of_range)."
     ]
 
@@ -424,7 +425,7 @@ def test_forged_alerts_are_counted_as_well(new_reader: NewReader, rows: "Rows") 
 
     assert found.alerts == []
     assert found.notes == [
-        "Left out of the story: 1 record of groupwatch-alerts that no groupwatch can have written "
+        "Left out of the story: 1 record of groupwatch-alerts that groupwatch cannot have written "
         "(out_of_range)."
     ]
 
@@ -436,7 +437,7 @@ def test_a_flood_of_transitions_is_bounded(
     """In number and in bytes: the newest count, and the story says so."""
     moves = [transition(at_ms=NOW_MS - 10 + n) for n in range(5)]
     size = len(msgspec.json.encode(moves[0]))
-    monkeypatch.setattr(explaining, bound, 3 if bound == "RECORDS_MAX" else 4 * size - 1)
+    monkeypatch.setattr(history, bound, 3 if bound == "RECORDS_MAX" else 4 * size - 1)
     new_reader({"groupwatch-transitions": [[b"", *map(msgspec.json.encode, moves)]]})
     config = parse_config(CONFIG)
     found = read_history(plan_of(config, config.clusters[0]), "g", 0, 20.0)
@@ -460,7 +461,7 @@ def test_kafka_that_is_away_leaves_the_jobs_own_memory(monkeypatch: pytest.Monke
     def away(_: object, **_more: object) -> None:
         raise KafkaTimeoutError
 
-    monkeypatch.setattr(explaining, "consumer", away)
+    monkeypatch.setattr(history, "consumer", away)
     found = TopicReader(parse_config(CONFIG))("eu", "g", 0)
 
     assert "could not be read (KafkaTimeoutError)" in found.notes[0]

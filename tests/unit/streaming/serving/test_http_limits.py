@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from alerts.metrics.exporter import PictureCollector
 from streaming.config.config import HttpConfig
 from streaming.serving import http_limits
-from streaming.serving.explaining import History
+from streaming.serving.history import History
 from streaming.serving.http import HttpServer
 from tests.unit.streaming.fed_view import FedView
 

@@ -1,20 +1,19 @@
 """Bytes and lines in, observations out."""
 
-from coordinator_model.decoding.coordinator_log import LogLineError, parse_coordinator_line
-from coordinator_model.decoding.envelope_fields import marks_no_end, origin_of
+from coordinator_model.decoding.coordinator_log import parse_coordinator_line
+from coordinator_model.decoding.coordinator_shapes import LogLineError
+from coordinator_model.decoding.envelope_fields import key_broker, marks_no_end, origin_of
 from coordinator_model.decoding.line_breaks import parse_broken_line
-from coordinator_model.decoding.line_text import BREAKS_ENCODED, Opened, begins_anew, open_text
-from coordinator_model.decoding.log_envelope import (
-    LENGTH_MAX,
-    EnvelopeError,
+from coordinator_model.decoding.line_text import (
+    BREAKS_ENCODED,
     Line,
+    Opened,
+    begins_anew,
     is_continuation,
-    key_broker,
-    local_ms,
-    local_second_ms,
-    open_lines,
-    whole_message,
+    open_text,
 )
+from coordinator_model.decoding.line_times import local_ms, local_second_ms
+from coordinator_model.decoding.log_envelope import LENGTH_MAX, EnvelopeError, open_lines, whole_message
 from coordinator_model.decoding.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,

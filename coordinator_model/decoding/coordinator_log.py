@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from coordinator_model import observations as on
 from coordinator_model.decoding.coordinator_reasons import is_known_start, reason_of
-from coordinator_model.decoding.coordinator_shapes import LogLineError, Values, int32, shapes_for
+from coordinator_model.decoding.coordinator_shapes import Values, int32, shapes_for
 from coordinator_model.decoding.templates import Reading, Template
 from coordinator_model.kafka import shard_of, shards_of_prefixes
 from coordinator_model.observations import int32_of
-
-__all__ = ["LENGTH_MAX", "LogLineError", "Parsed", "parse_coordinator_line"]
 
 LENGTH_MAX = 1 << 20
 """Characters; the longest honest line lists every member that was kicked, about 60 each."""

@@ -34,24 +34,8 @@ from coordinator_model.decoding.envelope_fields import (
     pairs_of,
     part_of,
 )
-from coordinator_model.decoding.line_text import Carrier, Line, Opened, is_continuation, open_line, open_text
-from coordinator_model.decoding.line_times import Moment, local_ms, local_second_ms, time_ms
-
-__all__ = (
-    "LENGTH_MAX",
-    "EnvelopeError",
-    "Line",
-    "Opened",
-    "is_continuation",
-    "key_broker",
-    "local_ms",
-    "local_second_ms",
-    "open_line",
-    "open_lines",
-    "open_record",
-    "time_ms",
-    "whole_message",
-)
+from coordinator_model.decoding.line_text import Carrier, Line, Opened, open_text
+from coordinator_model.decoding.line_times import Moment
 
 LENGTH_MAX = 16 << 20
 """Bytes; a leader's JoinGroup line of a big group reaches 10 MB, longer records are not read at all."""

@@ -27,8 +27,6 @@ from coordinator_model.observations import (
 )
 from coordinator_model.state import Group, Step
 
-__all__ = ["Context", "apply", "beat", "due_at", "new_group", "pass_time"]
-
 Handler = Callable[[Turn, Any], None]
 
 
@@ -155,8 +153,8 @@ def pass_time(group: Group, now_ms: int, context: Context) -> Step:
 def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     if seen.is_ahead:
         step.divergences.append(core.LINE_AHEAD)
-    if core.has_no_age(group, seen, is_recorded=context.offsets_enabled):
-        return
+        if core.has_no_age(group, is_recorded=context.offsets_enabled):
+            return
     if _is_old(group, seen):
         step.divergences.append(core.OLD_LINE)
         return

@@ -153,12 +153,7 @@ class _Settling:
     def _keep(self) -> None:
         """Keep the events that are not due."""
         settled = {id(puzzle) for puzzle, _ in self.done}
-        self.zones.puzzles = [one for one in self.zones.puzzles if id(one) not in settled]
-        queued: dict[int, dict[int, int]] = {}
-        for one in self.zones.puzzles:
-            brokers = queued.setdefault(one.seen.partition, {})
-            brokers[one.seen.broker] = brokers.get(one.seen.broker, 0) + 1
-        self.zones.queued = queued
+        self.zones.keep([one for one in self.zones.puzzles if id(one) not in settled])
 
 
 def _place(seen: Seen) -> tuple[int, int, int]:

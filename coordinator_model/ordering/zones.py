@@ -125,9 +125,18 @@ class Zones(msgspec.Struct, array_like=True):
         if len(self.puzzles) >= TAKEN_MAX:
             return False
         self.puzzles.append(puzzle)
+        self._count_queued(puzzle)
+        return True
+
+    def keep(self, puzzles: list[Puzzle]) -> None:
+        """Let only these lines go on waiting."""
+        self.puzzles, self.queued = puzzles, {}
+        for puzzle in puzzles:
+            self._count_queued(puzzle)
+
+    def _count_queued(self, puzzle: Puzzle) -> None:
         brokers = self.queued.setdefault(puzzle.seen.partition, {})
         brokers[puzzle.seen.broker] = brokers.get(puzzle.seen.broker, 0) + 1
-        return True
 
     def is_queued(self, seen: Seen) -> bool:
         """Return whether earlier lines of the same broker wait."""

@@ -137,10 +137,8 @@ class AwakeGroups:
         try:
             return Live.wake(slot)
         except Exception as error:
-            if self.failures.strict:
-                raise
             at_ms = max(self.reached_ms, self.header.done_ms)
-            self.failures.poison(slot.name, None, at_ms, error, what="its saved state", lost=True)
+            self.failures.contain(slot.name, None, at_ms, error, what="its saved state", lost=True)
             live = Live(slot, groups.new_group(slot.name), absent=True)
             self.timeline.drop(live, at_ms, _LOST.format(slot.name))
             self.slots.pop(slot.name, None)

@@ -30,13 +30,7 @@ class Failures:
         group = seen.what.group if isinstance(seen.what, on.GroupObservation) else quarantine.WHOLE_SHARD
         self.contain(group, seen, max(self.header.done_ms, 0), error)
 
-    def contain(self, group: str, seen: Seen | None, order_ms: int, error: Exception) -> None:
-        """Count a failure of our own code, or raise it in tests."""
-        if self.strict:
-            raise error
-        self.poison(group, seen, order_ms, error)
-
-    def poison(
+    def contain(
         self,
         group: str,
         seen: Seen | None,
@@ -48,7 +42,7 @@ class Failures:
     ) -> None:
         """Count a failure of our own code, set its observation aside, quarantine its group.
 
-        The query goes on.
+        The query goes on.  In tests the failure is raised instead (``strict``).
 
         Args:
             group: the group concerned, "" for the shard itself.
@@ -58,6 +52,8 @@ class Failures:
             what: what failed, where that is no observation.
             lost: whether the group's state could not be read.
         """
+        if self.strict:
+            raise error
         words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
         text = (f"{what}: {words}" if what else words)[:500]
         kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]

@@ -28,8 +28,6 @@ from coordinator_model.shard.snapshot import (
 from coordinator_model.shard.timeline import Timeline
 from coordinator_model.shard.verdicts import Verdicts
 
-__all__ = ["Shard"]
-
 
 class Shard:
     """One shard, loaded from its saved bytes."""

@@ -175,9 +175,7 @@ class Timeline:
             try:
                 step = groups.apply(group, seen, context)
             except Exception as error:
-                if self.failures.strict:
-                    raise
-                self.failures.poison(group.group, seen, order_ms, error)
+                self.failures.contain(group.group, seen, order_ms, error)
                 continue
             if _says_something(step):
                 self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
@@ -237,9 +235,7 @@ class Timeline:
             live.absent = was_absent and groups.is_new(live.group)  # it was too old to begin a group
             return step
         except Exception as error:
-            if self.failures.strict:
-                raise
-            self.failures.poison(live.group.group, seen, order_ms, error)
+            self.failures.contain(live.group.group, seen, order_ms, error)
             return Step()
 
     # --- deadlines ---------------------------------------------------------------------------------
@@ -261,9 +257,7 @@ class Timeline:
             last_ms = max(last_ms, due_ms)
             if stuck > STUCK_MAX or fired > FIRED_MAX:
                 error = RuntimeError(f"a deadline at {due_ms} does not pass")
-                if self.failures.strict:
-                    raise error
-                self.failures.poison(live.group.group, None, due_ms, error)
+                self.failures.contain(live.group.group, None, due_ms, error)
                 live.slot.due_ms = live.slot.judge_due_ms = NEVER
                 return
             if not self._fire(live, due_ms):
@@ -283,9 +277,7 @@ class Timeline:
                 self._forgive(live, due_ms)
                 step = groups.pass_time(live.group, due_ms, context)
         except Exception as error:
-            if self.failures.strict:
-                raise
-            self.failures.poison(live.group.group, None, due_ms, error)
+            self.failures.contain(live.group.group, None, due_ms, error)
             live.slot.due_ms = NEVER
             return True
         if step.transitions or step.departures or step.arrivals:

@@ -133,15 +133,11 @@ class Verdicts:
                 removed=removed,
             )
         except Exception as error:
-            if self.failures.strict:
-                raise
-            self.failures.poison(live.group.group, None, at_ms, error, what="the rules")
+            self.failures.contain(live.group.group, None, at_ms, error, what="the rules")
             slot.judge_due_ms = NEVER
             return
         for rule, failure in judgement.failures:
-            if self.failures.strict:
-                raise failure
-            self.failures.poison(live.group.group, None, at_ms, failure, what=rule)
+            self.failures.contain(live.group.group, None, at_ms, failure, what=rule)
         slot.memory = judgement.memory
         slot.judge_due_ms = NEVER if judgement.due_ms is None else judgement.due_ms
         if judgement.alerts:
@@ -155,8 +151,6 @@ class Verdicts:
         try:
             live.slot.memory = self.judge.adopt(alert=alert, memory=live.slot.memory)
         except Exception as error:
-            if self.failures.strict:
-                raise
-            self.failures.poison(live.group.group, None, at_ms, error)
+            self.failures.contain(live.group.group, None, at_ms, error)
             return False
         return True

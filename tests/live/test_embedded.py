@@ -13,7 +13,8 @@ import psutil
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
-from coordinator_model.decoding.log_envelope import Line, open_record
+from coordinator_model.decoding.line_text import Line
+from coordinator_model.decoding.log_envelope import open_record
 from streaming.config.config import load_config
 from streaming.devkit.kafka.commands import down, status, up
 from streaming.devkit.kafka.kafka import EmbeddedKafka

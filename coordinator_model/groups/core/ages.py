@@ -50,8 +50,8 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
     return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
 
 
-def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
-    """Return whether the line's time is unknown while records describe the group.
+def has_no_age(group: Group, *, is_recorded: bool) -> bool:
+    """Return whether records describe the group, so that a line ahead of them (``is_ahead``) has no age.
 
     The line's broker writes another time zone than configured, or has a wrong clock, and nothing has proved
     which. The line gets the time of its append, and a line that is sent again an hour later looks new by
@@ -59,11 +59,10 @@ def has_no_age(group: Group, seen: Seen, *, is_recorded: bool) -> bool:
 
     Args:
         group: before the line is applied.
-        seen: the line.
         is_recorded: whether records are read.
     """
-    is_told = group.stored_at_ms >= 0 or group.modern is not None or group.ended_ms >= 0
-    return seen.is_ahead and is_recorded and is_told
+    is_described = group.stored_at_ms >= 0 or group.modern is not None or group.ended_ms >= 0
+    return is_recorded and is_described
 
 
 def _led_ms(group: Group) -> int:

@@ -20,7 +20,8 @@ import httpx
 import pytest
 from kafka.structs import TopicPartition
 
-from coordinator_model.decoding.log_envelope import Line, open_record
+from coordinator_model.decoding.line_text import Line
+from coordinator_model.decoding.log_envelope import open_record
 from streaming.jars.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client, consumer

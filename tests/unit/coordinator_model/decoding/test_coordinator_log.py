@@ -9,15 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model import observations as on
-from coordinator_model.decoding.coordinator_log import (
-    LENGTH_MAX,
-    LogLineError,
-    Parsed,
-    parse_coordinator_line,
-)
+from coordinator_model.decoding.coordinator_log import LENGTH_MAX, Parsed, parse_coordinator_line
 from coordinator_model.decoding.coordinator_reasons import REASONS, ReasonShape, reason_of, split_ids
-from coordinator_model.decoding.coordinator_shapes import SHAPES, Shape
-from coordinator_model.decoding.log_envelope import open_line
+from coordinator_model.decoding.coordinator_shapes import SHAPES, LogLineError, Shape
+from coordinator_model.decoding.line_text import open_line
 from coordinator_model.decoding.templates import Template
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.log import (

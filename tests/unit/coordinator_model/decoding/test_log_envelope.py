@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_model.decoding.log_envelope import (
-    LENGTH_MAX,
-    EnvelopeError,
-    Line,
-    is_continuation,
-    key_broker,
-    open_line,
-    open_record,
-    time_ms,
-)
+from coordinator_model.decoding.envelope_fields import key_broker
+from coordinator_model.decoding.line_text import Line, is_continuation, open_line
+from coordinator_model.decoding.line_times import time_ms
+from coordinator_model.decoding.log_envelope import LENGTH_MAX, EnvelopeError, open_record
 
 AT = 1795218710925  # 2026-11-20 23:51:50.925 UTC
 STAMP = 1795218711500

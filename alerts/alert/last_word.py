@@ -57,5 +57,5 @@ def is_jump(revision: int, known: int) -> bool:
 
 
 def is_later(word: Word, before: Word | None) -> bool:
-    """Say whether ``word`` is newer than ``before``, which was read earlier."""
+    """Say whether ``word`` is modern than ``before``, which was read earlier."""
     return before is None or word.partition == before.partition or word.revision >= before.revision

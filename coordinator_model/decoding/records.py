@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from coordinator_model.decoding.newer_records import part_of
+from coordinator_model.decoding.modern_records import part_of
 from coordinator_model.decoding.schemas import RECORDS, Value, decode_key, decode_value
 from coordinator_model.decoding.wire import DecodeError, Fault, Reader
 from coordinator_model.observations import (

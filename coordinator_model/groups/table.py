@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.groups import classic, core, newer, offsets
+from coordinator_model.groups import classic, core, modern, offsets
 from coordinator_model.groups.classic import taken_over
 from coordinator_model.groups.core import Context, Turn, begin_sessions_anew, turn_of
 from coordinator_model.kafka import NOT_IN_CHARGE, GroupState
@@ -34,8 +34,8 @@ class Effect(NamedTuple):
     """The handlers of one type of observation."""
 
     classic: Handler | None
-    """The handler for a classic group; None: it concerns only newer groups, whatever the group is now."""
-    newer: Handler | None
+    """The handler for a classic group; None: it concerns only modern groups, whatever the group is now."""
+    modern: Handler | None
     """The handler for a consumer, share or streams group; None: kept, as the group may become classic."""
 
 
@@ -62,28 +62,28 @@ EFFECTS: Mapping[type[on.Observation], Effect] = {
     on.MemberLeft: Effect(classic.member_left, None),
     on.NobodyRejoined: _in_both(_noticed_only),
     on.SimpleGroupCreated: _in_both(classic.simple_group_created),
-    on.GroupLoaded: Effect(classic.group_loaded, newer.ignored),
+    on.GroupLoaded: Effect(classic.group_loaded, modern.ignored),
     on.GroupUnloaded: _in_both(classic.group_unloaded),
     on.GroupDied: _in_both(classic.group_died),
     on.GroupConverted: _in_both(classic.group_converted),
-    on.GroupsDeleted: Effect(classic.groups_deleted, newer.groups_deleted),
+    on.GroupsDeleted: Effect(classic.groups_deleted, modern.groups_deleted),
     on.LeaderReplaced: _in_both(classic.leader_replaced),
     on.InstanceFenced: _in_both(core.line_fenced),
     on.InstanceRefused: Effect(None, core.line_fenced),
-    on.ModernMemberGone: Effect(None, newer.modern_member_gone),
+    on.ModernMemberGone: Effect(None, modern.modern_member_gone),
     # --- records of __consumer_offsets
-    on.GroupRecorded: Effect(classic.group_recorded, newer.group_recorded),
-    on.GroupTombstone: Effect(classic.group_tombstone, newer.ignored),
-    on.ModernRecord: Effect(None, newer.modern_write),
-    on.ModernWrite: Effect(None, newer.modern_write),
+    on.GroupRecorded: Effect(classic.group_recorded, modern.group_recorded),
+    on.GroupTombstone: Effect(classic.group_tombstone, modern.ignored),
+    on.ModernRecord: Effect(None, modern.modern_write),
+    on.ModernWrite: Effect(None, modern.modern_write),
     on.OffsetsCommitted: _in_both(offsets.offsets_committed),
     # --- answers in the request log
-    on.Heartbeats: Effect(classic.heartbeats, newer.heartbeats),
-    on.JoinAnswered: Effect(classic.join_answered, newer.join_answered),
-    on.SyncAnswered: Effect(classic.sync_answered, newer.sync_answered),
-    on.LeaveAnswered: Effect(classic.leave_answered, newer.leave_answered),
-    on.CommitsAnswered: Effect(classic.commits_answered, newer.commits_answered),
-    on.EpochAnswered: Effect(None, newer.epoch_answered),
+    on.Heartbeats: Effect(classic.heartbeats, modern.heartbeats),
+    on.JoinAnswered: Effect(classic.join_answered, modern.join_answered),
+    on.SyncAnswered: Effect(classic.sync_answered, modern.sync_answered),
+    on.LeaveAnswered: Effect(classic.leave_answered, modern.leave_answered),
+    on.CommitsAnswered: Effect(classic.commits_answered, modern.commits_answered),
+    on.EpochAnswered: Effect(None, modern.epoch_answered),
     on.DeleteAnswered: _in_both(classic.delete_answered),
     on.OffsetsClaimed: _in_both(classic.offsets_claimed),
     on.TransactionEnded: _in_both(offsets.transaction_ended),
@@ -161,7 +161,7 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
     if _is_void(group, seen):
         return
     _noticed(group, seen, context, step)
-    newer.begin_anew(group, seen.what)
+    modern.begin_anew(group, seen.what)
     if isinstance(seen.what, GroupLoaded):
         group.loaded_ms = seen.at_ms
         classic.adopt_loaded(group, seen.at_ms, context, step, _apply)
@@ -171,40 +171,40 @@ def _apply(group: Group, seen: Seen, context: Context, step: Step) -> None:
 
 
 def _take_effect(group: Group, seen: Seen, effect: Effect, context: Context, step: Step) -> None:
-    if _is_about_newer(group, seen.what, effect):
-        _apply_newer(group, seen, effect.newer, context, step)
+    if _is_about_modern(group, seen.what, effect):
+        _apply_modern(group, seen, effect.modern, context, step)
     elif effect.classic is not None:
         effect.classic(turn_of(group, seen, context, step), seen.what)
 
 
-def _is_about_newer(group: Group, what: on.AnyObservation, effect: Effect) -> bool:
-    """Return whether the model of the newer protocols applies an observation."""
+def _is_about_modern(group: Group, what: on.AnyObservation, effect: Effect) -> bool:
+    """Return whether the model of the modern protocols applies an observation."""
     if effect.classic is None:
         return True
     if group.modern is None:
         return type(what) is Heartbeats and what.protocol != "classic"
-    return effect.newer is not effect.classic
+    return effect.modern is not effect.classic
 
 
-def _apply_newer(group: Group, seen: Seen, handler: Handler | None, context: Context, step: Step) -> None:
-    """Apply an observation by the model of the newer protocols; a group may change between both models."""
+def _apply_modern(group: Group, seen: Seen, handler: Handler | None, context: Context, step: Step) -> None:
+    """Apply an observation by the model of the modern protocols; a group may change between both models."""
     if handler is None:
-        newer.wait(group, seen)
+        modern.wait(group, seen)
         return
-    if newer.converts(group, seen.what):
+    if modern.converts(group, seen.what):
         blind = msgspec.structs.replace(context, info_live=False)
         classic.give_up(group, NEVER, blind, step, _apply)
-    turn, beside = turn_of(group, seen, context, step), newer.leftovers(group, seen.what)
+    turn, beside = turn_of(group, seen, context, step), modern.leftovers(group, seen.what)
     if beside is not None:
         for record in beside:
-            newer.begin_anew(group, record)
+            modern.begin_anew(group, record)
             classic_handler = EFFECTS[type(record)].classic
             if classic_handler is not None:
                 classic_handler(turn, record)
         return
     before = group.modern
     handler(turn, seen.what)
-    for line in newer.waited(group, before, seen.at_ms):
+    for line in modern.waited(group, before, seen.at_ms):
         _apply(group, line, context, step)
 
 

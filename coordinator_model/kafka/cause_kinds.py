@@ -1,7 +1,7 @@
 """Why a group makes a transition: the kinds of cause in the contract, and the traits of each.
 
 Source: ``GroupMetadataManager`` of Apache Kafka 4.3.1: the callers of ``maybePrepareRebalanceOrCompleteJoin``
-and ``prepareRebalance``, and in newer groups whatever raises the group epoch.
+and ``prepareRebalance``, and in modern groups whatever raises the group epoch.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class Traits(NamedTuple):
     rejoin: bool = False
     """Whether a JoinGroup alone began the rebalance: of a new member, or of one that stayed."""
     raises_epoch: bool = False
-    """Whether it begins a rebalance in newer groups: the group epoch grows."""
+    """Whether it begins a rebalance in modern groups: the group epoch grows."""
     may_follow_failover: bool = True
     """Whether it may be only the echo of a failover, which members noticed one by one."""
 

@@ -72,7 +72,7 @@ from coordinator_model.observations.log import (
     SimpleGroupCreated,
     StaticMemberReplaced,
 )
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     AnyPart,
     Assignment,
     Current,

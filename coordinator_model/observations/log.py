@@ -165,7 +165,7 @@ class InstanceRefused(GroupObservation, tag="irefd", frozen=True, kw_only=True):
 
 
 class GroupConverted(GroupObservation, tag="conv", frozen=True, kw_only=True):
-    """The group's type changed: its classic members joined under a newer protocol, or back again."""
+    """The group's type changed: its classic members joined under a modern protocol, or back again."""
 
     to_classic: bool
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from coordinator_model.observations.base import GroupObservation
-from coordinator_model.observations.newer_records import AnyPart
+from coordinator_model.observations.modern_records import AnyPart
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True):

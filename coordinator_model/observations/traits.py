@@ -57,7 +57,7 @@ class Traits:
     shows_life: bool = True
     """Whether an unknown group begins with it; False: it ends a group, or only records create one."""
     shows_classic_life: bool = False
-    """Whether, after the end of a newer group, it shows that the group of that name is a classic one."""
+    """Whether, after the end of a modern group, it shows that the group of that name is a classic one."""
     ends_life: bool = False
     """Whether it is a line that ends a group: it is void if older than the group's present life."""
     tells_generation: bool = False

@@ -3,7 +3,7 @@
 import msgspec
 
 from coordinator_model.groups.core import Context, known_at, unknown
-from coordinator_model.groups.newer import GroupProgress, MemberProgress, member_progress, progress_of
+from coordinator_model.groups.modern import GroupProgress, MemberProgress, member_progress, progress_of
 from coordinator_model.groups.offsets import open_claims
 from coordinator_model.kafka import GroupState
 from coordinator_model.state import Group, Member

@@ -346,7 +346,7 @@ ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Held, Any], Non
 
 
 def _is_over(group: Group) -> bool:
-    """Return whether a group is dead; a newer group of which no record was seen may be alive."""
+    """Return whether a group is dead; a modern group of which no record was seen may be alive."""
     if group.state is not GroupState.DEAD or group.members:
         return False
     return group.group_type == "classic" or group.state_since_ms >= 0
@@ -360,7 +360,7 @@ def _says_something(step: Step) -> bool:
 def _is_sign_of_life(seen: Seen) -> bool:
     """Return whether an observation shows that the group exists; the end of a group does not.
 
-    Nor do log lines about a newer group, which exists for the mirror by its records alone.
+    Nor do log lines about a modern group, which exists for the mirror by its records alone.
     """
     what = seen.what
     if isinstance(what, on.OffsetsCommitted):

@@ -55,9 +55,9 @@ def _write(held: Held) -> tuple[int, int, bool, int]:
 
 
 def _folded(run: list[Held]) -> Iterator[Held]:
-    """Yield records of one time as one write, if any of them belongs to a newer group.
+    """Yield records of one time as one write, if any of them belongs to a modern group.
 
-    A classic record before its own tombstone, or before records of a newer group, was written earlier.
+    A classic record before its own tombstone, or before records of a modern group, was written earlier.
     """
     last_classic = max((n for n, held in enumerate(run) if type(held.seen.what) is GroupRecorded), default=-1)
     rest = run[last_classic + 1 :]

@@ -23,8 +23,7 @@ from coordinator_model.state.group import (
     Step,
     Transition,
 )
-from coordinator_model.state.moved import Moved
-from coordinator_model.state.newer import (
+from coordinator_model.state.modern import (
     AWAY,
     CONSUMER,
     FIRST_EPOCH_MAX,
@@ -36,6 +35,7 @@ from coordinator_model.state.newer import (
     Told,
     state_of,
 )
+from coordinator_model.state.moved import Moved
 from coordinator_model.state.notes import (
     COMMIT,
     JOIN,

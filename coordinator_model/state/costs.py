@@ -33,23 +33,23 @@ class CostState(msgspec.Struct, array_like=True, kw_only=True):
     unowned_since_ms: int = -1
     """No longer used."""
     partition_ms: int = 0
-    """Newer protocols: time without an owner in the running rebalance so far, summed over partitions."""
+    """Modern protocols: time without an owner in the running rebalance so far, summed over partitions."""
     recent: Mark | None = None
     """A mark of the last minutes, and one before that: the throughput before a rebalance starts there."""
     older: Mark | None = None
     last: "LastCost | None" = None
     """Of the rebalance that made ``generation``."""
     had: Owned | None = None
-    """Newer protocols: member -> topic id -> partitions when the running rebalance began; None: unknown,
+    """Modern protocols: member -> topic id -> partitions when the running rebalance began; None: unknown,
 
     or none runs.
     """
     gaps: dict[str, dict[int, int]] = {}
-    """Newer protocols: topic id -> partition without an owner -> since when."""
+    """Modern protocols: topic id -> partition without an owner -> since when."""
     since_ms: int = -1
-    """Newer protocols: when the running rebalance began; -1: that was not seen, or none runs."""
+    """Modern protocols: when the running rebalance began; -1: that was not seen, or none runs."""
     assigning_ms: int = 0
-    """Newer protocols: how long it has been Assigning …"""
+    """Modern protocols: how long it has been Assigning …"""
     reconciling_ms: int = 0
     """… and Reconciling, so far."""
     again: int = 0
@@ -103,9 +103,9 @@ class RebalanceCost(msgspec.Struct, frozen=True, kw_only=True):
     initial: bool = False
     """Whether the group was empty: no member lost anything."""
     assigning_ms: int | None = None
-    """Newer protocols: time (ms) until a target assignment was computed."""
+    """Modern protocols: time (ms) until a target assignment was computed."""
     reconciling_ms: int | None = None
-    """Newer protocols: time (ms) until every member had its own."""
+    """Modern protocols: time (ms) until every member had its own."""
 
 
 class ToldCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,9 +121,9 @@ class ToldCost(msgspec.Struct, frozen=True, kw_only=True):
     sync_ms: int | None
     """From its end to the stored assignment (classic)."""
     assigning_ms: int | None
-    """Until target assignments were computed (newer protocols)."""
+    """Until target assignments were computed (modern protocols)."""
     reconciling_ms: int | None
-    """Until every member had its own (newer protocols)."""
+    """Until every member had its own (modern protocols)."""
     eager: bool | None
     """Whether every member gave up everything before it joined."""
     partitions: int | None

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.state.costs import CostState, StepCost, ToldCost
-from coordinator_model.state.newer import Modern
+from coordinator_model.state.modern import Modern
 from coordinator_model.state.notes import Note
 from coordinator_model.state.tracks import Tracks
 
@@ -276,7 +276,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     guessed: bool = False
     """Whether the source is a bare tombstone: a DeleteGroups may still be reported."""
     protocol_type: str = ""
-    """"" for a group that never had members, or one of a newer protocol."""
+    """"" for a group that never had members, or one of a modern protocol."""
 
 
 class Step(msgspec.Struct, kw_only=True):

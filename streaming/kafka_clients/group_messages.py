@@ -1,4 +1,4 @@
-"""Requests that describe groups of the newer protocols; kafka-python has no classes for them."""
+"""Requests that describe groups of the modern protocols; kafka-python has no classes for them."""
 
 from kafka.protocol.api_message import ApiMessage
 

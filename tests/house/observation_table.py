@@ -14,7 +14,7 @@ from coordinator_model.shard.timeline import ANSWERS
 
 README = Path(__file__).parents[2] / "coordinator_model" / "README.md"
 BEGIN, END = "<!-- observations -->\n", "<!-- end of observations -->\n"
-_HEAD = """| observation | concerns | a classic group | a newer group | a shard, the cluster | also |
+_HEAD = """| observation | concerns | a classic group | a modern group | a shard, the cluster | also |
 |---|---|---|---|---|---|
 """
 _ROOMS = ("coordinator_model.groups.", "coordinator_model.shard.")
@@ -48,10 +48,10 @@ def _of_groups(one: type[on.Observation]) -> tuple[str, str]:
     effect = EFFECTS.get(one)
     if effect is None:
         return "", ""
-    if effect.classic is effect.newer:
+    if effect.classic is effect.modern:
         return _named(effect.classic), "the same"
-    return _named(effect.classic), "kept, in case it becomes classic" if effect.newer is None else _named(
-        effect.newer
+    return _named(effect.classic), "kept, in case it becomes classic" if effect.modern is None else _named(
+        effect.modern
     )
 
 
@@ -84,7 +84,7 @@ def _also(traits: Traits) -> str:
         (traits.ends_life, "ends a life"),
         (traits.tells_generation, "tells a generation"),
         (traits.place is not None, f"enters {traits.place}"),
-        (traits.shows_classic_life, "makes an ended newer group classic"),
+        (traits.shows_classic_life, "makes an ended modern group classic"),
         (
             traits.after_record is not AfterRecord.ALL,
             f"if older than the record, counts: {traits.after_record.value.split(':')[0]}",

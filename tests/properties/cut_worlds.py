@@ -12,7 +12,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     Current,
     GroupEpoch,
     MemberMetadata,
@@ -241,7 +241,7 @@ class World:
             self.now_ms += 6_000
 
     def modern(self, group: str) -> None:
-        """Append what a coordinator of a newer protocol writes as one: several records of one time."""
+        """Append what a coordinator of a modern protocol writes as one: several records of one time."""
         name = f"{group}-{self.chance.choice(MEMBERS)}"
         self.generation[group] += 1
         if self.chance.random() < 0.2:

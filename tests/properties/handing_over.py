@@ -10,7 +10,7 @@ from coordinator_model import observations as on
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     AnyPart,
     Current,
     GroupEpoch,

@@ -21,10 +21,10 @@ from msgspec import UnsetType, structs
 from coordinator_model import observations as seen_as
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.groups.newer.progress import hold_ups
+from coordinator_model.groups.modern.progress import hold_ups
 from coordinator_model.observations.base import Observation, Source
 from coordinator_model.observations.log import Reason
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     AnyPart,
     Current,
     GroupEpoch,

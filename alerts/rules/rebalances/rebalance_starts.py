@@ -1,4 +1,4 @@
-"""Says which transitions start a rebalance: PreparingRebalance (classic), a raised epoch (newer).
+"""Says which transitions start a rebalance: PreparingRebalance (classic), a raised epoch (modern).
 
 No state of consumer, share and streams groups means "start"; the cause says what raised the epoch.  A
 transition that only continues a rebalance (a target computed, a member there) has a cause of its own.

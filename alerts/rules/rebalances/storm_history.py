@@ -250,7 +250,7 @@ def _note_start(
             observed=transition.basis is Basis.OBSERVED,
             transition=guess,
             size=len(group.members),
-            # In the newer protocols some rebalances end in the very record that starts them.
+            # In the modern protocols some rebalances end in the very record that starts them.
             lasted_ms=0 if transition.to_state in SETTLED else -1,
         )
     )

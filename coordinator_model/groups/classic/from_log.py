@@ -259,7 +259,7 @@ def group_died(turn: Turn, what: GroupDied) -> None:
 
 
 def group_converted(turn: Turn, what: GroupConverted) -> None:
-    """End a classic group that was converted to a newer type, if its records are not read.
+    """End a classic group that was converted to a modern type, if its records are not read.
 
     Its later lines report members that come and go, but no state; it begins again as a classic group.
     """

@@ -15,7 +15,7 @@ RUNNING, CAUSES, HEARTBEATS, REFUSALS = "running_rebalances", "causes", "heartbe
 def unknown(group: Group, context: Context) -> tuple[str, ...]:
     """Return what no live source shows of the group; causes from requests alone are inferred.
 
-    The newer protocols write every change into the topic; the classic protocol writes only its results.
+    The modern protocols write every change into the topic; the classic protocol writes only its results.
     """
     missing: list[str] = []
     if group.group_type == "classic" and not context.info_live and not context.requests_live:

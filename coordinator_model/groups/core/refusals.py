@@ -92,7 +92,7 @@ def leave_fenced(turn: Turn, what: on.LeaveAnswered) -> None:
 
 
 def epoch_refused(turn: Turn, what: on.EpochAnswered) -> None:
-    """Note a member of a newer protocol that asks for an instance id that another member has.
+    """Note a member of a modern protocol that asks for an instance id that another member has.
 
     Kafka: a joining member creates the group, so "no such group" means that the group has another type.
     """

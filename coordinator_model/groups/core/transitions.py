@@ -96,8 +96,8 @@ def make(turn: Turn, target: Target, *, replaces: str | None = None) -> Target:
     return target
 
 
-def move_newer(turn: Turn, target: Target) -> Target:
-    """Make a transition of a newer group, as its records report it; return it as emitted."""
+def move_modern(turn: Turn, target: Target) -> Target:
+    """Make a transition of a modern group, as its records report it; return it as emitted."""
     group = turn.group
     came_from = group.state
     target = dated(turn, target)

@@ -149,7 +149,7 @@ def missing_and_extra(
     """Return transitions that the coordinator logged and we lack, and ours that it never logged.
 
     Creation and death (Dead -> Empty, -> Dead) and what a new coordinator resumes from have no line of
-    their own and are left out; so are moves of groups of the newer types, whose states no line tells.
+    their own and are left out; so are moves of groups of the modern types, whose states no line tells.
     """
     ours: dict[tuple[str, str, int], int] = defaultdict(int)
     for t in effective(transitions):
@@ -173,7 +173,7 @@ def recall_and_precision(expected: int, missing: int, extra: int) -> tuple[float
 def _is_unlogged(transition: dict[str, Any]) -> bool:
     """Births have no line of their own, nor has what a new coordinator resumes from.
 
-    Born is also a classic group that was one of a newer type, and empty, before it.
+    Born is also a classic group that was one of a modern type, and empty, before it.
     """
     kind = transition.get("cause", {}).get("kind")
     if transition["to"] == "Empty" and transition["from"] in {"Dead", "Empty"}:

@@ -1,4 +1,4 @@
-"""Groups of the newer protocols on a real broker, and what the broker answers about them.
+"""Groups of the modern protocols on a real broker, and what the broker answers about them.
 
 Members that do as they are told, and the Admin client's answers, come from ``ModernDriver.java``; librdkafka
 joins in through ``members.py``.  What was recorded is judged without Spark: the topic as it was written

@@ -17,7 +17,7 @@ WRITERS = {
 }
 NAMESAKES = {
     (f"{CORE}/costs.py", "state.generation"),  # CostState: whose cost was told
-    ("coordinator_model/groups/newer/costs.py", "state.generation"),
+    ("coordinator_model/groups/modern/costs.py", "state.generation"),
     ("coordinator_model/shard/cluster_shard.py", "self.state"),  # of the cluster
     ("coordinator_model/shard/snapshot.py", "*"),  # parts of a header
 }

@@ -14,7 +14,7 @@ from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import InstanceRefused, PendingMemberExpired, StaticMemberReplaced
 from coordinator_model.observations.requests import CommitsAnswered, EpochAnswered, Heartbeats, JoinAnswered
 from coordinator_model.state.group import Group, Member
-from coordinator_model.state.newer import Modern
+from coordinator_model.state.modern import Modern
 from coordinator_model.state.notes import IdUnused, Refused, Replaced
 from tests.unit.made_seen import seen
 

@@ -16,7 +16,7 @@ def test_what_concerns_groups_has_a_handler() -> None:
 
 
 def test_every_line_has_a_handler() -> None:
-    """An observation is about classic groups, newer groups, or both."""
+    """An observation is about classic groups, modern groups, or both."""
     assert [one for one, effect in EFFECTS.items() if effect == (None, None)] == []
 
 

@@ -25,7 +25,7 @@ def test_who_ended_a_membership() -> None:
 
 
 def test_what_begins_a_rebalance() -> None:
-    """Two ways: a JoinGroup by itself, and in newer groups whatever raises the epoch."""
+    """Two ways: a JoinGroup by itself, and in modern groups whatever raises the epoch."""
     rejoins = {"member_joined", "subscription_changed", "partitions_changed"}
     went = {"member_left", "all_members_left", "session_timeout", "poll_timeout", "rebalance_timeout"}
 

@@ -2,7 +2,7 @@
 
 from coordinator_model import observations as on
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.newer_records import GroupEpoch
+from coordinator_model.observations.modern_records import GroupEpoch
 from coordinator_model.observations.records import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
 from coordinator_model.ordering.buffered import Held
 from coordinator_model.shard.writes import gather

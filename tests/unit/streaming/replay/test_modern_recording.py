@@ -1,4 +1,4 @@
-"""A recorded minute of a real broker with groups of the newer protocols, judged by its own answers."""
+"""A recorded minute of a real broker with groups of the modern protocols, judged by its own answers."""
 
 import json
 import sys

@@ -8,7 +8,7 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from alerts.delivery.silences import Match, Quiet, Silence
-from coordinator_model.groups.newer.progress import GroupProgress, HoldUp, Why
+from coordinator_model.groups.modern.progress import GroupProgress, HoldUp, Why
 from coordinator_model.groups.reconciling import KINDS
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState

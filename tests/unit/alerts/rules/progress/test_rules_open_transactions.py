@@ -10,7 +10,7 @@ from coordinator_model.observations.answers import EndsTold
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
-from tests.unit.alerts.rules.newer_coordinator import Coordinator
+from tests.unit.alerts.rules.modern_coordinator import Coordinator
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage

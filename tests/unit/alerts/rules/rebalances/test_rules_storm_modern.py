@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
-from tests.unit.alerts.rules.newer_coordinator import Coordinator
+from tests.unit.alerts.rules.modern_coordinator import Coordinator
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage

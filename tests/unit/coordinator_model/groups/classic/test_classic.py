@@ -727,7 +727,7 @@ def test_quiet_heartbeats_do_the_same_the_short_way(
         heartbeats(2_000, member="nobody"),
         seen(2_000, CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=(2_000,))),
     ],
-    ids=["newer protocol", "unknown member", "no heartbeat"],
+    ids=["modern protocol", "unknown member", "no heartbeat"],
 )
 def test_what_is_more_than_a_heartbeat_goes_the_long_way(beat: Seen) -> None:
     """Nothing is lost of what the short way does not know."""

@@ -18,7 +18,7 @@ from coordinator_model.observations.log import (
     Reason,
     RebalanceStarted,
 )
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     Current,
     GroupEpoch,
     MemberMetadata,

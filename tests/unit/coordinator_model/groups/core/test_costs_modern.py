@@ -1,4 +1,4 @@
-"""What rebalances of the newer protocols cost, beside the stories: streams, differing wishes, conversions."""
+"""What rebalances of the modern protocols cost, beside the stories: streams, wishes that differ."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     Assignment,
     Current,
     GroupEpoch,

@@ -1,13 +1,13 @@
-"""Keeps ``Group.members`` in step with a newer group's records: members, arrivals and departures."""
+"""Keeps ``Group.members`` in step with a modern group's records: members, arrivals and departures."""
 
 from dataclasses import dataclass, field
 
 from coordinator_model.groups.core import MEMBERS_MAX, Turn, depart, rename, restart_session
-from coordinator_model.groups.newer import departures
-from coordinator_model.groups.newer.departures import Going
-from coordinator_model.groups.newer.names import named
-from coordinator_model.groups.newer.progress import plus
-from coordinator_model.groups.newer.replay import Changes
+from coordinator_model.groups.modern import departures
+from coordinator_model.groups.modern.departures import Going
+from coordinator_model.groups.modern.names import named
+from coordinator_model.groups.modern.progress import plus
+from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import STREAMS, Basis, Member, Modern, ModernMember
 

@@ -1,6 +1,6 @@
-"""Groups of the newer protocols: KIP-848 consumer groups, share groups and streams groups."""
+"""Groups of the modern protocols: KIP-848 consumer groups, share groups and streams groups."""
 
-from coordinator_model.groups.newer.from_records import (
+from coordinator_model.groups.modern.from_records import (
     begin_anew,
     converts,
     group_recorded,
@@ -11,7 +11,7 @@ from coordinator_model.groups.newer.from_records import (
     wait,
     waited,
 )
-from coordinator_model.groups.newer.lines import (
+from coordinator_model.groups.modern.lines import (
     commits_answered,
     epoch_answered,
     heartbeats,
@@ -20,7 +20,7 @@ from coordinator_model.groups.newer.lines import (
     modern_member_gone,
     sync_answered,
 )
-from coordinator_model.groups.newer.progress import (
+from coordinator_model.groups.modern.progress import (
     GroupProgress,
     MemberProgress,
     member_progress,

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from coordinator_model.decoding.coordinator_log import parse_coordinator_line
-from coordinator_model.decoding.newer_records import part_of
+from coordinator_model.decoding.modern_records import part_of
 from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
-from coordinator_model.groups.newer.names import learn
-from coordinator_model.groups.newer.progress import Why, hold_ups
+from coordinator_model.groups.modern.names import learn
+from coordinator_model.groups.modern.progress import Why, hold_ups
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import LogNoted, ModernMemberGone
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     Assignment,
     Current,
     GroupEpoch,
@@ -41,7 +41,7 @@ from coordinator_model.shard.report import report_of
 from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.shard.writes import gather
 from coordinator_model.state.group import Group
-from coordinator_model.state.newer import Modern, ModernMember, state_of
+from coordinator_model.state.modern import Modern, ModernMember, state_of
 from tests.unit.made_seen import seen
 
 ALONE = Context("c", info_live=False, offsets_enabled=True, backlog=False)

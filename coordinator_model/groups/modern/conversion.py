@@ -5,8 +5,8 @@ tombstones of the old type are in the same write as the records of the new one, 
 """
 
 from coordinator_model.groups.core import Target, Turn, adopt_members, cause_by, depart, make
-from coordinator_model.groups.newer import departures
-from coordinator_model.groups.newer.replay import Changes
+from coordinator_model.groups.modern import departures
+from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.observations import GroupRecorded
 from coordinator_model.state import Basis, Cause, Modern

@@ -1,10 +1,10 @@
-"""How far the members of a newer group are on the way to their target assignment, and which hold it up."""
+"""How far the members of a modern group are on the way to their target assignment, and which hold it up."""
 
 from enum import StrEnum
 
 import msgspec
 
-from coordinator_model.groups.newer.names import named
+from coordinator_model.groups.modern.names import named
 from coordinator_model.observations import Assignment, MemberState
 from coordinator_model.state import AWAY, CONSUMER, Modern, ModernMember
 
@@ -40,7 +40,7 @@ class HoldUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields that only members of newer groups have."""
+    """The fields that only members of modern groups have."""
 
     epoch: int
     previous_epoch: int
@@ -58,7 +58,7 @@ class MemberProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields that only newer groups have."""
+    """The fields that only modern groups have."""
 
     epoch: int
     assignment_epoch: int

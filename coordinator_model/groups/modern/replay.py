@@ -1,4 +1,4 @@
-"""Replays records of one write on a stored newer group, as the coordinator does, and notes the changes."""
+"""Replays records of one write on a stored modern group, as the coordinator does, and notes the changes."""
 
 from dataclasses import dataclass, field
 

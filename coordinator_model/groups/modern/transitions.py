@@ -1,12 +1,12 @@
-"""Makes the transitions of a newer group, and keeps its rebalance and counters in step.
+"""Makes the transitions of a modern group, and keeps its rebalance and counters in step.
 
 A rebalance of these groups is a growth of the group epoch: it lasts until every member has reached an
 assignment of that epoch.
 """
 
-from coordinator_model.groups.core import Target, Turn, correct_silently, move_newer, transition_id_of
-from coordinator_model.groups.newer.costs import Rest, note_write
-from coordinator_model.groups.newer.replay import Changes
+from coordinator_model.groups.core import Target, Turn, correct_silently, move_modern, transition_id_of
+from coordinator_model.groups.modern.costs import Rest, note_write
+from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import WITHOUT_MEMBERS, GroupState
 from coordinator_model.state import Cause, Group, Modern, Rebalance, Told, state_of
 
@@ -42,7 +42,7 @@ def settle(
     if to is not came_from or converted:
         committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers with replicated state
         target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
-        target = move_newer(turn, target)
+        target = move_modern(turn, target)
         modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)
     note_write(turn, modern, changes, before)

@@ -1,4 +1,4 @@
-"""Finds out how a member of a newer group left.
+"""Finds out how a member of a modern group left.
 
 Its records show only that it is gone, whether it left or was fenced.  The INFO log says how, just before.
 Where that log is not read, the member's last requests decide.

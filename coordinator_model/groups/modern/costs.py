@@ -24,7 +24,7 @@ from coordinator_model.groups.core import (
     rate_within,
     tell_cost,
 )
-from coordinator_model.groups.newer.replay import Changes
+from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import SETTLED, WITHOUT_MEMBERS, GroupState
 from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber, kept
 from coordinator_model.observations import Assignment, Current, ModernRecord
@@ -44,7 +44,7 @@ from coordinator_model.state import (
 
 _COUNTED = frozenset({CONSUMER, STREAMS})
 _NOT_ACTIVE = (" standby", " warmup")
-"""How ``newer_records.Assignment`` marks tasks that read nothing for the group."""
+"""How ``modern_records.Assignment`` marks tasks that read nothing for the group."""
 
 
 class Rest(msgspec.Struct, kw_only=True):

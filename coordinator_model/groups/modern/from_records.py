@@ -8,13 +8,13 @@ from collections import Counter
 
 from coordinator_model import observations as on
 from coordinator_model.groups.core import Turn, cause, end, gone_for_good
-from coordinator_model.groups.newer.conversion import become_classic, become_modern, named_conversion
-from coordinator_model.groups.newer.costs import Rest, before_write
-from coordinator_model.groups.newer.membership import follow, leave_behind
-from coordinator_model.groups.newer.names import learn
-from coordinator_model.groups.newer.reasons import why
-from coordinator_model.groups.newer.replay import Changes, replay
-from coordinator_model.groups.newer.transitions import settle
+from coordinator_model.groups.modern.conversion import become_classic, become_modern, named_conversion
+from coordinator_model.groups.modern.costs import Rest, before_write
+from coordinator_model.groups.modern.membership import follow, leave_behind
+from coordinator_model.groups.modern.names import learn
+from coordinator_model.groups.modern.reasons import why
+from coordinator_model.groups.modern.replay import Changes, replay
+from coordinator_model.groups.modern.transitions import settle
 from coordinator_model.kafka import CauseKind, GroupState
 from coordinator_model.observations import Seen
 from coordinator_model.state import SHARE, Group, Modern, state_of
@@ -28,7 +28,7 @@ _Record = on.ModernRecord | on.GroupTombstone | on.GroupRecorded
 
 
 def converts(group: Group, what: on.AnyObservation) -> bool:
-    """Return whether ``what`` converts a newer group, whose past must be finished first."""
+    """Return whether ``what`` converts a modern group, whose past must be finished first."""
     return (
         isinstance(what, on.ModernWrite | on.ModernRecord)
         and group.modern is None
@@ -37,9 +37,9 @@ def converts(group: Group, what: on.AnyObservation) -> bool:
 
 
 def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone | on.GroupRecorded] | None:
-    """Return the classic records beside tombstones of a newer group that has ended, or was never seen.
+    """Return the classic records beside tombstones of a modern group that has ended, or was never seen.
 
-    None: the write is about a newer group that exists, or creates one.
+    None: the write is about a modern group that exists, or creates one.
     """
     if not isinstance(what, on.ModernWrite | on.ModernRecord) or group.modern is not None:
         return None
@@ -52,7 +52,7 @@ def leftovers(group: Group, what: on.AnyObservation) -> list[on.GroupTombstone |
 def begin_anew(group: Group, what: on.AnyObservation) -> None:
     """Reset a group that ended, or that the broker describes as classic.
 
-    A newer group that has ended is a classic one if it comes back as such.
+    A modern group that has ended is a classic one if it comes back as such.
     """
     if group.modern is not None and (group.state is GroupState.DEAD or group.group_type == "classic"):
         group.modern = None
@@ -165,7 +165,7 @@ def _end(turn: Turn, modern: Modern) -> None:
 
 
 def group_recorded(turn: Turn, what: on.GroupRecorded) -> None:
-    """End the newer group: a classic group's record proves that it is over, wherever its tombstones are."""
+    """End the modern group: a classic group's record proves that it is over, wherever its tombstones are."""
     become_classic(turn, turn.group.modern or Modern(), Changes(), what)
 
 

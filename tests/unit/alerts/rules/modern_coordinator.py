@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator_model import observations as on
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.newer_records import (
+from coordinator_model.observations.modern_records import (
     Current,
     GroupEpoch,
     MemberMetadata,
@@ -14,7 +14,7 @@ from coordinator_model.observations.newer_records import (
     TargetEpoch,
 )
 from coordinator_model.observations.records import ModernRecord
-from coordinator_model.state.newer import AWAY
+from coordinator_model.state.modern import AWAY
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import Stage

@@ -1,4 +1,4 @@
-"""Finds names of topics, of which most records of newer groups hold only ids.
+"""Finds names of topics, of which most records of modern groups hold only ids.
 
 Some records have names (share groups, Kafka 4.0).  Elsewhere the subscription behind a target assignment
 often leaves one name only; if it leaves several, the id is shown in place of the name.

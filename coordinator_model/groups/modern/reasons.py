@@ -1,8 +1,8 @@
-"""Finds the cause of a newer group's transition, from its records and the logs."""
+"""Finds the cause of a modern group's transition, from its records and the logs."""
 
 from coordinator_model.groups.core import DETAIL_MAX, cause_by
-from coordinator_model.groups.newer.membership import Passage
-from coordinator_model.groups.newer.replay import Changes
+from coordinator_model.groups.modern.membership import Passage
+from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import REMOVALS, TIMEOUTS, CauseKind, GroupState
 from coordinator_model.state import AWAY, Cause, Group, Modern
 

@@ -1,4 +1,4 @@
-"""Applies log lines and answers to a newer group: how members left, and that they are alive.
+"""Applies log lines and answers to a modern group: how members left, and that they are alive.
 
 They make no transitions.  The INFO log reports a departure before its record, the request log after it; the
 later of the two corrects what was inferred.
@@ -22,7 +22,7 @@ from coordinator_model.groups.core import (
     restate,
     sync_refused,
 )
-from coordinator_model.groups.newer.departures import remember
+from coordinator_model.groups.modern.departures import remember
 from coordinator_model.kafka import CauseKind, Error, GroupState, how_it_left
 from coordinator_model.state import Basis, Departure, Group, Hint, Member
 

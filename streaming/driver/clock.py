@@ -23,7 +23,7 @@ from streaming.driver.driver_time import STEP_MS, DriverTime
 from streaming.driver.partition_ends import LeadersAsked
 from streaming.driver.skews import Skews
 from streaming.kafka_clients import (
-    KafkaAdminClient,
+    Admin,
     KafkaError,
     KafkaProducer,
     KafkaTimeoutError,
@@ -165,7 +165,7 @@ class Clock:
         self._told_skew_ms: dict[int, int] = {}
         self._leaders: dict[int, int] = {}
         self._leaders_at = float("-inf")
-        self._admin: KafkaAdminClient | None = None
+        self._admin: Admin | None = None
         self._asked: LeadersAsked | None = None
         self._unacknowledged: list[_Sent] = []
         self._last_ms = 0
@@ -343,7 +343,7 @@ class Clock:
         elif before and not silent:
             _log.info("%s: all end offsets of %s are known again", self._plan.cluster, topic)
 
-    def _look_for_leaders(self, admin: KafkaAdminClient) -> None:
+    def _look_for_leaders(self, admin: Admin) -> None:
         if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:
             return
         self._leaders_at = time.monotonic()

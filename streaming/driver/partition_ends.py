@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 from coordinator_model.ordering import END_UNKNOWN
 from streaming.kafka_clients import (
+    Admin,
     Future,
     IsolationLevel,
-    KafkaAdminClient,
     KafkaError,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetSpec,
     UnknownBrokerIdError,
-    connections_of,
     for_code,
 )
 
@@ -43,9 +42,9 @@ class LeadersAsked:
     that hangs costs one wait per request timeout, not one per call.
     """
 
-    def __init__(self, admin: KafkaAdminClient, topic: str, partitions: int) -> None:
+    def __init__(self, admin: Admin, topic: str, partitions: int) -> None:
         """Prepare to ask through ``admin``, which the caller closes."""
-        self._manager = connections_of(admin)
+        self._connections = admin.connections
         self._topic = topic
         self._partitions = partitions
         self.leaders: dict[int, int] = {}
@@ -59,7 +58,7 @@ class LeadersAsked:
         Raises:
             kafka.errors.KafkaError: no broker knows the leaders, or no end at all was given.
         """
-        ends: PartitionEnds = self._manager.run(self._ask)
+        ends = self._connections.run(self._ask)
         if len(ends.silent) == self._partitions:
             raise KafkaError(f"no end offset of {self._topic} is known: {ends.silent[0]}")
         return ends
@@ -114,13 +113,13 @@ class LeadersAsked:
         return answers
 
     async def _wait(self, future: Any, seconds: float) -> Any:
-        return await self._manager.wait_for(future, max(0.0, seconds) * 1000)
+        return await self._connections.answer(future, seconds)
 
     def _send(self, request: Any, broker: int | None = None) -> Any:
         try:
-            return self._manager.send(request, broker)
+            return self._connections.send(request, broker)
         except UnknownBrokerIdError as error:
-            self._manager.cluster.request_update()  # one that has come since the client looked
+            self._connections.look_for_brokers()  # one that has come since the client looked
             return Future().failure(error)
         except KafkaError as error:
             return Future().failure(error)

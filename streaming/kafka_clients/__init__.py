@@ -43,11 +43,12 @@ from streaming.kafka_clients.group_messages import (
     StreamsGroupDescribeRequest,
 )
 from streaming.kafka_clients.whole_topics import read_whole
-from streaming.kafka_clients.workarounds import connections_of, say_why_like_java, send
+from streaming.kafka_clients.workarounds import Admin, say_why_like_java
 
 __all__ = [
     "GROUP_PREFIX",
     "READ_COMMITTED",
+    "Admin",
     "ClientPropertyError",
     "ClusterAuthorizationFailedError",
     "ConfigResource",
@@ -84,13 +85,11 @@ __all__ = [
     "UnsupportedVersionError",
     "admin_client",
     "close_quietly",
-    "connections_of",
     "consumer",
     "for_code",
     "producer",
     "python_options",
     "read_whole",
     "say_why_like_java",
-    "send",
     "spark_options",
 ]

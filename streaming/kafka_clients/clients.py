@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.admin import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from streaming.kafka_address import KafkaAddress
@@ -94,7 +93,7 @@ def python_options(address: KafkaAddress) -> dict[str, Any]:
     return options
 
 
-def admin_client(address: KafkaAddress) -> KafkaAdminClient:
+def admin_client(address: KafkaAddress) -> Admin:
     """Return an admin client, which the caller closes.
 
     Raises:

@@ -4,12 +4,15 @@ No other module uses those, and ``pyproject.toml`` pins the minor version that h
 a test (``test_workarounds.py``) that fails once the library no longer needs it: then delete both.
 """
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.protocol.api_header import ResponseClassRegistry
+
+Answer = TypeVar("Answer")
 
 _END_S = 10
 """How long the thread of a producer may take to end."""
@@ -58,6 +61,31 @@ class Consumer(_EndsWhenItFails, KafkaConsumer):  # type: ignore[misc]  # kafka-
     """kafka-python's consumer, closed if its constructor raises."""
 
 
+class Connections:
+    """Sends requests of one's own and waits for their answers; kafka-python 3.0.12 offers neither."""
+
+    def __init__(self, manager: Any) -> None:
+        """Use the connections of a client."""
+        self._manager = manager
+
+    def run(self, asking: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        """Return what ``asking`` returns; it runs in the client's thread, and calls the other methods."""
+        answer: Answer = self._manager.run(asking)
+        return answer
+
+    def send(self, request: Any, broker: int | None = None) -> Any:
+        """Send a request to ``broker`` (None: any), and return its answer as a ``Future``."""
+        return self._manager.send(request, broker)
+
+    async def answer(self, future: Any, patience_s: float) -> Any:
+        """Return the answer, or raise what stands for it."""
+        return await self._manager.wait_for(future, max(0.0, patience_s) * 1000)
+
+    def look_for_brokers(self) -> None:
+        """Have the client ask which brokers there are."""
+        self._manager.cluster.request_update()
+
+
 class Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
     """kafka-python's admin client; closed if its constructor raises, works with brokers before 3.7."""
 
@@ -73,6 +101,21 @@ class Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-
             found = dict(self._manager.run(self._get_cluster_metadata, []))
         brokers = [{**broker, "broker_id": broker["node_id"]} for broker in found["brokers"]]
         return found | {"brokers": brokers}
+
+    def ask(self, request: Any, broker: int | None = None) -> Any:
+        """Return the answer of ``broker`` (None: any) to a request; the caller checks its error codes.
+
+        kafka-python 3.0.12 has no method for such requests.
+
+        Raises:
+            kafka.errors.KafkaError: the broker does not answer, or is too old for the request.
+        """
+        return self._manager.run(self._manager.send, request, broker)
+
+    @property
+    def connections(self) -> "Connections":
+        """The client's connections, for requests that several brokers answer at the same time."""
+        return Connections(self._manager)
 
 
 class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
@@ -90,26 +133,6 @@ class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no type
             self._sender.force_close()
             self._sender.join(_END_S)
             self._closed = True
-
-
-def send(admin: KafkaAdminClient, request: Any, broker: int | None = None) -> Any:
-    """Return the answer of ``broker`` (None: any) to a protocol request; the caller checks its error codes.
-
-    kafka-python 3.0.12 has no method for such requests.
-
-    Raises:
-        kafka.errors.KafkaError: the broker does not answer, or is too old for the request.
-    """
-    connections = connections_of(admin)
-    return connections.run(connections.send, request, broker)
-
-
-def connections_of(admin: KafkaAdminClient) -> Any:
-    """Return the client's connections, for requests that several brokers answer at the same time.
-
-    kafka-python 3.0.12 offers neither the connections nor requests of one's own.
-    """
-    return admin._manager
 
 
 def say_why_like_java(member: KafkaConsumer) -> None:

@@ -13,14 +13,13 @@ from streaming.driver.evidence.deciding import ROOT_LOGGER
 from streaming.driver.probing import NotAllowedError
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
+    Admin,
     ConfigResourceType,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
-    KafkaAdminClient,
     MetadataRequest,
     admin_client,
-    send,
 )
 
 NO_DESCRIBE = (
@@ -45,11 +44,11 @@ class Switch:
     """One cluster's request loggers; connects at first use, and again after a failure."""
 
     def __init__(
-        self, address: KafkaAddress, connect: Callable[[KafkaAddress], KafkaAdminClient] = admin_client
+        self, address: KafkaAddress, connect: Callable[[KafkaAddress], Admin] = admin_client
     ) -> None:
         self._address = address
         self._connect = connect
-        self._admin: KafkaAdminClient | None = None
+        self._admin: Admin | None = None
 
     def coordinators(self, groups: Iterable[str]) -> dict[str, int]:
         """Return group -> coordinator, without groups whose coordinator is unknown at present.
@@ -118,7 +117,7 @@ class Switch:
     def _send(self, request: Any, broker: int | None) -> Any:
         if self._admin is None:
             self._admin = self._connect(self._address)
-        return send(self._admin, request, broker)
+        return self._admin.ask(request, broker)
 
 
 def _fail_on(told: Any, not_allowed: str) -> None:

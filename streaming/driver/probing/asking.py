@@ -27,7 +27,7 @@ from streaming.driver.probing.choosing import Bucket, Rota, TypeAndState, by_cal
 from streaming.driver.probing.packing import packed
 from streaming.health import Progress
 from streaming.kafka_clients import (
-    KafkaAdminClient,
+    Admin,
     KafkaError,
     KafkaProducer,
     UnsupportedVersionError,
@@ -105,7 +105,7 @@ class GroupProbe:
         mirror: MirrorView,
         skew_ms: Callable[[], Mapping[int, int]] = dict,
         doubts_everyone: bool = False,
-        connect: Callable[..., KafkaAdminClient] = admin_client,
+        connect: Callable[..., Admin] = admin_client,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
@@ -117,7 +117,7 @@ class GroupProbe:
         self._skew_ms = skew_ms
         self._connect = connect
         self._now = now
-        self._admin: KafkaAdminClient | None = None
+        self._admin: Admin | None = None
         self._requests: Counter[str] = Counter()
         self._settings = read_settings(plan.settings)
         self._rota = Rota(self._shard_of)

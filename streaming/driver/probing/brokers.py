@@ -13,16 +13,15 @@ from coordinator_model.kafka import NOT_AUTHORIZED, Error, GroupState
 from coordinator_model.shard import REQUEST_LOGGER
 from streaming.control import GroupAnswer, MemberAnswer
 from streaming.kafka_clients import (
+    Admin,
     ConfigResourceType,
     ConsumerGroupDescribeRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
-    KafkaAdminClient,
     ListGroupsRequest,
     MetadataRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
-    send,
 )
 
 """The error codes of failed topic, group and cluster authorization."""
@@ -91,13 +90,13 @@ class NotAllowedError(Exception):
 class Brokers:
     """One cluster's brokers, reached through an admin client; counts the requests."""
 
-    def __init__(self, admin: KafkaAdminClient, requests: Counter[str]) -> None:
+    def __init__(self, admin: Admin, requests: Counter[str]) -> None:
         self._admin = admin
         self._requests = requests
 
     def _send(self, request: Any, broker: int | None = None) -> Any:
         self._requests[type(request).__name__.removesuffix("Request")] += 1
-        return send(self._admin, request, broker)
+        return self._admin.ask(request, broker)
 
     def layout(self, offsets_topic: str, topics: Iterable[str]) -> Layout:
         """Return brokers, leaders of the offsets partitions and partition counts of ``topics``.

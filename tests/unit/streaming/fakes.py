@@ -93,7 +93,7 @@ class FakeProducer:
 
 
 @dataclass
-class FakeManager:
+class FakeConnections:
     """The connections of an admin client, to brokers that lead partitions of one topic."""
 
     leaders: dict[int, int]
@@ -112,27 +112,22 @@ class FakeManager:
     """Answers that hanging brokers owe."""
     refreshed: int = 0
 
-    @property
-    def cluster(self) -> Any:
-        """What counts that it was told to look for brokers."""
+    def look_for_brokers(self) -> None:
+        """Count it."""
+        self.refreshed += 1
 
-        def request_update() -> None:
-            self.refreshed += 1
-
-        return SimpleNamespace(request_update=request_update)
-
-    def run(self, asking: Callable[..., Any], *args: Any) -> Any:
+    def run(self, asking: Callable[[], Any]) -> Any:
         """Return what a coroutine returns that has nothing to wait for."""
         try:
-            asking(*args).send(None)
+            asking().send(None)
         except StopIteration as ended:
             return ended.value
         raise AssertionError("it waits for something")
 
-    async def wait_for(self, future: Future, timeout_ms: float) -> Any:
+    async def answer(self, future: Future, patience_s: float) -> Any:
         """Return the answer, or fail as one that does not come in time."""
         if not future.is_done:
-            raise KafkaTimeoutError(f"nothing for {timeout_ms} ms")
+            raise KafkaTimeoutError(f"nothing for {patience_s} s")
         return await future
 
     def send(self, request: Any, broker: int | None = None) -> Future:

@@ -17,7 +17,7 @@ from streaming.driver.driver_time import DriverTime
 from streaming.driver.report_turns import Asking
 from streaming.driver.skews import Skews
 from streaming.health.query_progress import Progress
-from tests.unit.streaming.fakes import FakeManager, FakeProducer, Written
+from tests.unit.streaming.fakes import FakeConnections, FakeProducer, Written
 from tests.unit.streaming.made_plans import plan
 
 
@@ -26,7 +26,7 @@ class FakeAdmin:
 
     def __init__(self, ends: list[int]) -> None:
         leaders = {n: 1 if n == 0 else 2 for n in range(len(ends))}
-        self._manager = FakeManager(leaders, dict(enumerate(ends)))
+        self.connections = FakeConnections(leaders, dict(enumerate(ends)))
 
     def describe_topics(self, topics: list[str]) -> list[dict[str, Any]]:
         """Return topics of two partitions, led by brokers 10 and 11."""
@@ -274,11 +274,11 @@ def test_a_leader_that_is_gone_hides_no_other_partitions_end() -> None:
     """Its own partitions' ends are unknown, and who looks for trouble is told which, until they are back."""
     out, progress, admin = FakeProducer(), Progress("prod"), FakeAdmin([7, 8, 9])
     clock = _clock(out, progress, admin)
-    admin._manager.gone = {1}
+    admin.connections.gone = {1}
     clock.tick()
     assert "__consumer_offsets (0)" in progress.trouble
     assert "broker 1" in progress.trouble
-    admin._manager.gone = set()
+    admin.connections.gone = set()
     clock.tick()
     assert [record["ends"] for record in _values(out, "control")] == [[END_UNKNOWN, 8, 9], [7, 8, 9]]
     assert progress.trouble == ""
@@ -287,7 +287,7 @@ def test_a_leader_that_is_gone_hides_no_other_partitions_end() -> None:
 def test_a_clock_without_a_single_end_is_none() -> None:
     """A cluster that tells nothing is in trouble as a whole."""
     out, admin = FakeProducer(), FakeAdmin([7, 8, 9])
-    admin._manager.gone = {1, 2}
+    admin.connections.gone = {1, 2}
     with pytest.raises(KafkaError, match="no end offset of __consumer_offsets"):
         _clock(out, Progress("prod"), admin).tick()
     assert out.sent == []

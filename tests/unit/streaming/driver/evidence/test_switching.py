@@ -4,26 +4,24 @@ from types import SimpleNamespace as Bag
 from typing import Any, cast
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from streaming.driver.evidence.switching import NO_ALTER, NO_DESCRIBE, NO_GROUPS, Switch
 from streaming.driver.probing.brokers import NotAllowedError
 from streaming.kafka_address import KafkaAddress
+from streaming.kafka_clients import Admin
 
 LOGGER = "kafka.request.logger"
 
 
 class Paper:
-    """An admin client that answers what it was told to; ``_manager`` is itself."""
+    """An admin client that answers what it was told to."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[Any, int | None]] = []
         self.closed = 0
-        self._manager = self
-        self.send = None
 
-    def run(self, _send: Any, request: Any, broker: int | None) -> Any:
+    def ask(self, request: Any, broker: int | None = None) -> Any:
         """Answer a request."""
         self.asked.append((request, broker))
         return self.answers.pop(0)
@@ -34,7 +32,7 @@ class Paper:
 
 
 def switch(paper: Paper) -> Switch:
-    return Switch(KafkaAddress(("127.0.0.1:1",)), connect=lambda _: cast("KafkaAdminClient", paper))
+    return Switch(KafkaAddress(("127.0.0.1:1",)), connect=lambda _: cast("Admin", paper))
 
 
 def described(error: int, **levels: str | None) -> Any:
@@ -98,7 +96,7 @@ def test_it_connects_anew_after_a_close() -> None:
     """One connection until then."""
     papers = [Paper(altered(0), altered(0)), Paper(altered(0))]
     left = list(papers)
-    one = Switch(KafkaAddress(("127.0.0.1:1",)), connect=lambda _: cast("KafkaAdminClient", left.pop(0)))
+    one = Switch(KafkaAddress(("127.0.0.1:1",)), connect=lambda _: cast("Admin", left.pop(0)))
     one.set(1, "INFO")
     one.set(1, "WARN")
     one.close()

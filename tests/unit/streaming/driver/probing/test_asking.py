@@ -22,7 +22,7 @@ SHARDS = 4
 
 
 class Paper:
-    """An admin client of a cluster made of paper; ``_manager`` is itself."""
+    """An admin client of a cluster made of paper."""
 
     def __init__(self) -> None:
         self.groups: dict[str, tuple[str, str, tuple[str, ...]]] = {}
@@ -39,10 +39,8 @@ class Paper:
         self.away = False
         self.dead_brokers: set[int] = set()
         self.asked: list[tuple[str, Any, Any]] = []
-        self._manager = self
-        self.send = None
 
-    def run(self, _send: Any, request: Any, broker: int | None) -> Any:
+    def ask(self, request: Any, broker: int | None = None) -> Any:
         """Answer a request."""
         kind = type(request).__name__.removesuffix("Request")
         self.asked.append((kind, broker, request))

@@ -3,7 +3,7 @@
 Each command imports what it needs when it runs, so that ``check-config``, ``decode`` and ``replay`` start
 without Spark.  A failure is one clear sentence on stderr and an exit code: 1 failed, 2 bad usage or
 configuration. ``--debug`` adds the traceback, and for ``replay`` the rule that inferred each inferred
-transition.
+transition.  The file is long because every command declares its options here.
 """
 
 # ruff: noqa: PLC0415 - late imports are this module's purpose, see above

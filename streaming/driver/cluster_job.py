@@ -1,4 +1,7 @@
-"""Runs one cluster's query with its clock and probes, until it is stopped."""
+"""Runs one cluster's query with its clock and probes, until it is stopped.
+
+The file is long because one class holds every part of a job and the order in which they start and stop.
+"""
 
 import logging
 import threading

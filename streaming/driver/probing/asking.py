@@ -8,22 +8,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from coordinator_model.kafka import NOT_AUTHORIZED, GroupState, shard_of
 from coordinator_model.shard import read_settings
 from streaming.config import ClusterPlan, ProbeConfig
 from streaming.control import (
-    BrokersRecord,
     ControlRecord,
     GroupAnswer,
     GroupsRecord,
-    LeadersRecord,
-    TopicsRecord,
     encode_record,
 )
 from streaming.driver.probing.brokers import Brokers, Layout, Listed, NotAllowedError
 from streaming.driver.probing.choosing import Bucket, Rota, TypeAndState, by_call
+from streaming.driver.probing.metadata import MetadataWriter, wall_ms
 from streaming.driver.probing.packing import packed
 from streaming.health import Progress
 from streaming.kafka_clients import (
@@ -37,8 +35,6 @@ from streaming.kafka_clients import (
 
 ROUND_S = 1.0
 LOOK_S = 5.0
-RETOLD = 3
-"""How many looks write all leaders again after a line said that a shard moved."""
 LISTED_PER_S = 1_000
 """Lines of a group list asked for per second: the longer the list, the less often it is asked for."""
 SETTINGS_S = 20.0
@@ -128,14 +124,11 @@ class GroupProbe:
         self._listed: dict[str, Listed] = {}
         self._is_complete = False
         self._listing: tuple[float, frozenset[str]] | None = None
-        self._told: dict[str, Any] = {"leaders": {}, "brokers": {}, "topics": {}}
+        self._metadata = MetadataWriter(run, self._write)
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
-        self._failover: tuple[object, int] = (None, RETOLD)
         self._refused: dict[str, str] = {}
         self._rests_until: dict[int, float] = {}
         self._too_old: set[str] = set()
-        self.transaction_ms = -1
-        """The brokers' longest transaction; -1: unknown yet."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
 
@@ -152,7 +145,7 @@ class GroupProbe:
 
     def tell_all_again(self) -> None:
         """Write all leaders, settings and topics again for a shard that lost them; from any thread."""
-        self._told = {"leaders": {}, "brokers": {}, "topics": {}}
+        self._metadata.forget()
         self._due_at |= dict.fromkeys(("look", "settings", "topics"), float("-inf"))
 
     def listing(self) -> tuple[float, frozenset[str]] | None:
@@ -162,6 +155,11 @@ class GroupProbe:
     def ask_for_settings(self) -> None:
         """Ask for the brokers' settings at once, after one was changed.  From any thread."""
         self._due_at["settings"] = float("-inf")
+
+    @property
+    def transaction_ms(self) -> int:
+        """The brokers' longest transaction; -1: unknown yet."""
+        return self._metadata.transaction_ms
 
     @property
     def is_alive(self) -> bool:
@@ -214,10 +212,10 @@ class GroupProbe:
             self._due_at["topics"] = now + TOPICS_S
             topics = sorted(self._mirror.topics())[:TOPICS_MAX]
         before, self._layout = self._layout, brokers.layout(OFFSETS_TOPIC, topics)
-        self._tell_again_what_lines_deny()
-        self._tell_changes("leaders", self._layout.leaders)
-        self._tell_shrunk(before, self._layout)
-        self._tell_changes("topics", self._layout.partitions)
+        self._metadata.repeat_leaders_after(self._mirror.last_failover())
+        self._metadata.write_changes("leaders", self._layout.leaders)
+        self._metadata.write_shrunk(before, self._layout)
+        self._metadata.write_changes("topics", self._layout.partitions)
         self._list_groups(brokers)
         mirrored = {g: seen for g, seen in self._mirror.groups().items() if self._settings.watches(g)}
         listed = {group: TypeAndState(one.group_type, one.state) for group, one in self._listed.items()}
@@ -254,50 +252,7 @@ class GroupProbe:
             except OSError as error:
                 _log.debug("%s: broker %d: %s", self._plan.cluster, broker, error)
         self._refuse("settings", "")
-        self._tell_changes("brokers", found)
-
-    def _tell_changes(self, what: str, found: Mapping[Any, Any]) -> None:
-        """Write what is new; the first time, everything."""
-        told = self._told[what]
-        changed = {key: value for key, value in found.items() if told.get(key) != value}
-        if not changed:
-            return
-        at_ms = _wall_ms()
-        record: ControlRecord
-        if what == "leaders":
-            record = LeadersRecord(at_ms=at_ms, run=self._run, leaders=changed)
-        elif what == "brokers":
-            record = BrokersRecord(at_ms=at_ms, run=self._run, brokers=changed)
-        else:
-            record = TopicsRecord(at_ms=at_ms, run=self._run, partitions=changed)
-        self._write([record])
-        told.update(changed)
-        if what == "brokers":
-            self.transaction_ms = _longest_transaction_ms(told)
-
-    def _tell_again_what_lines_deny(self) -> None:
-        """Write all leaders again, a few times, after brokers logged that shards moved.
-
-        A line alone proves no failover (``coordinator_model/shard/loads.py``), and the first answer after it
-        may still be the old one.
-        """
-        moved = self._mirror.last_failover()
-        retold = self._failover[1] if moved == self._failover[0] else 0
-        if retold < RETOLD:
-            retold += 1
-            self._told["leaders"] = {}
-        self._failover = moved, retold
-
-    def _tell_shrunk(self, before: Layout, now: Layout) -> None:
-        """Write the offsets partitions that lost an in-sync replica because its broker is gone.
-
-        A replica that is only slow leaves the in-sync set as well, now and then, and nobody need notice.
-        """
-        known = before.in_sync.items()
-        left = {shard: was - now.in_sync.get(shard, was) for shard, was in known}
-        shrunk = [shard for shard, brokers in left.items() if brokers.difference(now.brokers)]
-        if shrunk:
-            self._write([LeadersRecord(at_ms=_wall_ms(), run=self._run, leaders={}, shrunk=sorted(shrunk))])
+        self._metadata.write_changes("brokers", found)
 
     # --- groups --------------------------------------------------------------------------------------
 
@@ -321,7 +276,7 @@ class GroupProbe:
         """Ask one question and write the answers; return how many groups we may not ask about."""
         if kind in self._too_old or broker not in self._there():
             return 0
-        asked_ms = _wall_ms()
+        asked_ms = wall_ms()
         try:
             told = brokers.describe(broker, kind, groups)
         except UnsupportedVersionError:
@@ -331,7 +286,7 @@ class GroupProbe:
         except KafkaError as error:
             self._gave_no_answer(broker, error)
             return 0
-        answered_ms = _wall_ms()
+        answered_ms = wall_ms()
         if told.errors:
             self._due_at["look"] = float("-inf")  # the coordinator may have moved
         answers = [answer for answer in told.answers if self._is_proof(answer)]
@@ -429,12 +384,3 @@ class GroupProbe:
         ]
         for future in sent:
             future.get(timeout=_ANSWER_S)
-
-
-def _longest_transaction_ms(brokers: Mapping[int, Mapping[str, str]]) -> int:
-    told = (settings.get("transaction.max.timeout.ms", "") for settings in brokers.values())
-    return max((int(one) for one in told if one.isdecimal()), default=-1)
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

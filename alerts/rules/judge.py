@@ -29,7 +29,7 @@ from alerts.rules.quick import quick
 from alerts.rules.registry import CLUSTER_RULES, RULES, SUPERVISOR_RULES
 from alerts.rules.settings import Settings
 from coordinator_model.kafka import GroupState
-from coordinator_model.shard import DEAD_KEPT_MS, ClusterState, Evidence, Judgement
+from coordinator_model.shard import DEAD_KEPT_MS, ClusterState, Judgement, LiveSources
 from coordinator_model.state import Group, Step
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class RuleJudge:
         step: Step,
         memory: bytes | None,
         now_ms: int,
-        evidence: Evidence,
+        evidence: LiveSources,
         removed: bool,
     ) -> Judgement:
         """Return the judgement of ``step`` at ``now_ms``; ``removed`` resolves all alerts."""

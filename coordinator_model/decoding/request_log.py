@@ -250,7 +250,7 @@ def _claim(line: ClaimLine, at_ms: int) -> tuple[on.AnyObservation, ...]:
     error_code = worst_error(set(errors.values()))
     return (
         *_stall(line, asked.group_id, error_code, at_ms),
-        on.OffsetsClaimed(
+        on.TransactionalCommit(
             group=asked.group_id,
             member_id=asked.member_id,
             generation=asked.generation_id,

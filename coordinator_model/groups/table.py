@@ -14,7 +14,7 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.groups import classic, core, modern, offsets
 from coordinator_model.groups.classic import taken_over
-from coordinator_model.groups.core import Context, Turn, begin_sessions_anew, turn_of
+from coordinator_model.groups.core import Context, Turn, restart_all_sessions, turn_of
 from coordinator_model.kafka import NOT_IN_CHARGE, GroupState
 from coordinator_model.observations import (
     NEVER,
@@ -85,7 +85,7 @@ EFFECTS: Mapping[type[on.Observation], Effect] = {
     on.CommitsAnswered: Effect(classic.commits_answered, modern.commits_answered),
     on.EpochAnswered: Effect(None, modern.epoch_answered),
     on.DeleteAnswered: _in_both(classic.delete_answered),
-    on.OffsetsClaimed: _in_both(classic.offsets_claimed),
+    on.TransactionalCommit: _in_both(classic.transactional_commit),
     on.TransactionEnded: _in_both(offsets.transaction_ended),
 }
 """One line for each observation that groups handle; ``observations/traits.py`` has its traits."""
@@ -223,7 +223,7 @@ def _noticed(group: Group, seen: Seen, context: Context, step: Step) -> None:
                 asked_at_ms = getattr(seen.what, "arrived_at_ms", seen.at_ms)
                 taken_over(turn_of(group, seen, context, step), asked_at_ms)
                 group.taken = asked_at_ms, group.coordinator
-            begin_sessions_anew(group, seen.at_ms)
+            restart_all_sessions(group, seen.at_ms)
         group.coordinator = seen.broker
 
 

@@ -69,7 +69,7 @@ class TopicsDescribed(Observation, tag="topics", frozen=True, kw_only=True):
     partitions: dict[str, int]
 
 
-class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
+class EndOffsetsReported(GroupObservation, tag="ends", frozen=True, kw_only=True):
     """The end offsets of partitions that a group commits to, asked for at ``Seen.at_ms``.
 
     Topic -> partition -> end offset: those that changed, and those that did not while the group is behind.
@@ -89,7 +89,7 @@ class EndsTold(GroupObservation, tag="ends", frozen=True, kw_only=True):
     """Longest transaction that brokers allow (``transaction.max.timeout.ms``); -1: unknown."""
 
 
-class RetentionTold(Observation, tag="retain", frozen=True, kw_only=True):
+class RetentionReported(Observation, tag="retain", frozen=True, kw_only=True):
     """How long brokers keep unused offsets; only what changed."""
 
     retention_ms: dict[int, int]

@@ -51,7 +51,7 @@ class Adopted(GroupObservation, tag="adopt", frozen=True, kw_only=True):
     alert: bytes
 
 
-class BrokerHeard(Observation, tag="heard", frozen=True, kw_only=True):
+class LogSeconds(Observation, tag="heard", frozen=True, kw_only=True):
     """In these seconds (epoch seconds, ascending) the broker's log had at least one line of this source."""
 
     broker: int
@@ -86,7 +86,7 @@ class Undecodable(Observation, tag="bad", frozen=True, kw_only=True):
     detail: str = ""
 
 
-class GroupUpset(Observation, tag="upset", frozen=True, kw_only=True):
+class GroupRebalancedByFailover(Observation, tag="upset", frozen=True, kw_only=True):
     """A shard saw a group rebalance just after a failover of its coordinator; for the whole cluster."""
 
     group: str

@@ -94,7 +94,7 @@ CLAIMS_MAX = 10
 """Partitions of a refused commit that are stored."""
 
 
-class OffsetsClaimed(GroupObservation, tag="claim", frozen=True, kw_only=True):
+class TransactionalCommit(GroupObservation, tag="claim", frozen=True, kw_only=True):
     """A TxnOffsetCommit got its answer: its offsets count once the producer's transaction commits."""
 
     member_id: str

@@ -13,24 +13,24 @@ import msgspec
 
 from coordinator_model.observations.answers import (
     BrokerDescribed,
-    EndsTold,
+    EndOffsetsReported,
     GroupDescribed,
     LeadersDescribed,
     ReplicaMissed,
-    RetentionTold,
+    RetentionReported,
     ShardLed,
     TopicsDescribed,
 )
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.control import (
     Adopted,
-    BrokerHeard,
     Clock,
     Contradicted,
     Counted,
     EventsClock,
     GroupQuarantined,
-    GroupUpset,
+    GroupRebalancedByFailover,
+    LogSeconds,
     PartitionAnew,
     RecordsLost,
     Settings,
@@ -80,8 +80,8 @@ from coordinator_model.observations.requests import (
     Heartbeats,
     JoinAnswered,
     LeaveAnswered,
-    OffsetsClaimed,
     SyncAnswered,
+    TransactionalCommit,
     TransactionEnded,
 )
 
@@ -133,13 +133,13 @@ AnyObservation = (
     | LeaveAnswered
     | CommitsAnswered
     | DeleteAnswered
-    | OffsetsClaimed
+    | TransactionalCommit
     | TransactionEnded
     | Clock
     | EventsClock
     | Settings
     | Adopted
-    | BrokerHeard
+    | LogSeconds
     | Contradicted
     | Counted
     | Undecodable
@@ -152,10 +152,10 @@ AnyObservation = (
     | BrokerDescribed
     | TopicsDescribed
     | GroupDied
-    | EndsTold
+    | EndOffsetsReported
     | InstanceRefused
-    | RetentionTold
-    | GroupUpset
+    | RetentionReported
+    | GroupRebalancedByFailover
     | GroupConverted
     | ShardStalled
     | ReplicaMissed

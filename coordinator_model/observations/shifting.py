@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.control import LogSeconds
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.observations.requests import (
     CommitsAnswered,
@@ -34,7 +34,7 @@ def _shifted(what: AnyObservation, by_ms: int) -> AnyObservation:
     changes: dict[str, Any] = {}
     if isinstance(what, Heartbeats | CommitsAnswered):
         changes["times"] = tuple(max(0, one + by_ms) for one in what.times)
-    elif isinstance(what, BrokerHeard):
+    elif isinstance(what, LogSeconds):
         changes["seconds"] = tuple(max(0, one + round(by_ms / 1000)) for one in what.seconds)
     elif isinstance(what, OffsetsCommitted):
         changes["commits"] = tuple(_commit(one, by_ms) for one in what.commits)

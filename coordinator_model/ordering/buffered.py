@@ -8,7 +8,7 @@ import msgspec
 from coordinator_model.observations import Seen
 
 
-class Held(msgspec.Struct, array_like=True):
+class Buffered(msgspec.Struct, array_like=True):
     """A single observation in the buffer, or just released."""
 
     order_ms: int
@@ -35,7 +35,7 @@ class Run(msgspec.Struct, array_like=True):
         return 0 if self.floor_ms >= limit_ms else bisect_left(self.times, limit_ms)
 
 
-def order_key(held: Held) -> tuple[int, int, int, int, int]:
+def order_key(held: Buffered) -> tuple[int, int, int, int, int]:
     """Return the key by which a shard orders what it releases."""
     seen = held.seen
     return held.order_ms, seen.source, seen.partition, seen.offset, seen.index

@@ -29,7 +29,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, Seen, Source
-from coordinator_model.ordering.buffered import Held, Run, cut, order_key, part
+from coordinator_model.ordering.buffered import Buffered, Run, cut, order_key, part
 from coordinator_model.ordering.lanes import BEYOND_MS, REGRESS_MS, EventsLane, OffsetsLane, slowest
 from coordinator_model.ordering.righting import (
     AHEAD_MAX_MS,
@@ -65,12 +65,12 @@ class Order(msgspec.Struct, array_like=True):
     events: dict[int, EventsLane] = {}
     clocked: OffsetsLane = msgspec.field(default_factory=OffsetsLane)
     """The lane of the shard's offsets partition."""
-    held: list[Held] = []
+    held: list[Buffered] = []
     runs: list[Run] = []
     asked: bool = False
     overflowed: int = 0
     """Number of observations applied before their time because the buffer was full; the reader resets it."""
-    announced: list[Held] = []
+    announced: list[Buffered] = []
     """Observations that a job writes before its first clock: they take effect at the end of the backlog."""
     regressed_ms: int = 0
     """How far (ms) time was set back since the reader last looked; the reader resets it."""
@@ -79,7 +79,7 @@ class Order(msgspec.Struct, array_like=True):
     def take(
         self, batch: Iterable[Seen], set_aside: Callable[[Seen, Exception], None] | None = None
     ) -> list[tuple[int, Seen]]:
-        """Buffer a batch; return its ``BrokerHeard``, each with the time before which none counts."""
+        """Buffer a batch; return its ``LogSeconds``, each with the time before which none counts."""
         heard: list[tuple[int, Seen]] = []
         for seen in sorted(batch, key=_place):
             try:
@@ -92,7 +92,7 @@ class Order(msgspec.Struct, array_like=True):
 
     def _take_one(self, seen: Seen, heard: list[tuple[int, Seen]]) -> None:
         what = seen.what
-        if type(what) is on.BrokerHeard:
+        if type(what) is on.LogSeconds:
             heard.append((self._lane(seen.partition).run_floor_ms(what.broker, self.settle_ms), seen))
         elif type(what) is on.EventsClock:
             self._tick_copy(seen, what)
@@ -157,7 +157,7 @@ class Order(msgspec.Struct, array_like=True):
         self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
         is_announced = self.first_clock_ms < 0 and isinstance(what, on.Settings | on.Adopted)
         waiting = self.announced if is_announced else self.held
-        waiting.append(Held(max(self.spoken_control_ms, self.now_ms), seen))
+        waiting.append(Buffered(max(self.spoken_control_ms, self.now_ms), seen))
 
     def _tick(self, seen: Seen, clock: on.Clock) -> None:
         told_ms = seen.at_ms + slowest(clock.skew_ms)
@@ -247,7 +247,7 @@ class Order(msgspec.Struct, array_like=True):
             self.zones.note_record(seen.what, seen.offset, seen.at_ms)
         seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
         order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
-        self.held.append(Held(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
+        self.held.append(Buffered(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
 
     def _put_line(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
         """Buffer a line until its time, and return its order time (epoch ms)."""
@@ -257,7 +257,7 @@ class Order(msgspec.Struct, array_like=True):
             order_ms = max(order_ms, lane.spoken_ms.get(seen.broker, -1))
             lane.spoken_ms[seen.broker] = order_ms
         lane.newest_ms = max(lane.newest_ms, order_ms)
-        self.held.append(Held(max(order_ms, self.now_ms), seen))
+        self.held.append(Buffered(max(order_ms, self.now_ms), seen))
         return order_ms
 
     # --- brokers with a wrong zone or clock ---
@@ -325,7 +325,7 @@ class Order(msgspec.Struct, array_like=True):
             reached = min(reached, lane.reached_ms)
         return reached
 
-    def release(self) -> tuple[list[Held], list[Run]]:
+    def release(self) -> tuple[list[Buffered], list[Run]]:
         """Release the buffer before the watermark: observations in order, and runs cut there."""
         now_ms = self.now_ms
         ready = [one for one in self.held if one.order_ms < now_ms]

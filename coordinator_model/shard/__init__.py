@@ -1,7 +1,13 @@
 """Runs many groups in time: order of events, deadlines, live sources, saved bytes."""
 
-from coordinator_model.shard.cluster import REQUEST_LOGGER, ClusterState, LostRecords, Quarantine, Upset
-from coordinator_model.shard.judging import Divergence, Evidence, Judge, Judgement, Outputs
+from coordinator_model.shard.cluster import (
+    REQUEST_LOGGER,
+    ClusterState,
+    FailoverRebalance,
+    LostRecords,
+    Quarantine,
+)
+from coordinator_model.shard.judging import Divergence, Judge, Judgement, LiveSources, Outputs
 from coordinator_model.shard.live_sources import PROOF_MS_MAX
 from coordinator_model.shard.report import GroupReport
 from coordinator_model.shard.settings import SettingsError, check_shard_settings, read_settings
@@ -16,17 +22,17 @@ __all__ = [
     "ClusterState",
     "DamagedError",
     "Divergence",
-    "Evidence",
+    "FailoverRebalance",
     "GroupReport",
     "Judge",
     "Judgement",
+    "LiveSources",
     "LostRecords",
     "Outputs",
     "Quarantine",
     "SettingsError",
     "Shard",
     "SnapshotError",
-    "Upset",
     "check_shard_settings",
     "read_settings",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from coordinator_model import groups
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.ordering import Held, Run, rest_of
+from coordinator_model.ordering import Buffered, Run, rest_of
 from coordinator_model.shard import strangers
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.live_group import Live
@@ -70,7 +70,7 @@ class AwakeGroups:
         names.update([slot.name for slot in self.slots.values() if slot.due_ms < until_ms])
         return names
 
-    def run(self, name: str, singles: list[Held], until_ms: int) -> None:
+    def run(self, name: str, singles: list[Buffered], until_ms: int) -> None:
         """Bring one group forward to just before ``until_ms``."""
         try:
             self._run_group(name, singles, until_ms)
@@ -80,7 +80,7 @@ class AwakeGroups:
             if slot is not None:
                 slot.due_ms = slot.judge_due_ms = NEVER
 
-    def _run_group(self, name: str, singles: list[Held], until_ms: int) -> None:
+    def _run_group(self, name: str, singles: list[Buffered], until_ms: int) -> None:
         runs = self._current_runs(name, until_ms)
         if name in self.slots or (
             read_settings(self.header.settings).watches(name) and self._has_room(name, until_ms)
@@ -88,7 +88,7 @@ class AwakeGroups:
             live = self.wake(name)
             is_new = name not in self.slots
             rest = self.timeline.run(live, singles, runs, until_ms)
-            self.settle(live)
+            self.keep_or_drop(live)
             if is_new and self._room is not None and not live.absent:
                 self._room -= strangers.weight(name)
         else:
@@ -135,7 +135,7 @@ class AwakeGroups:
     def _awake(self, slot: Slot) -> Live:
         """Return a known group; one whose bytes cannot be read begins again, and its open alerts end."""
         try:
-            return Live.wake(slot)
+            return Live.decode(slot)
         except Exception as error:
             at_ms = max(self.reached_ms, self.header.done_ms)
             self.failures.contain(slot.name, None, at_ms, error, what="its saved state", lost=True)
@@ -144,7 +144,7 @@ class AwakeGroups:
             self.slots.pop(slot.name, None)
             return live
 
-    def settle(self, live: Live) -> None:
+    def keep_or_drop(self, live: Live) -> None:
         """Keep a group that exists; drop one that does not."""
         name = live.slot.name
         if live.absent:
@@ -156,7 +156,7 @@ class AwakeGroups:
     def drop(self, live: Live, at_ms: int) -> None:
         """Drop a group; the rules resolve its open alerts."""
         self.timeline.drop(live, at_ms)
-        self.settle(live)
+        self.keep_or_drop(live)
 
     def reschedule(self, live: Live, at_ms: int) -> None:
         """Note when the group must be looked at next."""
@@ -206,7 +206,7 @@ class AwakeGroups:
         names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
         return names
 
-    def rest(self, now_ms: int) -> None:
+    def encode(self, now_ms: int) -> None:
         """Encode the groups that were decoded in this step."""
         for live in self.lives.values():
             self._rest(live, now_ms)
@@ -215,7 +215,7 @@ class AwakeGroups:
     def _rest(self, live: Live, now_ms: int) -> None:
         """Encode a group; one that cannot be encoded goes on as it was before this step."""
         try:
-            live.rest()
+            live.encode()
         except Exception as error:
             self.failures.contain(live.slot.name, None, now_ms, error)
             if not bytes(live.slot.raw):  # the group did not exist before this step

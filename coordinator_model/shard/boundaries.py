@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from coordinator_model import observations as on
-from coordinator_model.groups.core import begin_sessions_anew
+from coordinator_model.groups.core import restart_all_sessions
 from coordinator_model.groups.offsets import retention_of
 from coordinator_model.observations import NEVER
-from coordinator_model.ordering import Held
+from coordinator_model.ordering import Buffered
 from coordinator_model.shard import live_sources, loads, quarantine, routing
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.judging import Judge
@@ -36,10 +36,10 @@ class Groups(Protocol):
     def wake(self, name: str) -> Live:
         """Return a group, which may be new."""
 
-    def run(self, name: str, singles: list[Held], until_ms: int) -> None:
+    def run(self, name: str, singles: list[Buffered], until_ms: int) -> None:
         """Bring one group forward to just before ``until_ms``."""
 
-    def settle(self, live: Live) -> None:
+    def keep_or_drop(self, live: Live) -> None:
         """Keep a group that exists; drop one that does not."""
 
     def drop(self, live: Live, at_ms: int) -> None:
@@ -87,25 +87,25 @@ class Boundaries:
             self._go_live(self.live_ms)
         return lost or begins
 
-    def _apply_safely(self, cut: Held) -> None:
+    def _apply_safely(self, cut: Buffered) -> None:
         try:
             apply = BOUNDARIES.get(type(cut.seen.what), Boundaries.line)
             apply(self, cut, cut.seen.what)
         except Exception as error:
             self.failures.set_aside(cut.seen, error)
 
-    def settings(self, cut: Held, what: on.Settings) -> None:
+    def settings(self, cut: Buffered, what: on.Settings) -> None:
         """Use new settings, drop groups that they exclude, and run the rules for all others."""
         at_ms = cut.order_ms
         if self._take_settings(what):
             self._drop_unwatched(at_ms)
             self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
 
-    def adopted(self, cut: Held, what: on.Adopted) -> None:
+    def adopted(self, cut: Buffered, what: on.Adopted) -> None:
         """Give the rules an alert that an earlier job left open."""
         self._adopt(what, cut.order_ms)
 
-    def retention_told(self, cut: Held, what: on.RetentionTold) -> None:
+    def retention_reported(self, cut: Buffered, what: on.RetentionReported) -> None:
         """Apply the brokers' retention of offsets; a value other than the assumed one concerns all groups."""
         at_ms = cut.order_ms
         before = retention_of(self.header.retention_ms, self.header.coordinator)
@@ -113,20 +113,20 @@ class Boundaries:
         if retention_of(self.header.retention_ms, self.header.coordinator) != before:
             self.groups.each(at_ms, lambda live: self.groups.judge_anew(live, at_ms))
 
-    def shard_refilled(self, cut: Held, what: on.ShardRefilled) -> None:
+    def shard_refilled(self, cut: Buffered, what: on.ShardRefilled) -> None:
         """Note that the shard has its groups again after its saved bytes were lost."""
         self.header.rebuilt_since_ms = -1
         quarantine.refilled(self.header.quarantined)
         self.failures.quarantined.add(quarantine.WHOLE_SHARD)
 
-    def shard_moved(self, cut: Held, what: on.Observation) -> None:
+    def shard_moved(self, cut: Buffered, what: on.Observation) -> None:
         """Apply that a broker loads, has loaded or unloaded the shard."""
         wrong = loads.take_line(self.header, cut.seen, cut.order_ms)
         if wrong is not None:
             self.failures.diverge_at(wrong, cut)
         self.header.info_live = True
 
-    def shard_led(self, cut: Held, what: on.ShardLed) -> None:
+    def shard_led(self, cut: Buffered, what: on.ShardLed) -> None:
         """Apply the leader in the metadata; a line that the metadata contradict is undone."""
         header = self.header
         before = header.moved
@@ -137,14 +137,14 @@ class Boundaries:
             self.failures.diverge_at(loads.CONTRADICTED, cut)
             self._restore(kept, cut.order_ms)
 
-    def writes_stalled(self, cut: Held, what: on.ShardStalled | on.ReplicaMissed) -> None:
+    def writes_stalled(self, cut: Buffered, what: on.ShardStalled | on.ReplicaMissed) -> None:
         """Note since when writes to the shard's partition have waited for a replica."""
         header = self.header
         broker = cut.seen.broker if isinstance(what, on.ShardStalled) else header.coordinator
         if live_sources.note_stall(header, what.since_ms, broker, cut.order_ms):
             self._begin_sessions_anew(cut.order_ms)
 
-    def line(self, cut: Held, what: on.AnyObservation) -> None:
+    def line(self, cut: Buffered, what: on.AnyObservation) -> None:
         """Apply a line to the groups that it concerns; the first line shows that the log is live."""
         if type(what) in CUTS and is_outdated(self.header, self.failures, cut):
             return
@@ -208,7 +208,7 @@ class Boundaries:
                 live = self.groups.wake(name)
                 self.groups.drop(live, at_ms)
 
-    def _restore(self, kept: list[Held], at_ms: int) -> None:
+    def _restore(self, kept: list[Buffered], at_ms: int) -> None:
         """Apply observations that were set aside because of a failover that did not happen."""
         for one in kept:
             late = loads.restored(one, at_ms)
@@ -220,7 +220,7 @@ class Boundaries:
 
     def _begin_sessions_anew(self, at_ms: int) -> None:
         def begin(live: Live) -> None:
-            begin_sessions_anew(live.group, at_ms)
+            restart_all_sessions(live.group, at_ms)
             self.groups.reschedule(live, at_ms)
 
         self.groups.each(at_ms, begin)
@@ -232,10 +232,10 @@ class Boundaries:
             self.header.info_lost_ms = min(self.header.info_lost_ms, lost_ms)
 
 
-BOUNDARIES: Mapping[type[on.Observation], Callable[[Boundaries, Held, Any], None]] = {
+BOUNDARIES: Mapping[type[on.Observation], Callable[[Boundaries, Buffered, Any], None]] = {
     on.Settings: Boundaries.settings,
     on.Adopted: Boundaries.adopted,
-    on.RetentionTold: Boundaries.retention_told,
+    on.RetentionReported: Boundaries.retention_reported,
     on.ShardRefilled: Boundaries.shard_refilled,
     on.ShardLoading: Boundaries.shard_moved,
     on.ShardLoaded: Boundaries.shard_moved,

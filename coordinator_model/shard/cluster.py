@@ -59,7 +59,7 @@ class Move(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     epoch: int = -1
 
 
-class Upset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class FailoverRebalance(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """A rebalance of a group that a failover of its coordinator caused."""
 
     group: str
@@ -119,7 +119,7 @@ class ClusterState(msgspec.Struct, array_like=True, kw_only=True):
     """Broker -> its settings that matter to groups, in Kafka's spelling."""
     partitions: dict[str, int] = {}
     """Topic that groups read -> number of its partitions."""
-    upsets: list[Upset] = []
+    upsets: list[FailoverRebalance] = []
     committed_ms: dict[int, int] = {}
     """Offsets partition -> newest time at which a client committed to it, so that its leader was needed."""
     logging_since_ms: dict[int, int] = {}
@@ -223,7 +223,7 @@ def _undecodable(state: ClusterState, seen: on.Seen) -> bool:
 
 def _heard(state: ClusterState, seen: on.Seen) -> bool:
     what = seen.what
-    assert isinstance(what, on.BrokerHeard)  # noqa: S101 - the table's type
+    assert isinstance(what, on.LogSeconds)  # noqa: S101 - the table's type
     key = (what.broker, int(what.heard))
     state.heard[key] = max(state.heard.get(key, -1), max(what.seconds, default=-1) * 1000)
     if len(state.heard) > HEARD_MAX:
@@ -252,9 +252,9 @@ def _moved(state: ClusterState, seen: on.Seen) -> bool:
 
 def _upset(state: ClusterState, seen: on.Seen) -> bool:
     what = seen.what
-    assert isinstance(what, on.GroupUpset)  # noqa: S101 - the table's type
-    told = {name: getattr(what, name) for name in on.GroupUpset.__struct_fields__}
-    one = Upset(**told, told_ms=seen.at_ms)
+    assert isinstance(what, on.GroupRebalancedByFailover)  # noqa: S101 - the table's type
+    told = {name: getattr(what, name) for name in on.GroupRebalancedByFailover.__struct_fields__}
+    one = FailoverRebalance(**told, told_ms=seen.at_ms)
     # A batch that is repeated after a crash reports it again.
     if not any(msgspec.structs.replace(known, told_ms=one.told_ms) == one for known in state.upsets):
         state.upsets = [*state.upsets, one][-UPSETS_MAX:]
@@ -312,7 +312,7 @@ def _lost(state: ClusterState, seen: on.Seen) -> bool:
 HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.Counted: _counted,
     on.Undecodable: _undecodable,
-    on.BrokerHeard: _heard,
+    on.LogSeconds: _heard,
     on.Contradicted: _contradicted,
     on.ShardLoading: _moved,
     on.ShardLoaded: _moved,
@@ -320,7 +320,7 @@ HANDLERS: dict[type, Callable[[ClusterState, on.Seen], bool]] = {
     on.LeadersDescribed: _leaders,
     on.BrokerDescribed: _broker,
     on.TopicsDescribed: _topics,
-    on.GroupUpset: _upset,
+    on.GroupRebalancedByFailover: _upset,
     on.GroupQuarantined: _quarantined,
     on.RecordsLost: _lost,
 }

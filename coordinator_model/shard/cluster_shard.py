@@ -6,7 +6,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER
-from coordinator_model.ordering import Held
+from coordinator_model.ordering import Buffered
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Divergence, Judge, Judgement, Outputs
@@ -40,7 +40,7 @@ class ClusterShard:
         order = self.header.order
         for floor_ms, heard in order.take(seen, lambda _, error: self._failed(error, order.now_ms, outputs)):
             for at_ms, one in _second_by_second(heard):
-                order.held.append(Held(max(floor_ms, order.now_ms, at_ms), one))
+                order.held.append(Buffered(max(floor_ms, order.now_ms, at_ms), one))
         # Nothing is judged here before the first clock, so what a job wrote before it can wait for its time.
         order.held += order.announced
         order.announced.clear()
@@ -98,13 +98,13 @@ class ClusterShard:
         if header.live_since_ms < 0 <= header.order.first_clock_ms < now_ms:
             header.live_since_ms = header.cluster_due_ms = header.order.first_clock_ms
 
-    def _apply_safely(self, held: Held, judge: Judge | None, outputs: Outputs) -> None:
+    def _apply_safely(self, held: Buffered, judge: Judge | None, outputs: Outputs) -> None:
         try:
             self._apply(held, judge, outputs)
         except Exception as error:
             self._failed(error, held.order_ms, outputs)
 
-    def _apply(self, held: Held, judge: Judge | None, outputs: Outputs) -> None:
+    def _apply(self, held: Buffered, judge: Judge | None, outputs: Outputs) -> None:
         header, what = self.header, held.seen.what
         if isinstance(what, on.Settings):
             header.settings = what.settings
@@ -193,7 +193,7 @@ def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
     If a minute is read at once, only its newest second would count otherwise, and the log would seem to have
     had no pause.
     """
-    assert isinstance(heard.what, on.BrokerHeard)  # noqa: S101 - nothing else is taken out of the order
+    assert isinstance(heard.what, on.LogSeconds)  # noqa: S101 - nothing else is taken out of the order
     seconds = heard.what.seconds
     for part in (seconds[:-SECONDS_MAX], *((second,) for second in seconds[-SECONDS_MAX:])):
         if part:
@@ -201,7 +201,7 @@ def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:
             yield part[-1] * 1000 + 1000, msgspec.structs.replace(heard, what=what)
 
 
-def _dated(held: Held) -> on.Seen:
+def _dated(held: Buffered) -> on.Seen:
     """Return an observation dated at the time at which this shard hears it.
 
     Shards repeat their reports of quarantined groups, and rules wait until no shard reports more of a
@@ -209,6 +209,6 @@ def _dated(held: Held) -> on.Seen:
     observation from long ago keeps its time: no shard of this job sent it now.
     """
     is_news = held.order_ms - held.seen.at_ms < NEWS_MAX_MS
-    if is_news and isinstance(held.seen.what, on.GroupUpset | on.GroupQuarantined):
+    if is_news and isinstance(held.seen.what, on.GroupRebalancedByFailover | on.GroupQuarantined):
         return msgspec.structs.replace(held.seen, at_ms=held.order_ms)
     return held.seen

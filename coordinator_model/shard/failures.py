@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import Held
+from coordinator_model.ordering import Buffered
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.judging import Divergence, Outputs
-from coordinator_model.shard.snapshot import Header, Poisoned
+from coordinator_model.shard.snapshot import Header, RecentFailure
 
-POISONED_MAX = 5
+RECENT_FAILURES_MAX = 5
 PACKED_MAX = 2_048
 
 
@@ -56,8 +56,8 @@ class Failures:
             raise error
         words = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode()
         text = (f"{what}: {words}" if what else words)[:500]
-        kept = [*self.header.poisoned, Poisoned(group=group, error=text, packed=_packed(seen))]
-        self.header.poisoned = kept[-POISONED_MAX:]
+        kept = [*self.header.poisoned, RecentFailure(group=group, error=text, packed=_packed(seen))]
+        self.header.poisoned = kept[-RECENT_FAILURES_MAX:]
         broker = -1 if seen is None else seen.broker
         self.diverge("internal_error", group, broker, order_ms, text)
         if quarantine.note(self.header.quarantined, group, order_ms, text, lost=lost):
@@ -75,7 +75,7 @@ class Failures:
         )
         self.outputs.divergences.append(one)
 
-    def diverge_at(self, kind: str, held: Held) -> None:
+    def diverge_at(self, kind: str, held: Buffered) -> None:
         """Count a divergence that concerns the whole shard; in the backlog nothing is counted."""
         if self.header.live_since_ms >= 0:
             self.diverge(kind, "", held.seen.broker, held.order_ms)

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from coordinator_model.observations import GroupQuarantined, GroupUpset
+from coordinator_model.observations import GroupQuarantined, GroupRebalancedByFailover
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.report import GroupReport
-from coordinator_model.state import Group, Moved, Step, Transition
+from coordinator_model.state import Group, LastFailover, Step, Transition
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class LiveSources(msgspec.Struct, frozen=True, kw_only=True):
     """The live sources at the time of judgement, so that a rule does not take a silent source for proof."""
 
     info_live: bool
@@ -35,7 +35,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     retention_ms: Mapping[int, int] = {}
     """Broker -> how long (ms) it keeps unused offsets, for the brokers that were asked."""
-    moved: Moved | None = None
+    moved: LastFailover | None = None
     """The last failover of the group's coordinator, or the last time it waited for a replica."""
     brokers_heard: int = 0
     """How many brokers' request logs were ever heard; a cluster of one broker waits for no replica."""
@@ -82,7 +82,7 @@ class Judge(Protocol):
         step: Step,
         memory: bytes | None,
         now_ms: int,
-        evidence: Evidence,
+        evidence: LiveSources,
         removed: bool,
     ) -> Judgement:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed``: resolve everything."""
@@ -120,7 +120,7 @@ class Outputs(msgspec.Struct, kw_only=True):
     cluster_report: bytes | None = None
     reported: bool = False
     """Whether every group was reported, because a clock asked."""
-    upset: list[GroupUpset] = []
+    upset: list[GroupRebalancedByFailover] = []
     """Groups whose rebalance a failover of their coordinator caused."""
     compared: int = 0
     """How many answers of the brokers could be compared with the mirror."""

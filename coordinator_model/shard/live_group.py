@@ -18,10 +18,10 @@ class Live:
         """Whether this step changed something that is reported."""
 
     @classmethod
-    def wake(cls, slot: Slot) -> "Live":
+    def decode(cls, slot: Slot) -> "Live":
         """Decode the group in ``slot``."""
         return cls(slot, decode_group(slot.raw))
 
-    def rest(self) -> None:
+    def encode(self) -> None:
         """Encode the group back into its slot."""
         self.slot.raw = encode_group(self.group)

@@ -8,7 +8,7 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shard.snapshot import Header
-from coordinator_model.state import Moved
+from coordinator_model.state import LastFailover
 
 REQUESTS_LIVE_MS: Final = 30_000
 """After a longer silence of the request log, the silence of one member proves nothing."""
@@ -45,7 +45,7 @@ def hear(header: Header, floor_ms: int, seen: Seen) -> None:
     it was read.
     """
     what = seen.what
-    if not isinstance(what, on.BrokerHeard) or what.heard is not Source.REQUEST_LOG:
+    if not isinstance(what, on.LogSeconds) or what.heard is not Source.REQUEST_LOG:
         return
     known = header.heard.setdefault(what.broker, [])
     known.extend((max(second * 1000 + 1000, floor_ms), second * 1000) for second in what.seconds)
@@ -137,7 +137,7 @@ def move_shard(header: Header, seen: Seen, at_ms: int) -> None:
         if header.coordinator in (-1, seen.broker):
             # If another broker has taken the shard already, that failover is known.
             header.coordinator = -1
-            header.moved = Moved(at_ms=min(at_ms, seen.at_ms), came_from=seen.broker)
+            header.moved = LastFailover(at_ms=min(at_ms, seen.at_ms), came_from=seen.broker)
         return
     epoch = what.epoch if isinstance(what, on.ShardLoading | on.ShardLoaded) else -1
     if epoch < header.epoch:
@@ -179,7 +179,9 @@ def note_stall(header: Header, since_ms: int, broker: int, at_ms: int) -> bool:
         return False
     last = header.moved
     if last is None or since_ms > last.over_ms + STALLED_APART_MS:
-        header.moved = Moved(at_ms=since_ms, came_from=broker, went_to=broker, stood=True, stalled_ms=at_ms)
+        header.moved = LastFailover(
+            at_ms=since_ms, came_from=broker, went_to=broker, stood=True, stalled_ms=at_ms
+        )
         return True
     is_news = at_ms >= last.stalled_ms + STALL_TOLD_MS
     if is_news:
@@ -219,7 +221,7 @@ def _note_move(header: Header, broker: int, epoch: int, at_ms: int) -> None:
     if not (given_up or is_other or epoch > header.epoch >= 0):
         return
     came_from = last.came_from if given_up and last is not None else header.coordinator
-    header.moved = Moved(at_ms=at_ms, came_from=came_from, went_to=broker)
+    header.moved = LastFailover(at_ms=at_ms, came_from=came_from, went_to=broker)
 
 
 def is_first_word(header: Header, seen: Seen) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from coordinator_model import observations as on
 from coordinator_model.groups.core import OLD_LINE
 from coordinator_model.observations import Seen
-from coordinator_model.ordering import Held
+from coordinator_model.ordering import Buffered
 from coordinator_model.shard import live_sources
 from coordinator_model.shard.snapshot import Header, Known, Unproved
 
@@ -49,7 +49,7 @@ def take_line(header: Header, seen: Seen, at_ms: int) -> str | None:
     return None
 
 
-def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Held] | None:
+def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Buffered] | None:
     """Apply the leader in the metadata.
 
     Returns:
@@ -74,7 +74,7 @@ def take_leader(header: Header, what: on.ShardLed, at_ms: int) -> list[Held] | N
     return doubt.kept if at_ms <= doubt.since_ms + KEPT_MS else []
 
 
-def keep(header: Header, held: Held) -> bool:
+def keep(header: Header, held: Buffered) -> bool:
     """Keep an observation of a broker that seems to have lost the shard; False if it is dropped for good."""
     doubt = header.unproved
     if doubt is None or held.order_ms > doubt.since_ms + KEPT_MS or len(doubt.kept) >= KEPT_MAX:
@@ -105,6 +105,6 @@ def _says_otherwise(header: Header, doubt: Unproved, what: on.ShardLed) -> bool:
     return what.leader == doubt.coordinator if header.coordinator < 0 else what.leader != header.coordinator
 
 
-def restored(held: Held, at_ms: int) -> Held:
+def restored(held: Buffered, at_ms: int) -> Buffered:
     """Return a kept observation as it takes effect: late, at its own time."""
     return msgspec.structs.replace(held, order_ms=max(held.order_ms, at_ms))

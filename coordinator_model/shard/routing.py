@@ -35,12 +35,12 @@ def groups_named(what: on.AnyObservation, header: Header) -> list[str]:
     """
     if isinstance(what, on.TransactionEnded):
         return header.claimants.pop(what.producer_id, [])
-    if isinstance(what, on.OffsetsClaimed) and what.error_code == 0:
+    if isinstance(what, on.TransactionalCommit) and what.error_code == 0:
         _remember_claimant(header.claimants, what)
     return [what.group] if isinstance(what, on.GroupObservation) else []
 
 
-def _remember_claimant(claimants: dict[int, list[str]], what: on.OffsetsClaimed) -> None:
+def _remember_claimant(claimants: dict[int, list[str]], what: on.TransactionalCommit) -> None:
     groups = claimants.setdefault(what.producer_id, [])
     if what.group not in groups and len(groups) < PRODUCER_GROUPS_MAX:
         groups.append(what.group)
@@ -117,6 +117,6 @@ def group_of_member(
 def _members_of(slot: Slot, live: Live | None) -> Container[str]:
     """Return a group's members; unreadable bytes hide only that group's members."""
     try:
-        return (live or Live.wake(slot)).group.members
+        return (live or Live.decode(slot)).group.members
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER
-from coordinator_model.ordering import Held, Run
+from coordinator_model.ordering import Buffered, Run
 from coordinator_model.shard import live_sources, loads, routing
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.snapshot import Header
@@ -31,16 +31,16 @@ class Segment(NamedTuple):
 
     until_ms: int
     """Its end, which is not part of it."""
-    singles: dict[str, list[Held]]
+    singles: dict[str, list[Buffered]]
     """The observations of each group in it, in order, without coalesced ones and deadlines."""
-    boundary: Held | None
+    boundary: Buffered | None
     """The observation that ends it, at ``until_ms``; None: it ends by time alone."""
 
 
 class Segments:
     """Cuts the due observations of one step into segments."""
 
-    def __init__(self, *, header: Header, failures: Failures, held: list[Held], live_ms: int) -> None:
+    def __init__(self, *, header: Header, failures: Failures, held: list[Buffered], live_ms: int) -> None:
         self.header = header
         self.failures = failures
         self.live_ms = live_ms
@@ -88,9 +88,9 @@ class Segments:
             return min(until_ms, (first_ms // SLICE_MS + 1) * SLICE_MS)
         return until_ms
 
-    def _collect(self, until_ms: int) -> tuple[dict[str, list[Held]], Held | None]:
+    def _collect(self, until_ms: int) -> tuple[dict[str, list[Buffered]], Buffered | None]:
         """Return the next observations by group, and the one that ends the segment."""
-        singles: dict[str, list[Held]] = {}
+        singles: dict[str, list[Buffered]] = {}
         held, header = self._held, self.header
         while self._index < len(held) and held[self._index].order_ms < until_ms:
             one = held[self._index]
@@ -109,7 +109,7 @@ class Segments:
         return singles, None
 
 
-def is_outdated(header: Header, failures: Failures, held: Held) -> bool:
+def is_outdated(header: Header, failures: Failures, held: Buffered) -> bool:
     """Return whether a broker that has lost the shard sent it; that is counted, and kept if in doubt."""
     if not live_sources.is_outdated(header, held.seen, held.order_ms):
         return False
@@ -118,7 +118,7 @@ def is_outdated(header: Header, failures: Failures, held: Held) -> bool:
     return True
 
 
-def first_live_ms(header: Header, held: list[Held], runs: list[Run]) -> int:
+def first_live_ms(header: Header, held: list[Buffered], runs: list[Run]) -> int:
     """Return when the backlog ends: at the first clock, or at an earlier live observation."""
     if header.live_since_ms >= 0:
         return NEVER

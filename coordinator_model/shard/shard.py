@@ -7,7 +7,7 @@ depends on the observations, not on the batches they came in.
 """
 
 from coordinator_model.observations import CLUSTER_SHARD, NEVER, Seen, drop_oldest
-from coordinator_model.ordering import Held, Order, Run
+from coordinator_model.ordering import Buffered, Order, Run
 from coordinator_model.shard import live_sources, quarantine, strangers
 from coordinator_model.shard.awake_groups import AwakeGroups
 from coordinator_model.shard.boundaries import Boundaries
@@ -136,7 +136,7 @@ class Shard:
         header.done_ms = now_ms
         live_sources.forget_heard(header, now_ms - live_sources.HEARD_KEPT_MS)
 
-    def _run_segments(self, held: list[Held], runs: list[Run], now_ms: int) -> None:
+    def _run_segments(self, held: list[Buffered], runs: list[Run], now_ms: int) -> None:
         """Apply the due observations, and fire deadlines, up to just before ``now_ms``.
 
         Within a segment each group is run by itself; observations that concern all groups are applied between
@@ -227,7 +227,7 @@ class Shard:
         outputs.transitions = [one for _, one in sorted(self._verdicts.transitions, key=_at)]
         outputs.alerts = [one for _, one in sorted(self._verdicts.alerts, key=_at)]
         outputs.reports = self._groups.reports(now_ms)
-        self._groups.rest(now_ms)
+        self._groups.encode(now_ms)
         outputs.quarantined = self._failures.quarantine_news(self.slots, now_ms)
         outputs.rebuilding = self.header.rebuilt_since_ms
         order = self.header.order

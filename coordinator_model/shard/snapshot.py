@@ -13,11 +13,11 @@ from zlib import crc32
 import msgspec
 
 from coordinator_model.observations import NEVER
-from coordinator_model.ordering import Held, Order
+from coordinator_model.ordering import Buffered, Order
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.quarantine import Quarantined
-from coordinator_model.state import Doubt, Group, Moved
+from coordinator_model.state import Doubt, Group, LastFailover
 
 VERSION = 1
 
@@ -44,7 +44,7 @@ class Slot(msgspec.Struct, array_like=True, kw_only=True):
     raw: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Poisoned(msgspec.Struct, array_like=True, kw_only=True):
+class RecentFailure(msgspec.Struct, array_like=True, kw_only=True):
     """An observation that our own code failed on, set aside for debugging."""
 
     group: str
@@ -66,9 +66,9 @@ class Unproved(msgspec.Struct, array_like=True, kw_only=True):
     coordinator: int = -1
     epoch: int = -1
     lost: dict[int, int] = {}
-    moved: Moved | None = None
+    moved: LastFailover | None = None
     loaded_ms: int = -1
-    kept: list[Held] = []
+    kept: list[Buffered] = []
     """Observations of brokers that seem to have lost the shard."""
 
 
@@ -93,7 +93,7 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Broker -> when it unloaded the shard."""
     heard: dict[int, list[tuple[int, int]]] = {}
     """Broker -> (from when it counts, second in ms) of its request log; ascending in both."""
-    poisoned: list[Poisoned] = []
+    poisoned: list[RecentFailure] = []
     cluster: ClusterState | None = None
     """Only in the shard of the whole cluster."""
     cluster_memory: bytes | None = None
@@ -104,7 +104,7 @@ class Header(msgspec.Struct, array_like=True, kw_only=True):
     """Producer -> groups for which its open transaction has committed offsets."""
     retention_ms: dict[int, int] = {}
     """Broker -> how long (ms) it keeps unused offsets."""
-    moved: Moved | None = None
+    moved: LastFailover | None = None
     quarantined: dict[str, Quarantined] = {}
     """Quarantined groups: those that our own code failed on lately; "" stands for the shard itself."""
     rebuilt_since_ms: int = -1

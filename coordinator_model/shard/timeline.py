@@ -17,7 +17,7 @@ from coordinator_model.groups.core import Context, gap_max_ms, pause_before
 from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.ordering import Held, Run, part, rest_of
+from coordinator_model.ordering import Buffered, Run, part, rest_of
 from coordinator_model.shard import live_sources
 from coordinator_model.shard.coalescing import (
     are_quiet,
@@ -60,7 +60,7 @@ class Timeline:
         self.removed: set[str] = set()
         """Groups that were dropped in this step."""
 
-    def run(self, live: Live, singles: list[Held], runs: list[Run], until_ms: int) -> list[Run]:
+    def run(self, live: Live, singles: list[Buffered], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; return the part of ``runs`` after that."""
         for held in gather(singles):
             if runs:
@@ -75,7 +75,7 @@ class Timeline:
             self._fire_before(live, until_ms)
         return runs
 
-    def _take(self, live: Live, held: Held) -> None:
+    def _take(self, live: Live, held: Buffered) -> None:
         if live.slot.due_ms < held.order_ms:
             self._fire_before(live, held.order_ms)
         answered = ANSWERS.get(type(held.seen.what))
@@ -86,7 +86,7 @@ class Timeline:
 
     # --- what the brokers answered -----------------------------------------------------------------
 
-    def ends_told(self, live: Live, held: Held, what: on.EndsTold) -> None:
+    def end_offsets_reported(self, live: Live, held: Buffered, what: on.EndOffsetsReported) -> None:
         """Apply end offsets; a group that does not exist ignores them."""
         if live.absent or live.group.state is GroupState.DEAD:
             return
@@ -94,7 +94,7 @@ class Timeline:
         self.verdicts.account(live, Step(progressed=True), held.seen, held.order_ms, backlog=False)
         self.reschedule(live, held.order_ms)
 
-    def group_described(self, live: Live, held: Held, what: on.GroupDescribed) -> None:
+    def group_described(self, live: Live, held: Buffered, what: on.GroupDescribed) -> None:
         """Compare a group with a broker's answer, which always comes after the backlog."""
         name, strangers = live.group.group, self.header.strangers
         before = strangers.pop(name, None) if live.absent else live.group.doubt
@@ -109,7 +109,7 @@ class Timeline:
         elif finding.doubt is not None:
             strangers[name] = finding.doubt
 
-    def _find(self, live: Live, held: Held, what: on.GroupDescribed, before: Doubt | None) -> Finding:
+    def _find(self, live: Live, held: Buffered, what: on.GroupDescribed, before: Doubt | None) -> Finding:
         group, seen = live.group, held.seen
         context = self.verdicts.context(live, held.order_ms, backlog=False)
         known = not live.absent
@@ -338,9 +338,9 @@ class Timeline:
         slot.due_ms = max(due_ms, at_ms)
 
 
-ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Held, Any], None]] = {
+ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Buffered, Any], None]] = {
     on.GroupDescribed: Timeline.group_described,
-    on.EndsTold: Timeline.ends_told,
+    on.EndOffsetsReported: Timeline.end_offsets_reported,
 }
 """Answers of brokers about a group; nothing happened to the group, so ``groups`` has no handler for them."""
 

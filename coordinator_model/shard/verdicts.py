@@ -8,7 +8,7 @@ from coordinator_model.groups.core import Context
 from coordinator_model.observations import NEVER, Seen
 from coordinator_model.shard import live_sources
 from coordinator_model.shard.failures import Failures
-from coordinator_model.shard.judging import Evidence, Judge, Outputs
+from coordinator_model.shard.judging import Judge, LiveSources, Outputs
 from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import Step, Transition
@@ -75,11 +75,11 @@ class Verdicts:
         """Return the coordinator of a group, as far as it is known."""
         return live.group.coordinator if live.group.coordinator >= 0 else self.header.coordinator
 
-    def evidence(self, live: Live, at_ms: int) -> Evidence:
+    def evidence(self, live: Live, at_ms: int) -> LiveSources:
         """Return the live sources at ``at_ms`` for the rules."""
         header, broker = self.header, self.broker(live)
         heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
-        return Evidence(
+        return LiveSources(
             info_live=header.info_live,
             requests_live=heard_ms >= 0 and at_ms - heard_ms <= live_sources.REQUESTS_LIVE_MS,
             offsets_enabled=self.offsets_enabled,

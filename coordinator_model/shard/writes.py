@@ -19,20 +19,20 @@ from coordinator_model.observations import (
     ModernWrite,
     types_that,
 )
-from coordinator_model.ordering import Held
+from coordinator_model.ordering import Buffered
 
 _PARTS = types_that(lambda one: one.joins_write)
 
 
-def gather(singles: list[Held]) -> list[Held]:
+def gather(singles: list[Buffered]) -> list[Buffered]:
     """Return one group's observations, in order, with the records of each write combined."""
     if not any(type(held.seen.what) is ModernRecord for held in singles):
         return singles
     return list(_gathered(singles))
 
 
-def _gathered(singles: list[Held]) -> Iterator[Held]:
-    run: list[Held] = []
+def _gathered(singles: list[Buffered]) -> Iterator[Buffered]:
+    run: list[Buffered] = []
     for held in singles:
         if run and not _goes_on(run[-1], held):
             yield from _folded(run)
@@ -44,17 +44,17 @@ def _gathered(singles: list[Held]) -> Iterator[Held]:
     yield from _folded(run)
 
 
-def _goes_on(last: Held, held: Held) -> bool:
+def _goes_on(last: Buffered, held: Buffered) -> bool:
     return type(held.seen.what) in _PARTS and _write(held) == _write(last)
 
 
-def _write(held: Held) -> tuple[int, int, bool, int]:
+def _write(held: Buffered) -> tuple[int, int, bool, int]:
     """Return what the records of one write have in common; a reported end between two separates them."""
     seen = held.seen
     return held.order_ms, seen.at_ms, seen.backlog, seen.partition
 
 
-def _folded(run: list[Held]) -> Iterator[Held]:
+def _folded(run: list[Buffered]) -> Iterator[Buffered]:
     """Yield records of one time as one write, if any of them belongs to a modern group.
 
     A classic record before its own tombstone, or before records of a modern group, was written earlier.
@@ -71,10 +71,10 @@ def _folded(run: list[Held]) -> Iterator[Held]:
     last = run[-1]
     records = tuple(held.seen.what for held in run)
     what = ModernWrite(group=records[0].group, records=records)  # type: ignore[union-attr, arg-type]
-    yield Held(last.order_ms, msgspec.structs.replace(last.seen, what=what))
+    yield Buffered(last.order_ms, msgspec.structs.replace(last.seen, what=what))
 
 
-def _ends_classic(held: Held) -> bool:
+def _ends_classic(held: Buffered) -> bool:
     what = held.seen.what
     return type(what) is GroupTombstone or (type(what) is ModernRecord and not what.tombstone)
 

@@ -179,7 +179,7 @@ class Doubt(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Digest of the mirror's group."""
 
 
-class Claim(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class PendingOffset(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The newest commit of a partition in a group that commits in transactions."""
 
     offset: int
@@ -238,7 +238,7 @@ class Group(msgspec.Struct, array_like=True, kw_only=True):
     """The records of a living consumer, share or streams group; None for every other."""
     agreed_at_ms: int = -1
     """When the brokers were last asked about the group and agreed with the mirror, or corrected it."""
-    claims: dict[str, dict[int, Claim]] | None = None
+    claims: dict[str, dict[int, PendingOffset]] | None = None
     """Topic -> partition -> its newest commit, stored once a transaction of the group was seen."""
     refused: tuple[str, int, int] | None = None
     """The last noted refused request: member id, error, when; floods are noted once a second."""

@@ -63,7 +63,7 @@ class Hint(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     client_reason: str = ""
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class EmittedState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The last transition by a departure whose kind was unknown."""
 
     id: str
@@ -97,7 +97,7 @@ class Modern(msgspec.Struct, array_like=True, kw_only=True):
     """Member -> what a log line said of its departure."""
     waiting: bytes | None = None
     """Classic lines that came before the record that makes the group classic, packed observations."""
-    told: Told | None = None
+    told: EmittedState | None = None
 
     @property
     def epochs(self) -> tuple[int, int]:

@@ -142,7 +142,7 @@ class TopicsRecord(_Record, tag="topics", kw_only=True):
     partitions: dict[Name, Int32]
 
 
-class UpsetRecord(_Record, tag="upset", kw_only=True):
+class FailoverRebalanceRecord(_Record, tag="upset", kw_only=True):
     """A shard saw a group rebalance because its coordinator had moved."""
 
     group: Name
@@ -218,7 +218,7 @@ ControlRecord = (
     | LeadersRecord
     | BrokersRecord
     | TopicsRecord
-    | UpsetRecord
+    | FailoverRebalanceRecord
     | QuarantinedRecord
     | RefilledRecord
     | EndsRecord

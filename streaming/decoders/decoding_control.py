@@ -22,15 +22,15 @@ from coordinator_model.observations import (
     Clock,
     Contradicted,
     DescribedMember,
-    EndsTold,
+    EndOffsetsReported,
     GroupDescribed,
     GroupQuarantined,
-    GroupUpset,
+    GroupRebalancedByFailover,
     LeadersDescribed,
     PartitionAnew,
     RecordsLost,
     ReplicaMissed,
-    RetentionTold,
+    RetentionReported,
     Seen,
     Settings,
     ShardLed,
@@ -56,6 +56,7 @@ from streaming.control import (
     ContradictedRecord,
     ControlRecord,
     EndsRecord,
+    FailoverRebalanceRecord,
     GroupAnswer,
     GroupsRecord,
     LeadersRecord,
@@ -65,7 +66,6 @@ from streaming.control import (
     RefilledRecord,
     SettingsRecord,
     TopicsRecord,
-    UpsetRecord,
     canonical,
     clock_refusal,
     fits,
@@ -176,7 +176,7 @@ def _observations(record: ControlRecord, shard_count: int) -> Iterator[tuple[int
     elif isinstance(record, RefilledRecord):
         known = {shard for shard in record.shards if CLUSTER_SHARD <= shard < shard_count}
         yield from ((shard, ShardRefilled(complete=record.complete)) for shard in sorted(known))
-    elif isinstance(record, ContradictedRecord | UpsetRecord | QuarantinedRecord):
+    elif isinstance(record, ContradictedRecord | FailoverRebalanceRecord | QuarantinedRecord):
         yield CLUSTER_SHARD, _of_shard(record)
     elif isinstance(record, GroupsRecord | EndsRecord):
         yield from _of_groups(record, shard_count)
@@ -235,7 +235,7 @@ def _of_groups(record: GroupsRecord | EndsRecord, shard_count: int) -> Iterator[
             yield shard_of(answer.group, shard_count), _described(record, answer)
         return
     for one in record.groups:
-        ends = EndsTold(
+        ends = EndOffsetsReported(
             group=one.group,
             ends=one.ends,
             since_ms=record.since_ms,
@@ -260,14 +260,16 @@ def _lost(record: LostRecord, shard_count: int) -> Iterator[tuple[int, AnyObserv
         yield from ((shard, PartitionAnew()) for shard in range(shard_count))
 
 
-def _of_shard(record: ContradictedRecord | UpsetRecord | QuarantinedRecord) -> AnyObservation:
+def _of_shard(record: ContradictedRecord | FailoverRebalanceRecord | QuarantinedRecord) -> AnyObservation:
     """Return a shard's report about the cluster."""
     if isinstance(record, ContradictedRecord):
         return Contradicted(broker=record.broker, lost=Source[record.lost.upper()], group=record.group)
     told = msgspec.structs.asdict(record)
     if isinstance(record, QuarantinedRecord):
         return GroupQuarantined(**{name: told[name] for name in GroupQuarantined.__struct_fields__})
-    return GroupUpset(**{name: told[name] for name in GroupUpset.__struct_fields__})
+    return GroupRebalancedByFailover(
+        **{name: told[name] for name in GroupRebalancedByFailover.__struct_fields__}
+    )
 
 
 def _skew_ms(record: ControlRecord) -> int:
@@ -305,7 +307,7 @@ def _of_cluster(
             yield CLUSTER_SHARD, BrokerDescribed(broker=broker, settings=settings)
         kept = retention_ms(record.brokers)
         if kept:
-            yield from ((shard, RetentionTold(retention_ms=kept)) for shard in range(shard_count))
+            yield from ((shard, RetentionReported(retention_ms=kept)) for shard in range(shard_count))
     else:
         yield CLUSTER_SHARD, TopicsDescribed(partitions=record.partitions)
 

@@ -223,6 +223,6 @@ def heard_in(stretch: Stretch) -> Iterator[on.Seen]:
     """Yield, for each source, in which seconds the broker spoke."""
     for source, heard in stretch.heard.items():
         seconds = tuple(sorted(heard))
-        what = on.BrokerHeard(broker=stretch.broker, heard=source, seconds=seconds)
+        what = on.LogSeconds(broker=stretch.broker, heard=source, seconds=seconds)
         place = stretch.places[source]
         yield place.seen(seconds[-1] * 1000 + 999, on.Source.CONTROL, stretch.broker, what, index=-1)

@@ -13,7 +13,7 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from streaming.config import ClusterPlan
-from streaming.control import ContradictedRecord, QuarantinedRecord, UpsetRecord, encode_record
+from streaming.control import ContradictedRecord, FailoverRebalanceRecord, QuarantinedRecord, encode_record
 from streaming.kafka_clients import FencedProducer, KafkaProducer, Output
 
 Row = tuple[str, str, bytes]
@@ -99,7 +99,7 @@ def relayed(kind: str, value: bytes, run: str) -> bytes:
     if kind == "contradiction":
         return encode_record(ContradictedRecord(run=run, **told))
     if kind == "upset":
-        return encode_record(UpsetRecord(at_ms=told["rebalanced_ms"], run=run, **told))
+        return encode_record(FailoverRebalanceRecord(at_ms=told["rebalanced_ms"], run=run, **told))
     return encode_record(QuarantinedRecord(at_ms=told["last_ms"], run=run, **told))
 
 

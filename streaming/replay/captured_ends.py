@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from coordinator_model.capture import EndOffsetRow
 from coordinator_model.kafka import shard_of
-from coordinator_model.observations import EndsTold, OffsetsCommitted, Seen, Source
+from coordinator_model.observations import EndOffsetsReported, OffsetsCommitted, Seen, Source
 
 
 class CapturedEnds:
@@ -54,7 +54,7 @@ class CapturedEnds:
                 broker=-1,
                 recorded_at_ms=at_ms,
                 backlog=False,
-                what=EndsTold(group=group, ends=_ends_of(rows), asked_ms=_asked_ms(rows, at_ms)),
+                what=EndOffsetsReported(group=group, ends=_ends_of(rows), asked_ms=_asked_ms(rows, at_ms)),
             )
             cells.setdefault(shard_of(group, self._shard_count), []).append(seen)
         return cells

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.control import Clock, EventsClock
 from coordinator_model.observations.records import Commit, GroupRecorded, MemberRecord, OffsetsCommitted
@@ -140,7 +140,7 @@ def progress(seed: int) -> list[Arrival]:
             arrivals.append((now_ms, _seen(now_ms, OffsetsCommitted(group="orders", commits=commits))))
         if step % 3 == 0:
             ends = {number: reading.end for number, reading in enumerate(readings)}
-            told = EndsTold(group="orders", ends={"t": ends}, since_ms=START_MS, asked_ms=now_ms)
+            told = EndOffsetsReported(group="orders", ends={"t": ends}, since_ms=START_MS, asked_ms=now_ms)
             arrivals.append((now_ms, _seen(now_ms, told, Source.CONTROL)))
     return arrivals
 

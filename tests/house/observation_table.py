@@ -20,7 +20,7 @@ _HEAD = """| observation | concerns | a classic group | a modern group | a shard
 _ROOMS = ("coordinator_model.groups.", "coordinator_model.shard.")
 _BESIDE = {
     on.LogNoted: "shows that the log is alive",
-    on.BrokerHeard: "`live_sources.hear`",
+    on.LogSeconds: "`live_sources.hear`",
 }
 """What a shard does with observations that cut no time."""
 

@@ -22,8 +22,8 @@ from tests.oracle.values.outcomes import (
     Answered,
     Appended,
     Committed,
+    LastFailover,
     Logged,
-    Moved,
     Outcome,
     Ticket,
     Truncated,
@@ -320,7 +320,7 @@ class Coordinator:
     ) -> None:
         """Tell that a group changed its state."""
         self.outcomes.append(
-            Moved(
+            LastFailover(
                 at_ms=self.now_ms,
                 group_id=group.group_id,
                 from_state=from_state,

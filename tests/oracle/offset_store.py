@@ -18,7 +18,7 @@ class Place(NamedTuple):
     partition: int
 
 
-class Claim(NamedTuple):
+class PendingOffset(NamedTuple):
     """A place, in one producer's open transaction."""
 
     producer_id: int
@@ -45,7 +45,7 @@ class OffsetStore:
     def __init__(self, journal: Journal) -> None:
         """No offsets."""
         self.main: TimelineMap[Place, Stored] = TimelineMap(journal)
-        self.pending: TimelineMap[Claim, Stored] = TimelineMap(journal)
+        self.pending: TimelineMap[PendingOffset, Stored] = TimelineMap(journal)
 
     def of_group(self, group_id: str, *, committed: bool = False) -> list[tuple[Place, Stored]]:
         """Return the offsets of a group outside of transactions, oldest first."""
@@ -69,7 +69,7 @@ class OffsetStore:
         if value.producer_id < 0:
             self.main.put(place, stored)
         else:
-            self.pending.put(Claim(value.producer_id, place), stored)
+            self.pending.put(PendingOffset(value.producer_id, place), stored)
 
     def forget(self, place: Place) -> None:
         """Take a tombstone: the offset goes, and whatever transactions hold of it."""

@@ -23,7 +23,7 @@ from coordinator_model.observations.modern_records import (
 from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import END_UNKNOWN
 from coordinator_model.shard.cluster import ClusterState
-from coordinator_model.shard.judging import Evidence, Judge, Judgement, Outputs
+from coordinator_model.shard.judging import Judge, Judgement, LiveSources, Outputs
 from coordinator_model.shard.shard import Shard
 from coordinator_model.state.group import Group, Step
 
@@ -58,7 +58,7 @@ class Recorder:
         step: Step,
         memory: bytes | None,
         now_ms: int,
-        evidence: Evidence,
+        evidence: LiveSources,
         removed: bool,
     ) -> Judgement:
         """Tell all that was shown."""
@@ -204,7 +204,7 @@ class World:
         """Append where partitions ended, mostly a little further on."""
         ends = {n: self.sequence + self.chance.choice((-9, 0, 0, 1, 7, 50)) for n in range(3)}
         stable = {n: self.sequence + self.chance.choice((0, 1)) for n in range(self.chance.choice((0, 0, 3)))}
-        told = on.EndsTold(group=group, ends={"t": ends}, stable={"t": stable})
+        told = on.EndOffsetsReported(group=group, ends={"t": ends}, stable={"t": stable})
         self.add(CONTROL, told, Source.CONTROL)
 
     def rebalance(self, group: str) -> None:
@@ -313,7 +313,7 @@ class World:
                 lambda: self.add(CONTROL, on.ReplicaMissed(since_ms=self.now_ms - 20_000), Source.CONTROL),
                 lambda: self.line(on.ShardStalled(group=group, since_ms=self.now_ms - 5_000), request=True),
                 lambda: self.add(
-                    CONTROL, on.RetentionTold(retention_ms={1: 60_000 * self.sequence}), Source.CONTROL
+                    CONTROL, on.RetentionReported(retention_ms={1: 60_000 * self.sequence}), Source.CONTROL
                 ),
                 lambda: self.line(on.GroupsDeleted(names=", ".join(GROUPS[:2]))),
                 lambda: self.line(
@@ -393,7 +393,7 @@ def fold(records: list[Seen]) -> list[Seen]:
             folded.append(msgspec.structs.replace(run[-1], at_ms=times[-1], what=what))
         for (broker, source), lines in heard.items():
             seconds = tuple(sorted({one.at_ms // 1000 for one in lines}))
-            what = on.BrokerHeard(broker=broker, heard=source, seconds=seconds)
+            what = on.LogSeconds(broker=broker, heard=source, seconds=seconds)
             folded.append(msgspec.structs.replace(lines[-1], index=1_000, what=what))
         runs.clear()
         heard.clear()

@@ -25,7 +25,7 @@ PACKED: dict[tuple[str, str], Any] = {
     ("Header", "cluster_memory"): ClusterMemory,
     ("Group", "held_record"): list[Seen],
     ("Modern", "waiting"): list[Seen],
-    ("Poisoned", "packed"): list[Seen],
+    ("RecentFailure", "packed"): list[Seen],
 }
 """Fields of bytes that hold something packed, and what that is."""
 _ROOTS = (_Snapshot, *PACKED.values())

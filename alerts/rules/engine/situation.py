@@ -7,7 +7,7 @@ from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert
 from alerts.rules.engine.options import Thresholds
 from alerts.rules.engine.sightings import HygieneMemory
 from coordinator_model.kafka import CauseKind
-from coordinator_model.shard import Evidence
+from coordinator_model.shard import LiveSources
 from coordinator_model.state import Basis, Departure, Group, Member, Step, Track
 
 CULPRITS_MAX = 20
@@ -204,7 +204,7 @@ class Situation(msgspec.Struct, kw_only=True):
     group: Group
     step: Step
     now_ms: int
-    evidence: Evidence
+    evidence: LiveSources
     thresholds: Thresholds
     memory: GroupMemory
 

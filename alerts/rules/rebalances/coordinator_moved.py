@@ -25,7 +25,7 @@ from alerts.rules.engine import (
     Verdict,
     quiet_at_ms,
 )
-from coordinator_model.shard import ClusterState, Upset
+from coordinator_model.shard import ClusterState, FailoverRebalance
 
 NAME = "CoordinatorMoved"
 
@@ -60,13 +60,13 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     return Verdict(finding=_finding(worst, thresholds), due_ms=ends_at_ms)
 
 
-def _groups(upsets: Sequence[Upset]) -> list[str]:
+def _groups(upsets: Sequence[FailoverRebalance]) -> list[str]:
     return sorted({one.group for one in upsets})
 
 
-def _together(upsets: Sequence[Upset]) -> list[list[Upset]]:
+def _together(upsets: Sequence[FailoverRebalance]) -> list[list[FailoverRebalance]]:
     """Return runs of failovers that lie close together, oldest first."""
-    runs: list[list[Upset]] = []
+    runs: list[list[FailoverRebalance]] = []
     for one in sorted(upsets, key=lambda one: (one.moved_ms, one.rebalanced_ms, one.group)):
         if runs and one.moved_ms - runs[-1][-1].moved_ms <= SAME_MOVE_MS:
             runs[-1].append(one)
@@ -75,7 +75,7 @@ def _together(upsets: Sequence[Upset]) -> list[list[Upset]]:
     return runs
 
 
-def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
+def _finding(upsets: Sequence[FailoverRebalance], thresholds: Thresholds) -> Finding:
     groups = _groups(upsets)
     first_ms = upsets[0].moved_ms
     whence = sorted({one.came_from for one in upsets if one.came_from >= 0 and not one.stood})
@@ -97,7 +97,7 @@ def _finding(upsets: Sequence[Upset], thresholds: Thresholds) -> Finding:
     )
 
 
-def _cause(upsets: Sequence[Upset]) -> str:
+def _cause(upsets: Sequence[FailoverRebalance]) -> str:
     gone = [one for one in upsets if not one.stood]
     stood = {one.partition for one in upsets if one.stood} - {one.partition for one in gone}
     causes = []
@@ -116,7 +116,7 @@ def _cause(upsets: Sequence[Upset]) -> str:
     return " ".join(causes)
 
 
-def _routes(upsets: Sequence[Upset]) -> str:
+def _routes(upsets: Sequence[FailoverRebalance]) -> str:
     routes = Counter((one.came_from, one.went_to) for one in upsets)
     return some([f"from {_broker(came)} to {_broker(went)}" for came, went in sorted(routes)])
 
@@ -125,7 +125,7 @@ def _broker(broker: int) -> str:
     return "an unknown broker" if broker < 0 else f"broker {broker}"
 
 
-def _line(one: Upset) -> str:
+def _line(one: FailoverRebalance) -> str:
     return (
         f"{clock(one.rebalanced_ms)}: {one.group} rebalanced, {span(one.rebalanced_ms - one.moved_ms)} after."
     )

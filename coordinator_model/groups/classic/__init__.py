@@ -28,8 +28,8 @@ from coordinator_model.groups.classic.from_requests import (
     delete_answered,
     heartbeats,
     leave_answered,
-    offsets_claimed,
     sync_answered,
+    transactional_commit,
 )
 from coordinator_model.groups.classic.joins import join_answered
 from coordinator_model.groups.classic.waiting_records import adopt_loaded, give_up, hold, must_wait, release
@@ -61,7 +61,6 @@ __all__ = [
     "member_left",
     "members_kicked",
     "must_wait",
-    "offsets_claimed",
     "pending_member_expired",
     "rebalance_started",
     "release",
@@ -69,4 +68,5 @@ __all__ = [
     "static_member_replaced",
     "sync_answered",
     "taken_over",
+    "transactional_commit",
 ]

@@ -43,8 +43,8 @@ from coordinator_model.observations import (
     DeleteAnswered,
     Heartbeats,
     LeaveAnswered,
-    OffsetsClaimed,
     SyncAnswered,
+    TransactionalCommit,
 )
 from coordinator_model.state import Basis, Cause, Member
 
@@ -58,7 +58,7 @@ def _present(
     turn: Turn,
     member_id: str,
     generation: int,
-    what: Heartbeats | SyncAnswered | CommitsAnswered | OffsetsClaimed,
+    what: Heartbeats | SyncAnswered | CommitsAnswered | TransactionalCommit,
 ) -> Member | None:
     """Return the member of an accepted request; an unknown one was a member before we started to read."""
     group = turn.group
@@ -327,7 +327,7 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
 
 
-def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
+def transactional_commit(turn: Turn, what: TransactionalCommit) -> None:
     """Apply a transactional commit, which the coordinator also accepts in the sync phase.
 
     A commit without a member (generation -1) is accepted in any group, and proves nothing about it.
@@ -344,7 +344,7 @@ def offsets_claimed(turn: Turn, what: OffsetsClaimed) -> None:
         _claim_accepted(turn, what)
 
 
-def _claim_accepted(turn: Turn, what: OffsetsClaimed) -> None:
+def _claim_accepted(turn: Turn, what: TransactionalCommit) -> None:
     came_back(turn, GroupState.PREPARING_REBALANCE, what.generation, turn.at_ms)
     prove(
         turn,

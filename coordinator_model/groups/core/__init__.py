@@ -100,10 +100,10 @@ from coordinator_model.groups.core.session_timer import (
     was_heard,
 )
 from coordinator_model.groups.core.silent_members import (
-    begin_sessions_anew,
     end_silent,
     expire_silent,
     next_deadline,
+    restart_all_sessions,
     run_out,
     start_by_absence,
 )
@@ -146,7 +146,6 @@ __all__ = [
     "assigned_now",
     "attach",
     "began_while_completing",
-    "begin_sessions_anew",
     "bring_back",
     "cause",
     "cause_by",
@@ -213,6 +212,7 @@ __all__ = [
     "recognise",
     "removed_unseen",
     "rename",
+    "restart_all_sessions",
     "restart_session",
     "restate",
     "restate_guess",

@@ -9,14 +9,14 @@ import msgspec
 
 from coordinator_model.groups.core.members import client_name, departure_of
 from coordinator_model.kafka import MAY_FOLLOW_FAILOVER, WITHOUT_MEMBERS, CauseKind, GroupState
-from coordinator_model.observations import GroupUpset
-from coordinator_model.state import Departure, Group, Member, Moved, Transition
+from coordinator_model.observations import GroupRebalancedByFailover
+from coordinator_model.state import Departure, Group, LastFailover, Member, Transition
 
 UPSET_MS = 60_000
 """A failover may cause a rebalance for so long after the new coordinator has loaded the shard."""
 
 
-def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
+def is_upset(group: Group, transition: Transition, moved: LastFailover) -> bool:
     """Return whether a failover of the shard caused a transition; ``group`` is as after the transition."""
     if transition.group_type != "classic":
         return False
@@ -38,7 +38,7 @@ def is_upset(group: Group, transition: Transition, moved: Moved) -> bool:
     return begins and transition.cause.kind in MAY_FOLLOW_FAILOVER
 
 
-def last_move(group: Group, moved: Moved | None) -> Moved | None:
+def last_move(group: Group, moved: LastFailover | None) -> LastFailover | None:
     """Return the last failover of a group's coordinator.
 
     Args:
@@ -49,21 +49,21 @@ def last_move(group: Group, moved: Moved | None) -> Moved | None:
         return moved
     at_ms, came_from = group.taken
     if moved is None or moved.over_ms < at_ms - UPSET_MS:
-        return Moved(at_ms=at_ms, came_from=came_from, went_to=group.coordinator)
+        return LastFailover(at_ms=at_ms, came_from=came_from, went_to=group.coordinator)
     is_same = moved.went_to == group.coordinator and at_ms < moved.at_ms <= at_ms + UPSET_MS
     return msgspec.structs.replace(moved, at_ms=at_ms) if is_same else moved
 
 
-def move_behind(transition: Transition, moved: Moved | None, coordinator: int) -> Moved | None:
+def move_behind(transition: Transition, moved: LastFailover | None, coordinator: int) -> LastFailover | None:
     """Return the failover that may have caused a transition: the shard's last, or one that it shows."""
     if transition.cause.kind is not CauseKind.COORDINATOR_MOVED:
         return moved
     if moved is None or abs(transition.at_ms - moved.at_ms) > UPSET_MS:
-        return Moved(at_ms=transition.at_ms, came_from=coordinator)
+        return LastFailover(at_ms=transition.at_ms, came_from=coordinator)
     return msgspec.structs.replace(moved, at_ms=min(moved.at_ms, transition.at_ms))
 
 
-def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> bool:
+def comes_again(client_id: str, former: Member | Departure, moved: LastFailover) -> bool:
     """Return whether a client that joins after the failover may have been a member before it.
 
     librdkafka ends its session itself if no coordinator answers for so long, and joins as a new member.  The
@@ -72,14 +72,14 @@ def comes_again(client_id: str, former: Member | Departure, moved: Moved) -> boo
     return _is_from_before(former, moved) and client_id == client_name(former) != ""
 
 
-def _is_from_before(former: Member | Departure, moved: Moved) -> bool:
+def _is_from_before(former: Member | Departure, moved: LastFailover) -> bool:
     """Return whether a member has sent nothing since the failover."""
     return max(former.joined_at_ms, former.last_heartbeat_ms) < moved.over_ms
 
 
-def upset(transition: Transition, shard: int, moved: Moved) -> GroupUpset:
+def upset(transition: Transition, shard: int, moved: LastFailover) -> GroupRebalancedByFailover:
     """Return the observation by which the cluster learns of a transition that a failover caused."""
-    return GroupUpset(
+    return GroupRebalancedByFailover(
         group=transition.group,
         rebalanced_ms=transition.at_ms,
         partition=shard,

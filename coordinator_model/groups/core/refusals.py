@@ -35,7 +35,7 @@ _JOINS = frozenset(
 _EPOCHS = frozenset({Error.FENCED_INSTANCE_ID, Error.UNRELEASED_INSTANCE_ID})
 
 
-def commit_refused(turn: Turn, what: on.CommitsAnswered | on.OffsetsClaimed) -> None:
+def commit_refused(turn: Turn, what: on.CommitsAnswered | on.TransactionalCommit) -> None:
     """Note a commit that its sender may not make."""
     if what.error_code not in _COMMITS:
         return

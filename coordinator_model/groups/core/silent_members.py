@@ -29,7 +29,7 @@ SESSION_GRACE_MS = 1_000
 """How much later than its deadline a heartbeat may still be read."""
 
 
-def begin_sessions_anew(group: Group, at_ms: int) -> None:
+def restart_all_sessions(group: Group, at_ms: int) -> None:
     """Restart every session timer: a new coordinator does so when it has loaded the group, before it answers.
 
     Until all members have found the coordinator, some seem to have been silent for long. Source:

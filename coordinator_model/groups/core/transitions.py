@@ -251,7 +251,7 @@ def _tell(turn: Turn, came_from: GroupState, target: Target, replaces: str | Non
         return
     told_id = transition_id_of(turn, target)
     if not turn.context.backlog:
-        turn.step.transitions.append(_told(turn, told_id, came_from, target, replaces))
+        turn.step.transitions.append(_emitted(turn, told_id, came_from, target, replaces))
         _note_inference(turn, told_id, target)
     if target.basis is Basis.INFERRED:
         guess = (told_id, target.to, target.generation, target.at_ms)
@@ -265,7 +265,7 @@ def _note_inference(turn: Turn, told_id: str, target: Target) -> None:
         _log.debug("%s: %s %d inferred: %s", turn.group.group, target.to, target.generation, target.by)
 
 
-def _told(
+def _emitted(
     turn: Turn, told_id: str, came_from: GroupState, target: Target, replaces: str | None
 ) -> Transition:
     group = turn.group

@@ -8,7 +8,7 @@ from coordinator_model.groups.core import Target, Turn, correct_silently, move_m
 from coordinator_model.groups.modern.costs import Rest, note_write
 from coordinator_model.groups.modern.replay import Changes
 from coordinator_model.kafka import WITHOUT_MEMBERS, GroupState
-from coordinator_model.state import Cause, Group, Modern, Rebalance, Told, state_of
+from coordinator_model.state import Cause, EmittedState, Group, Modern, Rebalance, state_of
 
 _CALM = frozenset({GroupState.STABLE, GroupState.EMPTY})
 
@@ -43,13 +43,13 @@ def settle(
         committed_ms = max(turn.at_ms, changes.uncommitted_ms)  # a coordinator answers with replicated state
         target = Target(to=to, generation=group.generation, at_ms=committed_ms, cause=cause)
         target = move_modern(turn, target)
-        modern.told = _told(turn, came_from, target, unexplained) if unexplained else None
+        modern.told = _emitted(turn, came_from, target, unexplained) if unexplained else None
     _follow_rebalance(group, modern, turn.at_ms)
     note_write(turn, modern, changes, before)
 
 
-def _told(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> Told:
-    return Told(
+def _emitted(turn: Turn, came_from: GroupState, target: Target, member_id: str) -> EmittedState:
+    return EmittedState(
         id=transition_id_of(turn, target),
         from_state=came_from,
         to_state=target.to,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from coordinator_model import state
 from coordinator_model.groups.offsets.open_transactions import note_stable
 from coordinator_model.groups.offsets.tracking import committed, ended
-from coordinator_model.observations import Commit, EndsTold
+from coordinator_model.observations import Commit, EndOffsetsReported
 from coordinator_model.state import Group, Track, Tracks
 
 _ROOM_MS = 60_000
@@ -47,7 +47,7 @@ def _tracks(group: Group, at_ms: int) -> Tracks:
     return group.tracks
 
 
-def note_ends(group: Group, what: EndsTold, at_ms: int) -> None:
+def note_ends(group: Group, what: EndOffsetsReported, at_ms: int) -> None:
     """Add end offsets asked for at ``at_ms`` to the tracks of partitions that the group commits to."""
     known = _tracks(group, at_ms)
     at = known.since_base(at_ms if what.asked_ms < 0 else what.asked_ms)

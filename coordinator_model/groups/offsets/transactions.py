@@ -9,8 +9,8 @@ Source: ``OffsetMetadataManager`` (pending transactional offsets), ``UnifiedLog`
 """
 
 from coordinator_model.groups.core import Turn
-from coordinator_model.observations import OffsetsClaimed, TransactionEnded
-from coordinator_model.state import Claim, Group
+from coordinator_model.observations import TransactionalCommit, TransactionEnded
+from coordinator_model.state import Group, PendingOffset
 
 NOBODY = -1
 
@@ -27,7 +27,7 @@ def note_commit(group: Group, topic: str, partition: int, offset: int, at_ms: in
     before = group.commits.get(topic, {}).get(partition)
     if last is not None and last.producer_id != NOBODY:
         before = last.before
-    claimed[partition] = Claim(offset=offset, at_ms=at_ms, before=before)
+    claimed[partition] = PendingOffset(offset=offset, at_ms=at_ms, before=before)
 
 
 def forget(group: Group, topic: str, partition: int) -> None:
@@ -45,7 +45,7 @@ def open_claims(group: Group) -> dict[str, dict[int, int]]:
     return {topic: producers for topic, producers in open_.items() if producers}
 
 
-def claim(group: Group, what: OffsetsClaimed) -> None:
+def claim(group: Group, what: TransactionalCommit) -> None:
     """Apply a transactional commit of a producer; its records came before."""
     if group.claims is None:
         group.claims = {}
@@ -54,9 +54,9 @@ def claim(group: Group, what: OffsetsClaimed) -> None:
         last, shown = claimed.get(partition), group.commits.get(topic, {}).get(partition)
         if last is None and shown is not None and shown[0] == offset:
             # This is the first transaction seen: the offset that its record replaced is unknown.
-            last = Claim(offset=offset, at_ms=shown[1])
+            last = PendingOffset(offset=offset, at_ms=shown[1])
         if last is not None and last.offset == offset:
-            group.claims.setdefault(topic, claimed)[partition] = Claim(
+            group.claims.setdefault(topic, claimed)[partition] = PendingOffset(
                 offset=offset, at_ms=last.at_ms, producer_id=what.producer_id, before=last.before
             )
 
@@ -71,7 +71,7 @@ def transaction_ended(turn: Turn, what: TransactionEnded) -> None:
                 _take_back(group, topic, partition, ended)
 
 
-def _take_back(group: Group, topic: str, partition: int, aborted: Claim) -> None:
+def _take_back(group: Group, topic: str, partition: int, aborted: PendingOffset) -> None:
     """Restore the offset committed before; none if it is unknown: no offset is better than a wrong one."""
     partitions = group.commits.get(topic, {})
     shown = partitions.get(partition)

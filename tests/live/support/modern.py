@@ -25,7 +25,7 @@ from coordinator_model.groups import table as classic
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.seen import Seen
-from coordinator_model.ordering.buffered import Held
+from coordinator_model.ordering.buffered import Buffered
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.shard.writes import gather
 from streaming.jars.jars import ensure_jars
@@ -187,7 +187,7 @@ def read_rows(address: KafkaAddress, topic: str = "__consumer_offsets") -> list[
 def pictures(rows: list[Row]) -> dict[str, list[GroupReport]]:
     """Return each group's picture after each write, from the topic alone, in order."""
     context = Context("c", info_live=False, offsets_enabled=True, backlog=False)
-    of_group: dict[str, list[Held]] = {}
+    of_group: dict[str, list[Buffered]] = {}
     for row in sorted(rows, key=lambda one: (one.partition, one.offset)):
         try:
             what = observe(row.key, row.value, recorded_at_ms=row.timestamp_ms)
@@ -204,7 +204,7 @@ def pictures(rows: list[Row]) -> dict[str, list[GroupReport]]:
             backlog=False,
             what=what,
         )
-        of_group.setdefault(what.group, []).append(Held(row.timestamp_ms, seen))
+        of_group.setdefault(what.group, []).append(Buffered(row.timestamp_ms, seen))
     found: dict[str, list[GroupReport]] = {}
     for name, held in of_group.items():
         group = classic.new_group(name)

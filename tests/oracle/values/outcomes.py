@@ -47,7 +47,7 @@ class Answered(_Outcome, frozen=True, tag="Answered"):
     response: Response
 
 
-class Moved(_Outcome, frozen=True, tag="Moved"):
+class LastFailover(_Outcome, frozen=True, tag="Moved"):
     """A group changed its state.
 
     ``Dead`` is what it is before it exists and after it is gone, although Kafka keeps no state then.
@@ -91,4 +91,4 @@ class Logged(_Outcome, frozen=True, tag="Logged"):
     group_id: str = ""
 
 
-Outcome: TypeAlias = Answered | Moved | Appended | Committed | Truncated | Logged
+Outcome: TypeAlias = Answered | LastFailover | Appended | Committed | Truncated | Logged

@@ -22,7 +22,7 @@ SHARD = shard_of(GROUP, SHARDS)
 class Deviation(NamedTuple):
     """One transition that the coordinator made and the mirror told otherwise, or one of them alone."""
 
-    truth: ora.Moved | None
+    truth: ora.LastFailover | None
     told: Transition | None
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ def compare(play: Play) -> tuple[int, list[Deviation]]:
     """Return how many transitions agree in state, generation, time and cause, and all that do not."""
     ours = told_of(play)
     agreeing, deviations = 0, []
-    for made in (one for one in play.coordinator.outcomes if isinstance(one, ora.Moved)):
+    for made in (one for one in play.coordinator.outcomes if isinstance(one, ora.LastFailover)):
         near = [one for one in ours if _is_same(made, one)]
         if near:
             ours.remove(near[0])
@@ -75,7 +75,7 @@ def compare(play: Play) -> tuple[int, list[Deviation]]:
     return agreeing, deviations + [Deviation(None, one) for one in ours]
 
 
-def _is_same(made: ora.Moved, told: Transition) -> bool:
+def _is_same(made: ora.LastFailover, told: Transition) -> bool:
     is_one = (made.to_state, made.generation) == (told.to_state, told.generation)
     return is_one and abs(made.at_ms - told.at_ms) <= TOLERANCE_MS
 
@@ -101,7 +101,7 @@ def reason_of(play: Play, deviations: list[Deviation], one: Deviation) -> str:
     return next((name for name, holds in reasons.items() if holds), "")
 
 
-def _made_instead(deviations: list[Deviation], one: Deviation) -> ora.Moved | None:
+def _made_instead(deviations: list[Deviation], one: Deviation) -> ora.LastFailover | None:
     told = one.told
     found = (
         other.truth
@@ -129,7 +129,7 @@ def _joins(play: Play) -> Iterator[tuple[ora.Ticket, ora.JoinGroup]]:
             yield ticket, ticket.request
 
 
-def _is_refused(play: Play, made: ora.Moved) -> bool:
+def _is_refused(play: Play, made: ora.LastFailover) -> bool:
     """Say whether the join that began the rebalance was answered late with an error, or never."""
     for ticket, _ in _joins(play):
         answer = ticket.response
@@ -151,18 +151,18 @@ def _is_unused_id(play: Play, told: Transition, until_ms: int) -> bool:
     return bool(handed) and not handed & used
 
 
-def _is_cut_short(play: Play, made: ora.Moved, told: Transition) -> bool:
+def _is_cut_short(play: Play, made: ora.LastFailover, told: Transition) -> bool:
     """Say whether a session ran out, and a record or refused syncs told of it before the mirror's grace."""
     emptied = {
         one.at_ms
         for one in play.coordinator.outcomes
-        if isinstance(one, ora.Moved) and one.to_state == "Empty"
+        if isinstance(one, ora.LastFailover) and one.to_state == "Empty"
     }
     is_refused_sync = made.from_state == "CompletingRebalance" and told.cause.kind == "unknown"
     return made.cause == "session_timeout" and (is_refused_sync or told.at_ms in emptied)
 
 
-def _is_static(play: Play, made: ora.Moved, told: Transition) -> bool:
+def _is_static(play: Play, made: ora.LastFailover, told: Transition) -> bool:
     """Say whether a static member ran out of time, or is said to, that had come back under a new id."""
     given = {
         ticket.response.member_id

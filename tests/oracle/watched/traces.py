@@ -41,7 +41,7 @@ def answers_and_records(
 def heard(source: Source, times_ms: Iterable[int]) -> Seen:
     """Say that the broker's log told something in all these seconds, as a log of many groups does."""
     seconds = tuple(sorted({at_ms // 1_000 for at_ms in times_ms}))
-    what = on.BrokerHeard(broker=1, heard=source, seconds=seconds)
+    what = on.LogSeconds(broker=1, heard=source, seconds=seconds)
     return seen(seconds[-1] * 1_000, what, source)
 
 

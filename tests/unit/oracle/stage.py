@@ -14,10 +14,10 @@ from tests.oracle import (
     GroupState,
     Heartbeat,
     JoinGroup,
+    LastFailover,
     LeaveGroup,
     Logged,
     MemberIdentity,
-    Moved,
     OffsetCommit,
     PartitionOffset,
     Protocol,
@@ -181,12 +181,12 @@ class Stage:
         return [
             (one.at_ms, one.to_state, one.generation, one.cause.value)
             for one in self.coordinator.outcomes
-            if isinstance(one, Moved)
+            if isinstance(one, LastFailover)
         ]
 
-    def last_move(self) -> Moved:
+    def last_move(self) -> LastFailover:
         """The latest move."""
-        return next(one for one in self.coordinator.outcomes[::-1] if isinstance(one, Moved))
+        return next(one for one in self.coordinator.outcomes[::-1] if isinstance(one, LastFailover))
 
     def kinds(self) -> list[str]:
         """The kinds of the lines in the log."""

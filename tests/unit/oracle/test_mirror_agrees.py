@@ -13,7 +13,7 @@ from tests.oracle import (
     Config,
     Coordinator,
     GroupState,
-    Moved,
+    LastFailover,
 )
 from tests.oracle.duel.random_requests import Moves
 from tests.oracle.watched.traces import SHARDS, lines_and_records
@@ -64,7 +64,7 @@ def test_the_mirror_tells_the_moves_that_were_made(seed: int) -> None:
     truth = [
         (one.at_ms, one.from_state, one.to_state, one.generation, one.cause)
         for one in coordinator.outcomes
-        if isinstance(one, Moved)
+        if isinstance(one, LastFailover)
     ]
     assert len(truth) > 10
     assert [
@@ -77,7 +77,7 @@ def test_the_mirror_tells_the_moves_that_were_made(seed: int) -> None:
 def test_what_always_holds(seed: int) -> None:
     """Legal moves in order of time, no generation twice, one answer a request, and the same again."""
     coordinator = live(seed)
-    moves = [one for one in coordinator.outcomes if isinstance(one, Moved)]
+    moves = [one for one in coordinator.outcomes if isinstance(one, LastFailover)]
     answered = [one.ticket for one in coordinator.outcomes if isinstance(one, Answered)]
     times = [one.at_ms for one in coordinator.outcomes]
 

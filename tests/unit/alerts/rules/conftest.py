@@ -28,7 +28,7 @@ from coordinator_model.observations.log import (
 )
 from coordinator_model.observations.records import GroupRecorded, MemberRecord
 from coordinator_model.observations.requests import Client, Heartbeats
-from coordinator_model.shard.judging import Evidence
+from coordinator_model.shard.judging import LiveSources
 from coordinator_model.state.group import Step
 from tests.unit.made_seen import seen
 
@@ -107,7 +107,7 @@ class Stage:
             step=Step() if step is None else step,
             memory=self.memory,
             now_ms=T0 + self.now_ms,
-            evidence=Evidence(
+            evidence=LiveSources(
                 info_live=self.info,
                 requests_live=self.requests,
                 offsets_enabled=True,

@@ -25,8 +25,8 @@ from coordinator_model.observations.requests import (
     Heartbeats,
     JoinAnswered,
     LeaveAnswered,
-    OffsetsClaimed,
     SyncAnswered,
+    TransactionalCommit,
     TransactionEnded,
 )
 
@@ -247,7 +247,7 @@ CASES = [
         },
         "txn_offset_commit",
         (
-            OffsetsClaimed(
+            TransactionalCommit(
                 group="g",
                 member_id=MEMBER,
                 generation=4,

@@ -23,7 +23,7 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.observations.answers import DescribedMember, GroupDescribed, ShardLed
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.control import BrokerHeard, Clock, Settings
+from coordinator_model.observations.control import Clock, LogSeconds, Settings
 from coordinator_model.observations.log import (
     AssignmentReceived,
     JoinPhaseEnded,
@@ -289,7 +289,7 @@ class World:
 
     def group(self, name: str = "g") -> Group:
         """Return a group as it is now."""
-        return Live.wake(self.shard.slots[name]).group
+        return Live.decode(self.shard.slots[name]).group
 
 
 def kinds(outputs: Sequence[Outputs]) -> list[str]:
@@ -569,7 +569,7 @@ def test_a_phase_that_was_learnt_is_blamed_on_who_had_been_silent() -> None:
         beat = Heartbeats(group="g", member_id=member, generation=5, error_code=0, times=(at_ms,))
         world.say(beat, Source.REQUEST_LOG)
     seconds = (world.now_ms // 1000 - 2,)
-    world.say(BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=seconds), Source.REQUEST_LOG)
+    world.say(LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=seconds), Source.REQUEST_LOG)
     told = [world.answer("PreparingRebalance", "a"), world.wait(1)]
     causes = [(t.cause.kind, t.cause.member_id) for one in told for t in one.transitions]
     assert causes == [(CauseKind.SESSION_TIMEOUT, "b")]

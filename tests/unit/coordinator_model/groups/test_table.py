@@ -5,7 +5,7 @@ import re
 from coordinator_model import observations as on
 from coordinator_model.groups.table import EFFECTS
 
-ANSWERED = {on.GroupDescribed, on.EndsTold}
+ANSWERED = {on.GroupDescribed, on.EndOffsetsReported}
 """What brokers answered about a group is compared and taken in by ``shard/timeline.py``."""
 
 

@@ -30,7 +30,7 @@ def test_what_concerns_the_cluster_has_a_handler() -> None:
 def test_what_concerns_a_shard_cuts_time_or_tells_of_its_sources() -> None:
     """Without a cut only the logs' own signs of life are for a whole shard."""
     of_shard = on.types_that(lambda one: one.concerns & on.Concerns.SHARD and not one.cuts_time)
-    assert of_shard == {on.LogNoted, on.BrokerHeard}
+    assert of_shard == {on.LogNoted, on.LogSeconds}
 
 
 def test_the_readme_shows_the_table() -> None:

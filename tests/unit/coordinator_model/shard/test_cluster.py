@@ -10,17 +10,17 @@ from coordinator_model.observations.base import CLUSTER_SHARD, Source
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.control import (
     Adopted,
-    BrokerHeard,
     Clock,
     Contradicted,
     Counted,
+    LogSeconds,
     Undecodable,
 )
 from coordinator_model.observations.log import ShardLoading
 from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
-from coordinator_model.shard.judging import Evidence, Judgement
+from coordinator_model.shard.judging import Judgement, LiveSources
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Step
@@ -49,7 +49,7 @@ class ClusterJudge:
         step: Step,
         memory: bytes | None,
         now_ms: int,
-        evidence: Evidence,
+        evidence: LiveSources,
         removed: bool,
     ) -> Judgement:
         """Never be asked about a group."""
@@ -119,7 +119,7 @@ def test_the_newest_second_of_each_log_is_kept() -> None:
     """A log was last heard in its newest second, whatever order the batches came in."""
     state = ClusterState()
     for seconds in ((7, 9), (3,)):
-        state.apply(seen(1, BrokerHeard(broker=2, heard=Source.REQUEST_LOG, seconds=seconds)))
+        state.apply(seen(1, LogSeconds(broker=2, heard=Source.REQUEST_LOG, seconds=seconds)))
 
     assert state.heard == {(2, int(Source.REQUEST_LOG)): 9_000}
 
@@ -151,7 +151,7 @@ def test_a_log_that_is_read_late_is_heard_second_by_second() -> None:
     """A minute that is read at once is no minute of silence and then one second."""
     cluster = shard()
     cluster.step([clock(10_400)], Ear(waits=True))
-    spoke = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(11, 12, 14))
+    spoke = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(11, 12, 14))
     outputs = cluster.step([seen(14_500, spoke, Source.REQUEST_LOG), clock(16_500)], Ear(waits=True))
 
     assert outputs.alerts == [
@@ -252,7 +252,7 @@ def test_a_saved_time_beyond_all_times_hangs_nothing() -> None:
 @pytest.mark.parametrize("dated_ms", [-1, 900, 1_900], ids=["unknown", "of the event", "by an older driver"])
 def test_what_shards_say_is_heard_when_the_stream_comes_there(dated_ms: int) -> None:
     """No clock of whoever wrote the record decides how long a rule waits for more."""
-    upset = on.GroupUpset(group="g", rebalanced_ms=900, partition=2, moved_ms=800)
+    upset = on.GroupRebalancedByFailover(group="g", rebalanced_ms=900, partition=2, moved_ms=800)
     failed = on.GroupQuarantined(group="g", partition=2, since_ms=700, last_ms=900)
     relayed = [
         seen(dated_ms, upset, Source.CONTROL, offset=2_001),

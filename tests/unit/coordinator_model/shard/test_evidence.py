@@ -5,7 +5,7 @@ import pytest
 from coordinator_model import observations as on
 from coordinator_model.observations.answers import ShardLed
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.control import LogSeconds
 from coordinator_model.observations.log import ShardLoaded, ShardLoading, ShardUnloaded
 from coordinator_model.observations.seen import Seen
 from coordinator_model.ordering.order import Order
@@ -18,7 +18,7 @@ from coordinator_model.shard.live_sources import (
     requests_live,
 )
 from coordinator_model.shard.snapshot import Header
-from coordinator_model.state.moved import Moved
+from coordinator_model.state.last_failover import LastFailover
 from tests.unit.made_seen import seen
 
 
@@ -28,7 +28,7 @@ def header() -> Header:
 
 
 def tell(header: Header, broker: int, *seconds: int) -> None:
-    what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=seconds)
+    what = LogSeconds(broker=broker, heard=Source.REQUEST_LOG, seconds=seconds)
     hear(header, 0, seen(0, what, Source.REQUEST_LOG, broker=broker))
 
 
@@ -58,10 +58,10 @@ def test_a_shard_that_goes_to_another_broker_moved(header: Header) -> None:
     move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
     assert header.moved is None
     move_shard(header, line(ShardUnloaded(), 1, 20), 20)
-    assert header.moved == Moved(at_ms=20, came_from=1)
+    assert header.moved == LastFailover(at_ms=20, came_from=1)
     move_shard(header, line(ShardLoading(epoch=4), 2, 30), 30)
     move_shard(header, line(ShardLoaded(epoch=4), 2, 40), 40)
-    assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
+    assert header.moved == LastFailover(at_ms=30, came_from=1, went_to=2)
 
 
 def test_lines_that_are_read_late_tell_when_it_moved(header: Header) -> None:
@@ -69,12 +69,12 @@ def test_lines_that_are_read_late_tell_when_it_moved(header: Header) -> None:
     note_leader(header, ShardLed(leader=1, epoch=3), 10)
     note_leader(header, ShardLed(leader=2, epoch=4), 5_000)
     move_shard(header, line(ShardLoading(epoch=4), 2, 3_000), 6_000)
-    assert header.moved == Moved(at_ms=3_000, came_from=1, went_to=2)
+    assert header.moved == LastFailover(at_ms=3_000, came_from=1, went_to=2)
 
     move_shard(header, line(ShardUnloaded(), 2, 7_000), 9_000)
-    assert header.moved == Moved(at_ms=7_000, came_from=2)
+    assert header.moved == LastFailover(at_ms=7_000, came_from=2)
     move_shard(header, line(ShardLoading(epoch=5), 1, 7_100), 9_000)
-    assert header.moved == Moved(at_ms=7_100, came_from=2, went_to=1)
+    assert header.moved == LastFailover(at_ms=7_100, came_from=2, went_to=1)
 
 
 def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> None:
@@ -83,7 +83,7 @@ def test_who_gives_up_what_another_has_taken_moves_nothing(header: Header) -> No
     move_shard(header, line(ShardLoading(epoch=4), 2, 30), 30)
     move_shard(header, line(ShardUnloaded(), 1, 90), 90)
 
-    assert header.moved == Moved(at_ms=30, came_from=1, went_to=2)
+    assert header.moved == LastFailover(at_ms=30, came_from=1, went_to=2)
     assert header.coordinator == 2
 
 
@@ -96,10 +96,10 @@ def test_a_replica_that_is_missed_is_no_move_and_is_noted_like_one(header: Heade
     assert note_stall(header, 100, 1, 5_100)
     assert not note_stall(header, 150, 1, 5_150)
     assert note_stall(header, 1_100, 1, 6_100)
-    assert header.moved == Moved(at_ms=100, came_from=1, went_to=1, stood=True, stalled_ms=6_100)
+    assert header.moved == LastFailover(at_ms=100, came_from=1, went_to=1, stood=True, stalled_ms=6_100)
 
     assert note_stall(header, 90_000, 1, 95_000)
-    assert header.moved == Moved(at_ms=90_000, came_from=1, went_to=1, stood=True, stalled_ms=95_000)
+    assert header.moved == LastFailover(at_ms=90_000, came_from=1, went_to=1, stood=True, stalled_ms=95_000)
 
 
 def test_a_replica_that_is_missed_after_a_move_belongs_to_it(header: Header) -> None:
@@ -108,7 +108,7 @@ def test_a_replica_that_is_missed_after_a_move_belongs_to_it(header: Header) -> 
     note_leader(header, ShardLed(leader=2, epoch=4), 5_000)
 
     assert note_stall(header, 6_000, 2, 11_000)
-    assert header.moved == Moved(at_ms=5_000, came_from=1, went_to=2, stalled_ms=11_000)
+    assert header.moved == LastFailover(at_ms=5_000, came_from=1, went_to=2, stalled_ms=11_000)
     assert header.moved.over_ms == 16_000
 
 
@@ -116,13 +116,13 @@ def test_a_shard_that_another_broker_takes_from_a_dead_one_moved(header: Header)
     """Nothing was given up: the metadata or the new leader's lines tell."""
     note_leader(header, ShardLed(leader=1, epoch=3), 10)
     note_leader(header, ShardLed(leader=2, epoch=4), 20)
-    assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
+    assert header.moved == LastFailover(at_ms=20, came_from=1, went_to=2)
     move_shard(header, line(ShardLoading(epoch=4), 2, 25), 25)
-    assert header.moved == Moved(at_ms=20, came_from=1, went_to=2)
+    assert header.moved == LastFailover(at_ms=20, came_from=1, went_to=2)
 
 
 def test_a_broker_that_began_anew_moved_its_shard_to_itself(header: Header) -> None:
     """A later epoch on the same broker: it was restarted and has read everything again."""
     move_shard(header, line(ShardLoaded(epoch=3), 1, 10), 10)
     move_shard(header, line(ShardLoading(epoch=5), 1, 20), 20)
-    assert header.moved == Moved(at_ms=20, came_from=1, went_to=1)
+    assert header.moved == LastFailover(at_ms=20, came_from=1, went_to=1)

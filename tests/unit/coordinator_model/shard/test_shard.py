@@ -10,9 +10,9 @@ from coordinator_model import observations as on
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations.answers import RetentionTold
+from coordinator_model.observations.answers import RetentionReported
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.control import Adopted, BrokerHeard, Clock, Settings
+from coordinator_model.observations.control import Adopted, Clock, LogSeconds, Settings
 from coordinator_model.observations.log import (
     InstanceFenced,
     LeaderReplaced,
@@ -32,12 +32,12 @@ from coordinator_model.observations.records import (
     ModernRecord,
     OffsetsCommitted,
 )
-from coordinator_model.observations.requests import Heartbeats, OffsetsClaimed, TransactionEnded
+from coordinator_model.observations.requests import Heartbeats, TransactionalCommit, TransactionEnded
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import routing
 from coordinator_model.shard import settings as shard_settings
 from coordinator_model.shard.cluster import ClusterState
-from coordinator_model.shard.judging import Evidence, Judgement, Outputs
+from coordinator_model.shard.judging import Judgement, LiveSources, Outputs
 from coordinator_model.shard.routing import split_names
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.snapshot import Slot, SnapshotError
@@ -66,7 +66,7 @@ class Judge:
         step: Step,
         memory: bytes | None,
         now_ms: int,
-        evidence: Evidence,
+        evidence: LiveSources,
         removed: bool,
     ) -> Judgement:
         """Answer with what was asked."""
@@ -313,7 +313,7 @@ def test_a_request_log_that_comes_back_ends_no_session(
         at_ms = LIVE_MS + second * 1000
         for member in members:
             world.answer(at_ms, beats("g", member, at_ms))
-        spoke = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,))
+        spoke = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,))
         world.answer(at_ms, spoke)
 
     heard(1, "a", "b")
@@ -341,7 +341,7 @@ def test_a_request_log_that_is_switched_off_ends_no_session(session_s: int) -> N
         at_ms = LIVE_MS + 10 + beat * session_s * 333
         for member in ("a", "b"):
             world.answer(at_ms, beats("g", member, at_ms))
-        world.answer(at_ms, BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,)))
+        world.answer(at_ms, LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(at_ms // 1000,)))
         steps.append(world.until(at_ms + 5))
     steps += [world.until(at_ms + after_s * 1000) for after_s in range(1, 100)]
 
@@ -548,7 +548,7 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
 def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> None:
     """Otherwise their tombstones would be those of an unknown group, and nobody be told."""
     world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
-    world.control(LIVE_MS + 10, RetentionTold(retention_ms={1: 7_200_000}))
+    world.control(LIVE_MS + 10, RetentionReported(retention_ms={1: 7_200_000}))
     world.record(LIVE_MS + 20, commit("simple"))
     world.until(LIVE_MS + 300_000)
     assert world.groups == ["simple"]
@@ -564,7 +564,7 @@ def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> Non
 def test_a_group_whose_end_nobody_told_is_forgotten_after_its_retention(world: World) -> None:
     """The margin for the coordinator's round is bounded: a name that is gone does not stay for ever."""
     world.control(LIVE_MS + 10, settings(forget_after_ms=200_000))
-    world.control(LIVE_MS + 10, RetentionTold(retention_ms={1: 7_200_000}))
+    world.control(LIVE_MS + 10, RetentionReported(retention_ms={1: 7_200_000}))
     world.record(LIVE_MS + 20, commit("simple"))
     world.until(LIVE_MS + 20 + 7_200_000 + EXPIRY_MARGIN_MS - 1)
     assert world.groups == ["simple"]
@@ -660,7 +660,7 @@ def test_what_only_ends_a_modern_group_makes_none() -> None:
 def test_a_marker_finds_the_group_of_its_producer() -> None:
     """The end of a transaction names a producer only; it is applied to the groups it committed for, once."""
     shard = Shard.load(None, cluster="c", shard=0, shard_count=1, strict=True)
-    claimed = OffsetsClaimed(
+    claimed = TransactionalCommit(
         group="g", member_id="", generation=-1, error_code=0, producer_id=7, offsets=(("t", 0, 5),)
     )
     ended = TransactionEnded(producer_id=7, committed=False, partition=0)

@@ -7,11 +7,11 @@ import pytest
 
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import NEVER
-from coordinator_model.observations.control import BrokerHeard
+from coordinator_model.observations.control import LogSeconds
 from coordinator_model.observations.log import MemberFailed
 from coordinator_model.observations.requests import Heartbeats
 from coordinator_model.observations.seen import Seen
-from coordinator_model.ordering.buffered import Held, Run
+from coordinator_model.ordering.buffered import Buffered, Run
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard import snapshot
 from coordinator_model.shard.shard import Shard
@@ -21,7 +21,7 @@ from coordinator_model.state.group import Group, Member
 GOLDEN = Path(__file__).parents[3] / "golden" / "state"
 
 
-def seen(what: MemberFailed | Heartbeats | BrokerHeard) -> Seen:
+def seen(what: MemberFailed | Heartbeats | LogSeconds) -> Seen:
     return Seen(
         at_ms=30,
         source=Source.REQUEST_LOG,
@@ -43,7 +43,7 @@ def make_blob() -> bytes:
     order = Order(
         now_ms=25,
         control_ms=27,
-        held=[Held(30, seen(MemberFailed(group="g", member_id="m")))],
+        held=[Buffered(30, seen(MemberFailed(group="g", member_id="m")))],
         runs=[Run(1, seen(beat))],
     )
     header = Header(

@@ -6,10 +6,10 @@ from coordinator_model.groups.offsets import commits
 from coordinator_model.groups.offsets.commits import has_room
 from coordinator_model.groups.table import new_group
 from coordinator_model.observations import bounds
-from coordinator_model.observations.answers import RetentionTold
+from coordinator_model.observations.answers import RetentionReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import BROKERS_MAX, drop_oldest
-from coordinator_model.observations.control import BrokerHeard, Clock, Counted, Undecodable
+from coordinator_model.observations.control import Clock, Counted, LogSeconds, Undecodable
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import cluster, strangers
@@ -49,14 +49,14 @@ class World:
 
 
 def heard(broker: int, at_ms: int) -> Seen:
-    what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1000,))
+    what = LogSeconds(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1000,))
     return seen(T0 + at_ms, what, Source.CONTROL, broker=broker, offset=broker)
 
 
 def test_brokers_that_only_lines_name_are_bounded() -> None:
     """Of a hundred thousand the oldest are forgotten and counted; the one that the driver told of stays."""
     world = World()
-    retention = seen(T0 + 1, RetentionTold(retention_ms={7: 60_000}), Source.CONTROL)
+    retention = seen(T0 + 1, RetentionReported(retention_ms={7: 60_000}), Source.CONTROL)
     world.step(1_000, retention, heard(7, 10))
     world.step(2_000)
     for first in range(0, 100_000, 20_000):

@@ -4,7 +4,7 @@ from coordinator_model import observations as on
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.modern_records import GroupEpoch
 from coordinator_model.observations.records import GroupRecorded, GroupTombstone, ModernRecord, ModernWrite
-from coordinator_model.ordering.buffered import Held
+from coordinator_model.ordering.buffered import Buffered
 from coordinator_model.shard.writes import gather
 from tests.unit.made_seen import seen
 
@@ -25,7 +25,7 @@ GONE = ModernRecord(group="g", group_type="consumer", record_type=3, name="", to
 
 
 def gathered(*records: on.AnyObservation) -> list[object]:
-    held = [Held(5, seen(5, one, Source.OFFSETS, offset=n)) for n, one in enumerate(records)]
+    held = [Buffered(5, seen(5, one, Source.OFFSETS, offset=n)) for n, one in enumerate(records)]
     return [one.seen.what for one in gather(held)]
 
 

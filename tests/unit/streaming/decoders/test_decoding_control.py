@@ -11,11 +11,11 @@ from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.answers import (
     BrokerDescribed,
     DescribedMember,
-    EndsTold,
+    EndOffsetsReported,
     GroupDescribed,
     LeadersDescribed,
     ReplicaMissed,
-    RetentionTold,
+    RetentionReported,
     ShardLed,
     TopicsDescribed,
 )
@@ -24,7 +24,7 @@ from coordinator_model.observations.control import (
     Adopted,
     Clock,
     Contradicted,
-    GroupUpset,
+    GroupRebalancedByFailover,
     PartitionAnew,
     RecordsLost,
     Settings,
@@ -38,6 +38,7 @@ from streaming.control.records import (
     ContradictedRecord,
     ControlRecord,
     EndsRecord,
+    FailoverRebalanceRecord,
     GroupAnswer,
     GroupEnds,
     GroupsRecord,
@@ -46,7 +47,6 @@ from streaming.control.records import (
     MarkRecord,
     MemberAnswer,
     TopicsRecord,
-    UpsetRecord,
     encode_record,
 )
 from streaming.decoders.decoded import Decoded
@@ -138,11 +138,13 @@ def test_a_contradiction_concerns_the_whole_cluster() -> None:
 
 def test_a_group_upset_by_a_move_concerns_the_whole_cluster() -> None:
     """Who counts them is the cluster's shard."""
-    record = UpsetRecord(
+    record = FailoverRebalanceRecord(
         at_ms=10, group="g", rebalanced_ms=9, partition=2, moved_ms=7, came_from=1, went_to=3
     )
     decoded = _decode_record(record)
-    upset = GroupUpset(group="g", rebalanced_ms=9, partition=2, moved_ms=7, came_from=1, went_to=3)
+    upset = GroupRebalancedByFailover(
+        group="g", rebalanced_ms=9, partition=2, moved_ms=7, came_from=1, went_to=3
+    )
     assert _whats(decoded, CLUSTER_SHARD) == [upset]
     assert set(decoded.cells) == {CLUSTER_SHARD}
 
@@ -152,7 +154,7 @@ def test_every_shard_learns_how_long_offsets_are_kept() -> None:
     brokers = {1: {"offsets.retention.minutes": "60", "x": "y"}, 2: {"x": "y"}}
     decoded = _decode_record(BrokersRecord(at_ms=10, brokers=brokers))
     for shard in range(SHARDS):
-        assert _whats(decoded, shard) == [RetentionTold(retention_ms={1: 3_600_000})]
+        assert _whats(decoded, shard) == [RetentionReported(retention_ms={1: 3_600_000})]
 
 
 def test_other_monitors_records_are_none_of_ours() -> None:
@@ -228,7 +230,7 @@ def test_end_offsets_go_to_the_shards_of_their_groups() -> None:
 
     for name in ("a", "b"):
         seen = [one for one in decoded.cells[shard_of(name, SHARDS)] if one.what.group == name]  # type: ignore[union-attr]
-        told = EndsTold(
+        told = EndOffsetsReported(
             group=name,
             ends={"t": {0: 7, 11: 9}},
             since_ms=3_000,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coordinator_model import observations as on
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.base import CLUSTER_SHARD, GroupObservation, Source
-from coordinator_model.observations.control import BrokerHeard, EventsClock
+from coordinator_model.observations.control import EventsClock, LogSeconds
 from coordinator_model.observations.log import (
     GroupEmptied,
     GroupsDeleted,
@@ -101,7 +101,7 @@ def decoded(*rows: Row, timezone: str = "UTC", **ends: int) -> Decoded:
 
 def said(result: Decoded, shard: int) -> list[Any]:
     """Return what a shard hears, without who spoke when."""
-    return [seen.what for seen in result.cells.get(shard, []) if not isinstance(seen.what, BrokerHeard)]
+    return [seen.what for seen in result.cells.get(shard, []) if not isinstance(seen.what, LogSeconds)]
 
 
 def beats(times: tuple[int, ...], **fields: Any) -> Heartbeats:
@@ -159,7 +159,7 @@ def test_no_fold_across_a_clock() -> None:
 
     ticks = [EventsClock(sequence=AT + ms, skew_ms={1: 20}) for ms in (50, 150)]
     assert said(result, shard_of("g1", SHARDS)) == [beats((AT,)), ticks[0], beats((AT + 100,)), ticks[1]]
-    heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, BrokerHeard)]
+    heard = [seen.offset for seen in result.cells[0] if isinstance(seen.what, LogSeconds)]
     assert heard == [1, 3]
 
 
@@ -187,10 +187,10 @@ def test_broker_heard() -> None:
         heard = [
             (seen.what, seen.at_ms, seen.offset)
             for seen in result.cells[shard]
-            if isinstance(seen.what, BrokerHeard)
+            if isinstance(seen.what, LogSeconds)
         ]
-        requests = BrokerHeard(broker=1, heard=Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
-        coordinator = BrokerHeard(broker=1, heard=Source.COORDINATOR_LOG, seconds=(seconds + 3,))
+        requests = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
+        coordinator = LogSeconds(broker=1, heard=Source.COORDINATOR_LOG, seconds=(seconds + 3,))
         assert heard == [
             (requests, seconds * 1000 + 2999, 2),
             (coordinator, (seconds + 3) * 1000 + 999, 4),
@@ -697,7 +697,7 @@ def test_numbers_beyond_64_bits(line: dict[str, Any], path: tuple[str | int, ...
     result = _held_to_pack(f"Completed request:{json.dumps(line, separators=(',', ':'))}")
 
     assert [(bad.reason, bad.count) for bad in result.bad] == [("out_of_range", 1)]
-    assert {type(seen.what) for cell in result.cells.values() for seen in cell} == {BrokerHeard}
+    assert {type(seen.what) for cell in result.cells.values() for seen in cell} == {LogSeconds}
 
 
 def test_an_epoch_beyond_32_bits() -> None:

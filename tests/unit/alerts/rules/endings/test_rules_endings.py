@@ -11,7 +11,7 @@ from alerts.rules.endings.group_deleted import is_ephemeral
 from coordinator_model import observations as on
 from coordinator_model.capture import Mirror
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations.answers import EndsTold, RetentionTold
+from coordinator_model.observations.answers import EndOffsetsReported, RetentionReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import GroupsDeleted, GroupUnloaded
 from coordinator_model.observations.records import Commit, GroupTombstone, OffsetsCommitted
@@ -315,7 +315,7 @@ def test_what_waits_decides_how_loud_it_is(
     stage.evidence = TOLD
     use_and_leave(stage)
     group = stage.group
-    note_ends(group, EndsTold(group="orders", ends={"t": {0: end, 1: end}}), T0 + stage.now_ms)
+    note_ends(group, EndOffsetsReported(group="orders", ends={"t": {0: end, 1: end}}), T0 + stage.now_ms)
     stage.wait(6 * DAY)
 
     alert = one(stage.told(EXPIRING))
@@ -430,7 +430,7 @@ def test_a_shard_that_learns_of_a_shorter_retention_looks_at_its_groups_again() 
     commits = (Commit("t", 0, 5, T0 + 1_000),)
     see(OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS, 1_000)
     wait(2 * HOUR)
-    see(RetentionTold(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
+    see(RetentionReported(retention_ms={1: 3 * HOUR}), Source.CONTROL, 2 * HOUR + 1_000)
     assert told == []
     wait(2 * HOUR + 2_000)
 

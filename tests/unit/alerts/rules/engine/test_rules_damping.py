@@ -13,7 +13,7 @@ from alerts.rules.engine import damping
 from alerts.rules.engine.inhibition import GRACE_MS
 from alerts.rules.engine.lifecycle import Finding, OpenAlert
 from alerts.rules.engine.situation import Situation, Verdict
-from coordinator_model.shard.judging import Evidence
+from coordinator_model.shard.judging import LiveSources
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -240,7 +240,7 @@ def watched_since(stage: "Stage", monkeypatch: pytest.MonkeyPatch, live_since_ms
     """The monitor was started in the middle of things."""
     plain = stage.judge.judge
 
-    def later(*, evidence: Evidence, **given: object) -> object:
+    def later(*, evidence: LiveSources, **given: object) -> object:
         since = msgspec.structs.replace(evidence, live_since_ms=T0 + live_since_ms)
         return plain(evidence=since, **given)  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ from alerts.rules.engine.repeated import QUIET_MS
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.log import MembersKicked
-from coordinator_model.observations.requests import Client, CommitsAnswered, OffsetsClaimed
+from coordinator_model.observations.requests import Client, CommitsAnswered, TransactionalCommit
 from tests.unit.alerts.rules.conftest import T0, NewStage, Stage
 
 NAME = "ZombieCommit"
@@ -161,7 +161,7 @@ def test_a_transaction_of_a_removed_member(stage: Stage) -> None:
     """TxnOffsetCommit is a commit as well."""
     stage.time_out("m1")
     stage.rebalance()
-    claimed = OffsetsClaimed(
+    claimed = TransactionalCommit(
         group="orders", member_id="m1", generation=1, error_code=25, producer_id=9, client=CLIENT
     )
     stage.see(claimed, Source.REQUEST_LOG)

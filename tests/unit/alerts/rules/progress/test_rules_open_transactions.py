@@ -6,7 +6,7 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
@@ -77,7 +77,7 @@ class Reader:
             if self.told != stable or is_due:
                 news, self.waits_since_ms = {"t": {0: stable}}, self.stage.now_ms
             self.told = stable if committed == stable < self.end else None
-        told = EndsTold(
+        told = EndOffsetsReported(
             group="orders",
             ends={"t": {0: self.end}},
             since_ms=T0,
@@ -124,7 +124,7 @@ def test_who_stands_elsewhere_is_stuck_though_a_transaction_is_open(
     """Before it, on a record that may be read; or beyond, as only who reads all there is can be."""
     reader = Reader(new_stage, again=again)
     reader.stable = reader.at + behind
-    told = EndsTold(group="orders", ends={}, since_ms=T0, stable={"t": {0: reader.stable}})
+    told = EndOffsetsReported(group="orders", ends={}, since_ms=T0, stable={"t": {0: reader.stable}})
     note_ends(reader.stage.group, told, T0 + reader.stage.now_ms)
     reader.is_asked = False
     reader.go_on(150, stuck=True)
@@ -216,7 +216,7 @@ def test_a_marker_or_two_may_lie_before_the_transaction(new_stage: "NewStage") -
     reader = Reader(new_stage, again=True)
     reader.stable = reader.end + 2
     reader.go_on(30, stuck=True)
-    told = EndsTold(group="orders", ends={}, since_ms=T0, stable={"t": {0: reader.stable}})
+    told = EndOffsetsReported(group="orders", ends={}, since_ms=T0, stable={"t": {0: reader.stable}})
     note_ends(reader.stage.group, told, T0 + reader.stage.now_ms)
     reader.is_asked = False
     reader.go_on(200, stuck=True)
@@ -235,7 +235,7 @@ def test_nobody_falls_behind_on_what_may_not_be_read(new_stage: "NewStage") -> N
         commits = tuple(Commit("t", n, at, T0 + stage.now_ms) for n, at in ((0, held), (1, ends[1] - 5)))
         stage.see(OffsetsCommitted(group="orders", commits=commits), Source.OFFSETS)
         stable = {"t": {0: 500}} if turn in (12, 24, 36) else {}
-        told = EndsTold(group="orders", ends={"t": ends}, since_ms=T0, stable=stable)
+        told = EndOffsetsReported(group="orders", ends={"t": ends}, since_ms=T0, stable=stable)
         note_ends(stage.group, told, T0 + stage.now_ms)
         stage.ask(Step(progressed=True))
 

@@ -7,7 +7,7 @@ import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Basis, Step
@@ -30,7 +30,7 @@ def commit(stage: "Stage", offset: int | None, partition: int = 0, topic_id: int
 
 def tell(stage: "Stage", end: int, partition: int = 0) -> None:
     """The brokers tell where the partition ends."""
-    told = EndsTold(group="orders", ends={"t": {partition: end}}, since_ms=T0)
+    told = EndOffsetsReported(group="orders", ends={"t": {partition: end}}, since_ms=T0)
     note_ends(stage.group, told, T0 + stage.now_ms)
     stage.ask(Step(progressed=True))
 
@@ -224,7 +224,7 @@ def test_while_the_brokers_are_away_nobody_can_commit(new_stage: "NewStage") -> 
     assert stage.alerts == []
     since_ms = T0 + stage.now_ms
     for _ in range(8):
-        told = EndsTold(group="orders", ends={"t": {0: 99_999}}, since_ms=since_ms)
+        told = EndOffsetsReported(group="orders", ends={"t": {0: 99_999}}, since_ms=since_ms)
         note_ends(stage.group, told, T0 + stage.now_ms)
         stage.ask(Step(progressed=True))
         stage.wait(10_000)
@@ -244,7 +244,9 @@ def test_a_topic_nobody_subscribes_to_is_not_judged(new_stage: "NewStage") -> No
         stage.wait(5_000)
         one = Commit("old", 0, offset, T0 + stage.now_ms)
         stage.see(OffsetsCommitted(group="orders", commits=(one,)), Source.OFFSETS)
-        note_ends(stage.group, EndsTold(group="orders", ends={"old": {0: 9_999}}), T0 + stage.now_ms)
+        note_ends(
+            stage.group, EndOffsetsReported(group="orders", ends={"old": {0: 9_999}}), T0 + stage.now_ms
+        )
         stage.ask(Step(progressed=True))
     stage.wait(60 * MINUTE)
     assert stage.alerts == []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
@@ -25,7 +25,7 @@ def commit(stage: "Stage", offset: int, topic: str = "t", partition: int = 0, to
 
 def tell(stage: "Stage", **ends: dict[int, int]) -> None:
     """The brokers tell where partitions end."""
-    note_ends(stage.group, EndsTold(group="orders", ends=ends, since_ms=T0), T0 + stage.now_ms)
+    note_ends(stage.group, EndOffsetsReported(group="orders", ends=ends, since_ms=T0), T0 + stage.now_ms)
     stage.ask(Step(progressed=True))
 
 

@@ -10,7 +10,7 @@ from alerts.rules.engine.situation import Whole
 from alerts.rules.progress import whole as progress_whole
 from alerts.rules.progress.verdicts import Part
 from coordinator_model.groups.offsets.intake import note_ends
-from coordinator_model.observations.answers import EndsTold
+from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.state.group import Step
@@ -96,7 +96,7 @@ class Reading:
 
     def _tell(self) -> None:
         ends = {"t": dict(enumerate(self.ends))}
-        told = EndsTold(group="orders", ends=ends, since_ms=T0)
+        told = EndOffsetsReported(group="orders", ends=ends, since_ms=T0)
         note_ends(self.stage.group, told, T0 + self.stage.now_ms)
         self.stage.ask(Step(progressed=True))
 

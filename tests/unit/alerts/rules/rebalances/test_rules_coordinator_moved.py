@@ -15,7 +15,7 @@ from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.observations.base import CLUSTER_SHARD, Source
-from coordinator_model.observations.control import GroupUpset
+from coordinator_model.observations.control import GroupRebalancedByFailover
 from coordinator_model.observations.log import (
     AssignmentReceived,
     GroupEmptied,
@@ -31,9 +31,9 @@ from coordinator_model.observations.log import (
 )
 from coordinator_model.observations.requests import Heartbeats
 from coordinator_model.observations.seen import Seen
-from coordinator_model.shard.cluster import ClusterState, Upset
+from coordinator_model.shard.cluster import ClusterState, FailoverRebalance
 from coordinator_model.state.group import Basis, Cause, Transition
-from coordinator_model.state.moved import Moved
+from coordinator_model.state.last_failover import LastFailover
 from tests.unit.made_seen import seen
 
 T0 = 1_700_000_000_000
@@ -159,7 +159,7 @@ def test_a_group_that_says_so_itself_was_upset(known: int | None) -> None:
         basis=Basis.INFERRED,
         source="request_log",
     )
-    last = None if known is None else Moved(at_ms=T0 + 3_000 - known, came_from=1, went_to=2)
+    last = None if known is None else LastFailover(at_ms=T0 + 3_000 - known, came_from=1, went_to=2)
     moved = move_behind(told, last, 1)
 
     assert moved is not None
@@ -269,8 +269,8 @@ def test_it_resolves_ten_minutes_after_the_last_group() -> None:
     assert cluster.told()[-1].ends_at_ms == T0 + 11 * MINUTE + 2_000
 
 
-def upset(number: int, moved_ms: int = 0) -> Upset:
-    return Upset(
+def upset(number: int, moved_ms: int = 0) -> FailoverRebalance:
+    return FailoverRebalance(
         group=f"g{number}",
         rebalanced_ms=T0 + moved_ms + 1_000,
         partition=number % 50,
@@ -317,7 +317,7 @@ def test_a_repeated_batch_counts_nothing_twice() -> None:
     """After a crash the same is told again."""
     state, seen = ClusterState(), []
     for number in range(2):
-        fields = {name: getattr(upset(1), name) for name in GroupUpset.__struct_fields__}
+        fields = {name: getattr(upset(1), name) for name in GroupRebalancedByFailover.__struct_fields__}
         seen.append(
             Seen(
                 at_ms=T0 + number,
@@ -328,7 +328,7 @@ def test_a_repeated_batch_counts_nothing_twice() -> None:
                 broker=-1,
                 recorded_at_ms=T0,
                 backlog=False,
-                what=GroupUpset(**fields),
+                what=GroupRebalancedByFailover(**fields),
             )
         )
     assert all(state.apply(one) for one in seen)

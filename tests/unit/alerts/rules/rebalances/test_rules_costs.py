@@ -12,10 +12,10 @@ from alerts.rules.rebalances.rebalance_costs import note, partition_time, since
 from coordinator_model.kafka.assignors import ASSIGNORS, Partition, Subscriber
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.records import Commit, OffsetsCommitted
-from coordinator_model.shard.judging import Evidence
+from coordinator_model.shard.judging import LiveSources
 from coordinator_model.state.costs import RebalanceCost, StepCost
 from coordinator_model.state.group import Group, Step
-from coordinator_model.state.moved import Moved
+from coordinator_model.state.last_failover import LastFailover
 
 if TYPE_CHECKING:
     from tests.unit.alerts.rules.conftest import NewStage, Stage
@@ -160,11 +160,11 @@ def test_a_storm_after_a_move_names_the_coordinator(new_stage: "NewStage") -> No
     """The move is told with its time and brokers; one of last week is not."""
     stage = new_stage()
     start(stage, 3)
-    stage.evidence = {"moved": Moved(at_ms=T0 + stage.now_ms - 1_000, came_from=1, went_to=2)}
+    stage.evidence = {"moved": LastFailover(at_ms=T0 + stage.now_ms - 1_000, came_from=1, went_to=2)}
     kill(stage, 3)
     other = new_stage()
     start(other, 3)
-    other.evidence = {"moved": Moved(at_ms=T0 - 7 * 24 * 60 * MINUTE, came_from=1, went_to=2)}
+    other.evidence = {"moved": LastFailover(at_ms=T0 - 7 * 24 * 60 * MINUTE, came_from=1, went_to=2)}
     kill(other, 3)
 
     assert "The group's coordinator moved from broker 1 to broker 2 at " in stage.told(STORM)[0].cause
@@ -306,7 +306,7 @@ def test_both_steps_of_a_cooperative_rebalance_are_one() -> None:
             group=Group(group="orders"),
             step=Step(cost=StepCost(finished=cost)),
             now_ms=cost.ended_ms,
-            evidence=Evidence(
+            evidence=LiveSources(
                 info_live=True,
                 requests_live=False,
                 offsets_enabled=True,

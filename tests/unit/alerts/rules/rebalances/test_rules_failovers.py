@@ -16,7 +16,7 @@ from coordinator_model.capture import Mirror
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.answers import LeadersDescribed, ReplicaMissed, ShardLed
 from coordinator_model.observations.base import CLUSTER_SHARD, Source
-from coordinator_model.observations.control import BrokerHeard, Counted
+from coordinator_model.observations.control import Counted, LogSeconds
 from coordinator_model.observations.log import (
     GroupLoaded,
     JoinPhaseEnded,
@@ -235,7 +235,7 @@ class Failover:
 
     def _heard(self, broker: int, from_ms: int, until_ms: int) -> Iterator[tuple[int, Seen]]:
         for at_ms in range(from_ms, until_ms, 1_000):
-            what = BrokerHeard(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1_000,))
+            what = LogSeconds(broker=broker, heard=Source.REQUEST_LOG, seconds=((T0 + at_ms) // 1_000,))
             for shard in range(CLUSTER_SHARD, SHARDS):
                 yield shard, self._seen(at_ms + 999, Source.REQUEST_LOG, broker, what)
 

@@ -36,7 +36,7 @@ from coordinator_model.observations.records import (
 )
 from coordinator_model.observations.requests import Heartbeats
 from coordinator_model.observations.seen import Seen
-from coordinator_model.ordering.buffered import Held
+from coordinator_model.ordering.buffered import Buffered
 from coordinator_model.shard.report import report_of
 from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.shard.writes import gather
@@ -267,7 +267,7 @@ def test_records_of_one_write_are_put_together() -> None:
     tombstone, beat = GroupTombstone(group="g"), LogNoted(kind="x", group="g")
     first, second = life("consumer")[:2]
     held = [
-        Held(at_ms, shown(what, at_ms, offset))
+        Buffered(at_ms, shown(what, at_ms, offset))
         for offset, (at_ms, what) in enumerate(
             [(10, tombstone), (20, tombstone), (20, first), (20, second), (30, first), (30, beat)]
         )

@@ -8,7 +8,7 @@ from coordinator_model.observations.records import Commit, OffsetsCommitted
 from coordinator_model.observations.requests import (
     CommitsAnswered,
     Heartbeats,
-    OffsetsClaimed,
+    TransactionalCommit,
     TransactionEnded,
 )
 from coordinator_model.shard.report import report_of
@@ -31,7 +31,7 @@ def commit(group: Group, at_ms: int, offset: int | None, partition: int = 0) -> 
 def claim(group: Group, at_ms: int, offset: int, *, producer: int = PRODUCER, partition: int = 0) -> None:
     """A transactional commit: its record, and a little later its answer in the request log."""
     commit(group, at_ms, offset, partition)
-    claimed = OffsetsClaimed(
+    claimed = TransactionalCommit(
         group="g",
         member_id="",
         generation=-1,
@@ -152,7 +152,7 @@ def test_a_claim_does_not_prove_the_group_stable() -> None:
     """The coordinator accepts transactional commits in the sync phase too."""
     group = classic.new_group("g")
     requests = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
-    claimed = OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
+    claimed = TransactionalCommit(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
     see(group, 10, claimed, requests)
 
     assert (group.state, group.generation) == ("CompletingRebalance", 3)
@@ -163,7 +163,7 @@ def test_a_transactional_commit_is_progress_and_no_sign_of_life() -> None:
     group = classic.new_group("g")
     requests = Context("c", info_live=False, offsets_enabled=True, backlog=False, requests_live=True)
     beat = Heartbeats(group="g", member_id="a", generation=3, error_code=0, times=(10,))
-    claimed = OffsetsClaimed(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
+    claimed = TransactionalCommit(group="g", member_id="a", generation=3, error_code=0, producer_id=1)
     committed = CommitsAnswered(group="g", member_id="a", generation=3, error_code=0, times=(6_000,))
 
     see(group, 10, beat, requests)

@@ -5,7 +5,7 @@ import msgspec
 from coordinator_model.kafka import WRITE_TIMEOUT_MS
 
 
-class Moved(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+class LastFailover(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The last time at which no coordinator answered for the shard.
 
     The shard went from one coordinator to another, or to the same one, restarted.  Or there was no failover:

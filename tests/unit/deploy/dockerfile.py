@@ -113,7 +113,11 @@ class Container:
 
     def path(self, text: str) -> str:
         """Return a text in which the image's own folders lie below ours."""
-        return re.sub(r"(?<![\w/.])/(build|opt|usr/local|var/lib/groupwatch)\b", rf"{self.folder}/\1", text)
+        return re.sub(
+            r"(?<![\w/.])/(build|opt|usr/local|etc/groupwatch|var/lib/groupwatch)\b",
+            rf"{self.folder}/\1",
+            text,
+        )
 
     def play(self, played: Stage) -> None:
         """Run a stage's instructions, without those that need a system of its own."""
@@ -143,13 +147,27 @@ class Container:
         )
 
     def entry(self, final: Stage, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the entry point of a final stage with arguments, in that stage's environment."""
+        """Run the entry point of a final stage with arguments, in that stage's environment, until it ends."""
+        command, environment = self._entry(final)
+        return self.run([*command, *arguments], **environment)
+
+    def start(self, final: Stage, log: Path) -> subprocess.Popen[bytes]:
+        """Start the entry point of a final stage with the arguments that it has by default."""
+        command, environment = self._entry(final)
+        given = [self.path(one) for one in json.loads(final.last("CMD"))]
+        with log.open("wb") as writing:
+            return subprocess.Popen(
+                [*command, *given], cwd=self._work, env=self._environment | environment,
+                stdout=writing, stderr=writing,
+            )  # fmt: skip
+
+    def _entry(self, final: Stage) -> tuple[list[str], dict[str, str]]:
         environment = {name: self.path(value) for name, value in final.environment().items()}
-        path = f"{environment.pop('PATH')}:{os.defpath}"
+        environment["PATH"] += f":{os.environ['PATH']}"  # the system's Java lies where this machine has it
         entry = json.loads(final.last("ENTRYPOINT"))
-        found = shutil.which(entry[0], path=path)
-        assert found is not None, f"{entry[0]} is not on {path}"
-        return self.run([found, *entry[1:], *arguments], PATH=path, **environment)
+        found = shutil.which(entry[0], path=environment["PATH"])
+        assert found is not None, f"{entry[0]} is not on the path"
+        return [found, *entry[1:]], environment
 
     def _copy(self, sources: Sequence[str], target: str) -> None:
         for source in sources:

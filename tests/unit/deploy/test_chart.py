@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -32,10 +31,10 @@ from tests.unit.deploy.rendered import (
     text,
     tool,
 )
+from tests.unit.deploy.started import STARTED_WITHIN_S, first_answer, free_port
 
 KUBERNETES = ("v1.25.0", "v1.37.0")
 """The oldest that Chart.yaml admits, and the newest whose schemas are known here."""
-STARTED_WITHIN_S = 120
 
 values = pytest.mark.parametrize("name", VALUES)
 
@@ -254,8 +253,7 @@ def test_the_rendered_command_runs_until_it_is_told_to_end(tmp_path: Path) -> No
 
     A service manager hears the same.
     """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     placed = Placed(objects("minimal", f"config.http.port={port}", "config.http.host=127.0.0.2"), tmp_path)
     container = pods(objects("minimal"))[0].container
     assert container["command"] == ["groupwatch"]
@@ -269,7 +267,9 @@ def test_the_rendered_command_runs_until_it_is_told_to_end(tmp_path: Path) -> No
     with log.open("wb") as writing:
         process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=writing, stderr=writing)
     try:
-        healthy = _answer(f"http://127.0.0.2:{port}{container['livenessProbe']['httpGet']['path']}", process)
+        healthy = first_answer(
+            f"http://127.0.0.2:{port}{container['livenessProbe']['httpGet']['path']}", process
+        )
         ready = httpx.get(f"http://127.0.0.2:{port}{container['readinessProbe']['httpGet']['path']}")
         status = manager.recv(4096).decode()
         process.terminate()
@@ -304,15 +304,3 @@ def container_grace_s() -> float:
     """Return the seconds that Kubernetes gives a pod to end."""
     seconds: float = pods(objects("minimal"))[0].spec["terminationGracePeriodSeconds"]
     return seconds
-
-
-def _answer(url: str, process: subprocess.Popen[bytes]) -> httpx.Response:
-    """Return the first answer of a server that is starting."""
-    until = time.monotonic() + STARTED_WITHIN_S
-    while True:
-        try:
-            return httpx.get(url)
-        except httpx.TransportError:
-            if process.poll() is not None or time.monotonic() > until:
-                raise
-            time.sleep(0.2)

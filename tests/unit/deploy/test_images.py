@@ -7,8 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.unit.deploy.dockerfile import ROOT, Container, context, stage, stages
+from tests.unit.deploy.dockerfile import DOCKERFILE, ROOT, Container, context, stage, stages
+from tests.unit.deploy.started import first_answer, free_port
 
 DEVELOPERS = ("pytest", "hypothesis", "coverage", "ruff", "mypy", "importlinter", "confluent_kafka", "psutil")
 NETWORK = ("PIP_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT", "JAVA_HOME", "GROUPWATCH_IVY_SETTINGS")
@@ -40,6 +42,15 @@ def test_images_end_as_a_user_without_rights(name: str) -> None:
 def test_the_image_without_a_target_is_that_of_one_process() -> None:
     """The last stage is what ``docker build`` makes by itself."""
     assert stages()[1][-1].name == "process"
+
+
+def test_compose_builds_the_image_of_one_process() -> None:
+    """From the root of the checkout, as the Dockerfile wants it."""
+    compose = ROOT / "deploy" / "compose" / "compose.yaml"
+    build = yaml.safe_load(compose.read_text())["services"]["groupwatch"]["build"]
+
+    assert (compose.parent / build["context"]).resolve() == ROOT
+    assert ROOT / build["dockerfile"] == DOCKERFILE
 
 
 def test_sparks_entry_point_is_its_own() -> None:
@@ -74,12 +85,29 @@ def test_the_build_makes_a_groupwatch_that_runs(tmp_path: Path) -> None:
     example = container.entry(stage("process"), "check-config", str(ROOT / "deploy" / "groupwatch.yaml"))
     jars = container.entry(stage("process"), "jars")
 
+    config = tmp_path / "etc" / "groupwatch" / "groupwatch.yaml"
+    port = free_port()
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        f"clusters: [{{name: prod-eu, bootstrap_servers: ['127.0.0.1:9']}}]\n"
+        f"checkpoint: {tmp_path}/checkpoint\nhttp: {{port: {port}}}\n"
+    )
+    process = container.start(stage("process"), tmp_path / "log")
+    try:
+        healthy = first_answer(f"http://127.0.0.1:{port}/healthz", process)
+        process.terminate()
+        code = process.wait(timeout=100)
+    finally:
+        process.kill()
+        process.wait()
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (version.returncode, version.stdout) == (0, f"groupwatch {project['version']}\n"), version.stderr
     assert "is fine: prod-eu" in example.stdout, example.stdout + example.stderr
     baked = {Path(line) for line in jars.stdout.splitlines()}
     assert (len(baked), jars.stderr) == (4, "")  # nothing was fetched again
     assert {file for file in (tmp_path / "opt").rglob("*.jar") if "kafka" in file.name} <= baked
+    assert (healthy.status_code, code) == (200, 0), (tmp_path / "log").read_text()
     packages = {file.name.lower() for file in tmp_path.glob("opt/groupwatch/lib/python*/site-packages/*")}
     assert {"streaming", "alerts", "coordinator_model", "pyspark"} <= packages
     assert packages & {*DEVELOPERS, "pip", "setuptools"} == set()

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,25 +76,32 @@ def test_the_build_sees_only_what_it_copies() -> None:
     assert [str(file) for file in context() if file.parts[0] == "deploy"] == ["deploy/images/submitted.py"]
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder that does not outlive its test: the build fills it with 2 GB."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
 @pytest.mark.spark
-def test_the_build_makes_a_groupwatch_that_runs(tmp_path: Path) -> None:
+def test_the_build_makes_a_groupwatch_that_runs(folder: Path) -> None:
     """Its pip steps, the jars and the entry point as written, in an empty folder and environment."""
     inherited = {name: value for name, value in os.environ.items() if name.startswith(NETWORK)}
-    container = Container(tmp_path, Path(os.path.realpath(sys.executable)), inherited)
+    container = Container(folder, Path(os.path.realpath(sys.executable)), inherited)
 
     container.play(stage("build"))
     version = container.entry(stage("process"), "--version")
     example = container.entry(stage("process"), "check-config", str(ROOT / "deploy" / "groupwatch.yaml"))
     jars = container.entry(stage("process"), "jars")
 
-    config = tmp_path / "etc" / "groupwatch" / "groupwatch.yaml"
+    config = folder / "etc" / "groupwatch" / "groupwatch.yaml"
     port = free_port()
     config.parent.mkdir(parents=True)
     config.write_text(
         f"clusters: [{{name: prod-eu, bootstrap_servers: ['127.0.0.1:9']}}]\n"
-        f"checkpoint: {tmp_path}/checkpoint\nhttp: {{port: {port}}}\n"
+        f"checkpoint: {folder}/checkpoint\nhttp: {{port: {port}}}\n"
     )
-    process = container.start(stage("process"), tmp_path / "log")
+    process = container.start(stage("process"), folder / "log")
     try:
         healthy = first_answer(f"http://127.0.0.1:{port}/healthz", process)
         process.terminate()
@@ -106,8 +115,8 @@ def test_the_build_makes_a_groupwatch_that_runs(tmp_path: Path) -> None:
     assert "is fine: prod-eu" in example.stdout, example.stdout + example.stderr
     baked = {Path(line) for line in jars.stdout.splitlines()}
     assert (len(baked), jars.stderr) == (4, "")  # nothing was fetched again
-    assert {file for file in (tmp_path / "opt").rglob("*.jar") if "kafka" in file.name} <= baked
-    assert (healthy.status_code, code) == (200, 0), (tmp_path / "log").read_text()
-    packages = {file.name.lower() for file in tmp_path.glob("opt/groupwatch/lib/python*/site-packages/*")}
+    assert {file for file in (folder / "opt").rglob("*.jar") if "kafka" in file.name} <= baked
+    assert (healthy.status_code, code) == (200, 0), (folder / "log").read_text()
+    packages = {file.name.lower() for file in folder.glob("opt/groupwatch/lib/python*/site-packages/*")}
     assert {"streaming", "alerts", "coordinator_model", "pyspark"} <= packages
     assert packages & {*DEVELOPERS, "pip", "setuptools"} == set()

@@ -1,13 +1,18 @@
 """The reasons that clients give when they join or leave (KIP-800), as far as the mirror recognises them.
 
-Sources: the Java client's ``AbstractCoordinator`` (``handlePollTimeoutExpiry``, its heartbeat handler) and
-``ConsumerCoordinator.rejoinNeededOrPending``.  Texts continue after these beginnings.
+Sources: the Java client 4.3.1: ``AbstractCoordinator`` (``handlePollTimeoutExpiry``,
+``HeartbeatResponseHandler``) and ``ConsumerCoordinator.rejoinNeededOrPending``.  A text may go
+on after these beginnings; the client cuts it after 255 characters.
 """
 
 from coordinator_model.kafka.cause_kinds import CauseKind
 
 NOT_PROVIDED = "not provided"
-"""The broker's own text where a client gave no reason (``JoinGroupRequest``, ``LeaveGroupRequest``)."""
+"""The broker's own text where a client gave no reason.
+
+Sources: ``JoinGroupRequest.joinReason``, ``GroupMetadataManager.classicGroupLeaveToClassicGroup`` (3.x:
+``GroupCoordinator``).
+"""
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired"
 """``max.poll.interval.ms`` ran out, and the client left."""
 
@@ -16,6 +21,11 @@ _WHY_JOINED = (
     ("subscription has changed", CauseKind.SUBSCRIPTION_CHANGED),
 )
 _FOLLOWS = "group is already rebalancing"
+"""A heartbeat's answer asked the client to join the rebalance that was under way.
+
+Not "offset commit failed since group is already rebalancing": coordinators refuse commits in the sync phase
+only (``ClassicGroup.validateOffsetCommit``), so such a join may begin the next rebalance.
+"""
 
 
 def how_it_left(reason: str | None) -> CauseKind:

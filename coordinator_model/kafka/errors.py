@@ -1,6 +1,6 @@
 """Kafka's error codes that the mirror, its rules and its probes distinguish; only here they are numbers.
 
-Source: ``org.apache.kafka.common.protocol.Errors``; the names are Kafka's.
+Source: ``org.apache.kafka.common.protocol.Errors`` of Apache Kafka 4.3.1; names and numbers are Kafka's.
 """
 
 from enum import IntEnum
@@ -12,11 +12,12 @@ class Error(IntEnum):
     NONE = 0
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
-    """From a group's coordinator: a write was not replicated in time.
+    """From a group's coordinator: its partition had too few replicas, or a write was not replicated in time.
 
     No member's silence proves anything then: heartbeats are answered, and logged, once older writes are
-    replicated.  That lasts until a dead replica is removed (``broker.session.timeout.ms``, 9 s). Source:
-    ``CoordinatorRuntime`` (a write without records waits for those before it); measured on 4.3.1.
+    replicated.  That lasts until a dead replica is removed (``broker.session.timeout.ms``, 9 s). Sources:
+    ``CoordinatorOperationExceptionHelper`` (which errors of the log become this one), ``CoordinatorRuntime``
+    (a write without records waits for those before it); measured on 4.3.1.
     """
     NOT_COORDINATOR = 16
     ILLEGAL_GENERATION = 22

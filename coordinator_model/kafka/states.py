@@ -44,12 +44,13 @@ MOVES: Mapping[GroupState, frozenset[GroupState]] = {
     ),
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
 }
-"""Classic transitions, from -> possible next.  A new coordinator sets a group that it loads to Stable or
+"""Classic transitions, from -> possible next: Kafka's, and Dead -> Empty, by which the mirror says "created".
 
-Empty directly, which is no transition of this machine.
+A new coordinator sets a group that it loads to Stable or Empty directly, which is no transition of this
+machine.
 """
 
 
 def can_move(source: GroupState, target: GroupState) -> bool:
-    """Return whether Kafka's classic coordinator has this transition."""
+    """Return whether a classic group can make this transition."""
     return target in MOVES.get(source, frozenset())

@@ -1,6 +1,7 @@
 """Kafka's timeouts and defaults that the model uses, in milliseconds, each with its setting.
 
-Sources: ``GroupCoordinatorConfig`` and ``ConsumerConfig`` of Apache Kafka 4.3.1.
+Sources: ``GroupCoordinatorConfig`` and ``ConsumerConfig`` of Apache Kafka 4.3.1 (names of settings, defaults,
+least values).
 """
 
 WRITE_TIMEOUT_MS = 5_000

@@ -5,7 +5,6 @@ environment: nothing but the checkpoint's folder is shared with who submits.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -93,6 +92,16 @@ class SparkCluster:
         process.kill()
         process.wait()
 
+    def pythons(self) -> set[tuple[int, str]]:
+        """Return user and program of every Python under an executor."""
+        found = set()
+        for pid in {one for host in self.workers for root in self.executors(host) for one in children(root)}:
+            with contextlib.suppress(OSError):
+                program = os.readlink(f"/proc/{pid}/exe")
+                if "python" in program:
+                    found.add((Path(f"/proc/{pid}").stat().st_uid, program))
+        return found
+
     def executors(self, host: str) -> list[int]:
         """Return the process ids of a host's executors."""
         found = []
@@ -111,7 +120,7 @@ class SparkCluster:
 
     def described(self) -> Mapping[str, Any] | None:
         """Return the master's own JSON; None while it does not answer."""
-        with contextlib.suppress(httpx.TransportError):
+        with contextlib.suppress(httpx.TransportError, ValueError):  # it begins with a page of HTML
             found: Mapping[str, Any] = httpx.get(f"http://{MASTER_HOST}:{self.web_port}/json/").json()
             return found
         return None
@@ -159,6 +168,19 @@ class SparkCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def children(pid: int) -> set[int]:
+    """Return the processes below one, all generations."""
+    found: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{waiting.pop()}/task").iterdir():
+                below = {int(one) for one in (task / "children").read_text().split()} - found
+                found |= below
+                waiting += below
+    return found
+
+
 def _hidden() -> list[Path]:
     """Return the folders of who submits."""
     return sorted({ROOT, Path(sys.prefix).resolve()})
@@ -177,12 +199,16 @@ def _free_port(host: str) -> int:
         return int(one.getsockname()[1])
 
 
+def told_by_driver(ui: str, what: str) -> Any:
+    """Return what a driver's own API says of its application."""
+    (application,) = httpx.get(f"{ui}/api/v1/applications", follow_redirects=True).json()
+    return httpx.get(f"{ui}/api/v1/applications/{application['id']}/{what}", follow_redirects=True).json()
+
+
 def tasks_by_host(ui: str) -> dict[str, dict[str, int]]:
     """Return tasks and their time by the executors' hosts, dead executors too, as the driver tells them."""
-    (application,) = httpx.get(f"{ui}/api/v1/applications", follow_redirects=True).json()
-    url = f"{ui}/api/v1/applications/{application['id']}/allexecutors"
     found: dict[str, dict[str, int]] = {}
-    for one in json.loads(httpx.get(url, follow_redirects=True).text):
+    for one in told_by_driver(ui, "allexecutors"):
         if one["id"] != "driver":
             host = found.setdefault(one["hostPort"].split(":")[0], {"tasks": 0, "ms": 0, "failed": 0})
             host["tasks"] += one["completedTasks"]

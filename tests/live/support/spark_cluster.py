@@ -201,8 +201,10 @@ def _free_port(host: str) -> int:
 
 def told_by_driver(ui: str, what: str) -> Any:
     """Return what a driver's own API says of its application."""
-    (application,) = httpx.get(f"{ui}/api/v1/applications", follow_redirects=True).json()
-    return httpx.get(f"{ui}/api/v1/applications/{application['id']}/{what}", follow_redirects=True).json()
+    url = f"{ui}/api/v1/applications"
+    with httpx.Client(timeout=60, follow_redirects=True) as client:
+        (application,) = client.get(url).json()
+        return client.get(f"{url}/{application['id']}/{what}").json()
 
 
 def tasks_by_host(ui: str) -> dict[str, dict[str, int]]:

@@ -38,6 +38,14 @@ def test_addresses_are_pinned_in_local_mode_only() -> None:
     assert session.settings({}, {"spark.driver.host": "10.0.0.1"})["spark.driver.host"] == "10.0.0.1"
 
 
+def test_a_replaced_executor_gets_its_share_of_state() -> None:
+    """State tasks do not wait for where their state was; somebody else's choice is kept."""
+    name = "spark.locality.wait"
+    assert session.settings({}, REMOTE)[name] == "0s"
+    assert session.settings({name: "1s"}, REMOTE)[name] == "1s"
+    assert name not in session.settings({}, {})
+
+
 def test_a_users_jars_are_added_to_ours() -> None:
     """Executors get both; only a connector of the user's own keeps ours out."""
     assert session.settings({}, REMOTE, jars="/a.jar")["spark.jars"] == "/a.jar"

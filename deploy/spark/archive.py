@@ -2,8 +2,9 @@
 """Builds the archive that executors need, and prints its path: groupwatch with all but pyspark that it needs.
 
 Run it with the interpreter that runs the driver: the archive is for workers of the same Python minor version,
-operating system and processor.  Versions and hashes are those of requirements.lock.  What is built is kept,
-so that a second call takes no time: the dependencies as long as the lock, the archive as long as the code.
+operating system and processor.  Versions and hashes are those of requirements-run.lock.  What is built is
+kept, so that a second call takes no time: the dependencies as long as the lock, the archive as long as the
+code.
 """
 
 import hashlib
@@ -14,11 +15,10 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements.lock"
+LOCK = ROOT / "requirements-run.lock"
 OURS = ("coordinator_model", "alerts", "streaming")
 ON_THE_WORKER = frozenset({"pyspark", "py4j"})
 """A Spark worker has these, in the version of its Spark."""
@@ -28,56 +28,14 @@ class ArchiveError(Exception):
     """The archive cannot be built; the text says why."""
 
 
-def plain_name(name: str) -> str:
-    """Return a distribution's name as package indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+def shipped(lock: str) -> str:
+    """Return the lock's entries, with their hashes, without those that a worker has."""
+    entries = re.split(r"\n(?=[^\s#])", lock)
+    return "\n".join(one for one in entries if re.split("[=; ]", one)[0] not in ON_THE_WORKER)
 
 
-def needed(distribution: str = "groupwatch") -> set[str]:
-    """Return what ``distribution`` needs, with what that needs, as installed in this interpreter.
-
-    Raises:
-        ArchiveError: it is not installed here.
-    """
-    found: set[str] = set()
-    waiting = [distribution]
-    while waiting:
-        name = waiting.pop()
-        try:
-            requirements = metadata.requires(name) or []
-        except metadata.PackageNotFoundError:
-            if name == distribution:
-                raise ArchiveError(
-                    f"{sys.executable} has no {name}: run 'make setup', or set PYTHON to the interpreter "
-                    "that groupwatch is installed in"
-                ) from None
-            continue  # for another platform or version of Python
-        if name != distribution:
-            found.add(name)
-        for text in requirements:
-            wanted = plain_name(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0])
-            if "extra ==" not in text and wanted not in found | ON_THE_WORKER:
-                waiting.append(wanted)
-    return found
-
-
-def locked(names: set[str], lock: str) -> str:
-    """Return the entries of ``names`` in the lock, with their hashes.
-
-    Raises:
-        ArchiveError: one has no entry.
-    """
-    entries = {}
-    for entry in re.split(r"\n(?=[^\s#])", lock):
-        entries[plain_name(entry.split("==", 1)[0].strip())] = entry.rstrip()
-    missing = names - entries.keys()
-    if missing:
-        raise ArchiveError(f"{LOCK} has no entry for {', '.join(sorted(missing))}: run 'make lock'")
-    return "\n".join(entries[name] for name in sorted(names)) + "\n"
-
-
-def install(requirements: str, cache: Path) -> Path:
-    """Return the folder with the dependencies, installed by pip if they are not there.
+def install(requirements: str, cache: Path, *options: str) -> Path:
+    """Return the folder with the dependencies, installed by pip (with ``options``) if they are not there.
 
     Raises:
         ArchiveError: pip could not install them.
@@ -91,8 +49,9 @@ def install(requirements: str, cache: Path) -> Path:
         wanted = Path(work, "requirements.txt")
         wanted.write_text(requirements)
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        command += ["--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes"]
-        made = subprocess.run([*command, "--target", f"{work}/made", "-r", str(wanted)], check=False)  # noqa: S603
+        command += ["--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes", *options]
+        command += ["--target", f"{work}/made", "-r", str(wanted)]
+        made = subprocess.run(command, check=False)  # noqa: S603 - our own arguments
         if made.returncode:
             raise ArchiveError("pip could not install the locked packages; above it says why")
         os.rename(f"{work}/made", folder)
@@ -132,7 +91,7 @@ def main() -> int:
     cache = Path(os.environ.get("GROUPWATCH_CACHE") or ROOT / ".cache") / "executors"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        requirements = locked(needed(), LOCK.read_text(encoding="utf-8"))
+        requirements = shipped(LOCK.read_text(encoding="utf-8"))
         print(pack(install(requirements, cache), cache))  # noqa: T201 - this is what it is for
     except (ArchiveError, OSError) as error:
         print(f"archive.py: {error}", file=sys.stderr)  # noqa: T201

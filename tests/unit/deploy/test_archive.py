@@ -1,8 +1,6 @@
 """The archive that executors get: all that the job imports there, in the versions of the lock."""
 
 import importlib.util
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from types import ModuleType
@@ -22,26 +20,14 @@ def archive() -> ModuleType:
     return module
 
 
-def test_it_holds_what_executors_import_and_no_pyspark(archive: ModuleType) -> None:
-    """Dependencies of dependencies too; a worker has its own Spark, and developers' tools stay here."""
-    found = archive.needed()
-    assert {"msgspec", "pandas", "numpy", "pyarrow", "pytz"} <= found
-    assert not {"pyspark", "py4j", "pytest", "mypy"} & found
-
-
-def test_versions_and_hashes_are_the_locks(archive: ModuleType) -> None:
-    """One entry for each, whole."""
+def test_it_holds_what_runs_and_no_pyspark(archive: ModuleType) -> None:
+    """In the versions of the lock, with all hashes; a worker has its own Spark."""
     lock = archive.LOCK.read_text(encoding="utf-8")
-    entries = archive.locked({"pandas", "typing-extensions"}, lock)
-    heads = [line.split("==")[0] for line in entries.splitlines() if "==" in line]
-    assert heads == ["pandas", "typing-extensions"]
-    assert all("--hash=sha256:" in line for line in entries.splitlines() if line.startswith(" "))
-
-
-def test_what_the_lock_does_not_name_is_refused(archive: ModuleType) -> None:
-    """Nothing is taken from an index in whatever version it has today."""
-    with pytest.raises(archive.ArchiveError, match=r"no entry for leftpad.*make lock"):
-        archive.locked({"leftpad"}, "pandas==2.3.3 \\\n    --hash=sha256:00\n")
+    kept = archive.shipped(lock)
+    names = {line.split("==")[0] for line in kept.splitlines() if "==" in line}
+    assert {"msgspec", "pandas", "numpy", "pyarrow"} <= names
+    assert {line.split("==")[0] for line in lock.splitlines() if "==" in line} - names == {"pyspark", "py4j"}
+    assert all("--hash=sha256:" in line for line in kept.splitlines() if line.startswith(" "))
 
 
 def test_our_code_is_in_it_without_the_embedded_kafka(archive: ModuleType, tmp_path: Path) -> None:
@@ -59,14 +45,9 @@ def test_our_code_is_in_it_without_the_embedded_kafka(archive: ModuleType, tmp_p
     assert made.stat().st_mtime_ns == written_at
 
 
-def test_an_interpreter_without_groupwatch_is_told_so(tmp_path: Path) -> None:
-    """The sentence names the interpreter and what to do; nothing is printed that looks like a path."""
-    said = subprocess.run(
-        [sys.executable, "-S", str(ROOT / "deploy" / "spark" / "archive.py")],
-        env={"GROUPWATCH_CACHE": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (said.returncode, said.stdout) == (1, "")
-    assert f"{sys.executable} has no groupwatch: run 'make setup'" in said.stderr
+def test_what_cannot_be_installed_is_said(archive: ModuleType, tmp_path: Path) -> None:
+    """A hash that does not fit ends it; no half of an archive stays behind."""
+    wrong = "msgspec==0.22.0 --hash=sha256:" + 64 * "0" + "\n"
+    with pytest.raises(archive.ArchiveError, match="pip could not install"):
+        archive.install(wrong, tmp_path, "--no-index")
+    assert list(tmp_path.iterdir()) == []

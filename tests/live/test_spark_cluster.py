@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from streaming.devkit.kafka import EmbeddedKafka
+from tests.live.support.members import Member
 from tests.live.support.scene import Scene
 from tests.live.support.spark_cluster import (
     USER,
@@ -78,6 +79,8 @@ class Play:
         more = {"output": topics, "spark": {"spark.master": "local[2]"}, "receivers": [], "routes": []}
         self.local = Job(kafka.bootstrap_servers, folder / "local", pager, RULES, more)
         self.scene = Scene(kafka, self.local, "full")
+        self._beside = Scene(kafka, self.submitted, "full")
+        self._members: list[Member] = []
 
     def play(self) -> Seen:
         """Play it all."""
@@ -95,7 +98,8 @@ class Play:
         self._lose(victim)
         self._get_stuck()
         seen.tasks_after = tasks_by_host(self.submitted.ui)
-        self.scene.end()
+        for member in self._members:
+            member.crash()
         for group in (STORMY, LOST):
             await_that(self.scene.is_in(group, "Empty"), f"the last session of {group} has ended")
         await_that(self._is_same, "both runs have told the same", 60)
@@ -105,13 +109,12 @@ class Play:
         seen.log = self.submitted.log.read_text()
         return seen
 
-    def _groups(self) -> Any:
-        self.scene.member(STORMY, "stormy-steady")
-        self.scene.member(LOST, "lost-steady")
-        victim = self.scene.member(LOST, VICTIM)
+    def _groups(self) -> Member:
+        wanted = ((STORMY, "stormy-steady"), (LOST, "lost-steady"), (LOST, VICTIM))
+        self._members = [self.scene.member(group, client_id) for group, client_id in wanted]
         await_that(self.scene.is_stable(STORMY, 1), "one is in the stormy group")
         await_that(self.scene.is_stable(LOST, 2), "two are in the other")
-        return victim
+        return self._members[-1]
 
     def _storm(self, seen: Seen) -> None:
         """Members come and go; an executor is killed half way."""
@@ -122,7 +125,7 @@ class Play:
                 self.spark.kill_executor(FIRST)
         self._await_told(STORMY, "RebalanceStorm")
 
-    def _lose(self, victim: Any) -> None:
+    def _lose(self, victim: Member) -> None:
         """A member dies, and a worker with all that it runs before the silence is noticed."""
         victim.crash()
         self.spark.kill_worker(SECOND)
@@ -134,7 +137,7 @@ class Play:
         self.scene.silent_leader(STUCK, SILENT, session_ms=10_000)
         await_that(self.scene.is_in(STUCK, "CompletingRebalance"), "the group waits for its leader")
         self.submitted.kill()
-        self._await_told_by(self.local, STUCK, "StuckCompletingRebalance")
+        await_that(self.scene.is_told(STUCK, "StuckCompletingRebalance"), "the local run tells who is stuck")
         self.scene.end_process(SILENT)
         self.submitted.start()
         self.submitted.await_ready()
@@ -149,12 +152,8 @@ class Play:
         guest.close()
 
     def _await_told(self, group: str, name: str) -> None:
-        for job in (self.submitted, self.local):
-            self._await_told_by(job, group, name)
-
-    def _await_told_by(self, job: Job, group: str, name: str) -> None:
-        told = Scene.is_told(Scene(self.kafka, job, "full"), group, name)
-        await_that(told, f"{name} of {group} is told (see {job.log})")
+        for scene in (self._beside, self.scene):
+            await_that(scene.is_told(group, name), f"{name} of {group} is told (see {scene.job.log})")
 
     def _transitions(self) -> tuple[list[Any], list[Any]]:
         topics = ("groupwatch-transitions", "local-transitions")
@@ -181,6 +180,7 @@ class Play:
     def end(self) -> None:
         """End every process."""
         self.scene.end()
+        self._beside.end()
         self.submitted.stop()
         self.local.stop()
 

@@ -217,6 +217,18 @@ def test_a_shared_checkpoint_is_one_volume_for_all_pods() -> None:
         assert {"name": "data", "persistentVolumeClaim": {"claimName": "groupwatch"}} in pod.spec["volumes"]
 
 
+def test_settings_of_spark_are_texts() -> None:
+    """Large numbers keep their digits."""
+    (application,) = of_kind("SparkApplication", objects("spark_operator"))
+
+    assert application["spec"]["sparkConf"] == {
+        "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.2",
+        "spark.task.maxFailures": "8",
+        "spark.buffer.size": "16000000",
+    }
+    assert application["spec"]["hadoopConf"]["fs.s3a.path.style.access"] == "true"
+
+
 def test_the_rules_reach_prometheus_as_they_are() -> None:
     """Its templates are not Helm's."""
     (rule,) = of_kind("PrometheusRule", objects("everything"))
@@ -236,6 +248,7 @@ def test_the_rules_reach_prometheus_as_they_are() -> None:
         ("minimal", "config.http.port=0", "port"),
         ("minimal", "replicas=2", "replicas"),
         ("minimal", "image.digest=latest", "digest"),
+        ("minimal", "secrets.values.PASSWORD=12345678", "PASSWORD"),
         ("minimal", "mode=daemonSet", "mode"),
     ],
 )  # fmt: skip

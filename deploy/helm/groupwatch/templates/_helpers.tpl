@@ -192,6 +192,11 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
+{{/* A setting's value as text: Helm would write 16000000 as 1.6e+07. */}}
+{{- define "groupwatch.property" -}}
+{{- ternary . (toJson .) (kindIs "string" .) | quote -}}
+{{- end -}}
+
 {{/* Refuses what the API server would take and the job could not use. */}}
 {{- define "groupwatch.check" -}}
 {{- if and (eq .Values.mode "sparkApplication") (not .Values.config.checkpoint_is_shared) (not (regexMatch "^[a-z][a-z0-9+.-]*://" (.Values.config.checkpoint | trimPrefix "file:"))) -}}

@@ -1,6 +1,7 @@
 """Alerts: their parts, their wording, and the check of records in the alerts topic, which is not trusted."""
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert.cause_words import what_began, why
 from alerts.alert.checksums import checksum
 from alerts.alert.last_word import Said, Word, is_jump, is_later
 from alerts.alert.records import (
@@ -26,7 +27,6 @@ from alerts.alert.wording import (
     times,
     who,
     who_is,
-    why,
 )
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "some",
     "span",
     "times",
+    "what_began",
     "who",
     "who_is",
     "why",

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
-from coordinator_model.kafka import CauseKind
-
 
 class Named(Protocol):
     """A member that ``who_is`` can put into words: present, gone, blamed or remembered."""
@@ -111,25 +109,3 @@ def some(names: list[str], *, at_most: int = 3) -> str:
 def times(count: int, noun: str) -> str:
     """Return a count with its noun: ``1 rebalance``, ``7 rebalances``, ``12,000 records``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-WHY: dict[CauseKind, str] = {
-    CauseKind.MEMBER_JOINED: "members joining",
-    CauseKind.MEMBER_LEFT: "members leaving",
-    CauseKind.SESSION_TIMEOUT: "session timeouts",
-    CauseKind.POLL_TIMEOUT: "members that exceeded max.poll.interval.ms",
-    CauseKind.REBALANCE_TIMEOUT: "members that did not rejoin in time",
-    CauseKind.SYNC_TIMEOUT: "members that did not fetch their assignment in time",
-    CauseKind.SUBSCRIPTION_CHANGED: "changed subscriptions",
-    CauseKind.LEADER_REJOINED: "the leader joining again",
-    CauseKind.STATIC_MEMBER_REPLACED: "replaced static members",
-    CauseKind.PARTITIONS_CHANGED: "changed partition counts",
-    CauseKind.PROTOCOL_CHANGED: "changed assignment protocols",
-    CauseKind.COORDINATOR_MOVED: "coordinator moves",
-}
-"""Cause of rebalances -> plural noun for summaries."""
-
-
-def why(kind: CauseKind) -> str:
-    """Return the cause of rebalances as a plural noun."""
-    return WHY.get(kind, "causes that no source tells")

@@ -1,6 +1,6 @@
 """The wording of one transition, and of one rebalance with its phases."""
 
-from alerts.alert import clock_time, span, who
+from alerts.alert import clock_time, span, what_began, who
 from alerts.story.costs import is_unseen
 from coordinator_model.kafka import NOT_PROVIDED, SETTLED, CauseKind, GroupState
 from coordinator_model.state import Basis, Cause, Transition
@@ -10,28 +10,6 @@ _LONG_MS = 5_000
 _SHORT_MS = 1_000
 _REASON = "; client reason: "
 _NO_REASON = ("", NOT_PROVIDED)
-
-_BEGAN = {
-    CauseKind.MEMBER_JOINED: "{who} joined",
-    CauseKind.MEMBER_LEFT: "{who} left",
-    CauseKind.SESSION_TIMEOUT: "{who} was removed: no heartbeat for its session timeout",
-    CauseKind.POLL_TIMEOUT: "{who} left: no poll() within max.poll.interval.ms",
-    CauseKind.REBALANCE_TIMEOUT: "{who} was removed: it did not rejoin within the rebalance timeout",
-    CauseKind.SYNC_TIMEOUT: "{who} was removed: it did not fetch its assignment in time",
-    CauseKind.SUBSCRIPTION_CHANGED: "{who} changed what it subscribes to or gave up partitions",
-    CauseKind.LEADER_REJOINED: "The leader, {who}, joined again",
-    CauseKind.STATIC_MEMBER_REPLACED: "{who} took over a group.instance.id",
-    CauseKind.PARTITIONS_CHANGED: "Topics or partitions of the subscription changed, noticed by {who}",
-    CauseKind.PROTOCOL_CHANGED: "The group's protocol changed",
-    CauseKind.COORDINATOR_MOVED: "Another broker took over as coordinator",
-    CauseKind.ALL_MEMBERS_LEFT: "The last member, {who}, left",
-    CauseKind.GROUP_CREATED: "The group was created",
-    CauseKind.GROUP_DELETED: "The group was deleted",
-    CauseKind.OFFSETS_EXPIRED: "The group's offsets expired",
-    CauseKind.JOIN_COMPLETED: "The members have joined",
-    CauseKind.ASSIGNMENT_STORED: "The assignment was stored",
-    CauseKind.UNKNOWN: "A rebalance began; no source tells why",
-}
 
 _NOUNS = {
     CauseKind.MEMBER_JOINED: "member joined",
@@ -53,7 +31,7 @@ def _who(cause: Cause) -> str:
 
 def began(step: Transition) -> str:
     """Return why a rebalance started, without a full stop."""
-    text = _BEGAN[step.cause.kind].format(who=_who(step.cause))
+    text = what_began(step.cause.kind, _who(step.cause))
     return (
         f"{text[0].upper() if text.startswith('a member') else text[0]}{text[1:]}{_said(step)}{_sure(step)}"
     )

@@ -6,7 +6,6 @@ higher producer epoch, and refuses and aborts what an earlier one still writes (
 nothing to the topics that a reader with ``isolation.level=read_committed`` sees.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -32,7 +31,6 @@ _CLOSE_S = 5.0
 _RETRY_MS = 20
 """The coordinator refuses a new transaction while it finishes the previous one, which takes milliseconds."""
 _FENCED = (ProducerFencedError, InvalidProducerEpochError)
-_log = logging.getLogger(__name__)
 
 
 class FencedError(RuntimeError):

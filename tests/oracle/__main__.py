@@ -1,4 +1,4 @@
-"""``python -m coordinator_model.oracle FILE``: JSON lines of requests in, JSON lines of outcomes out.
+"""``python -m tests.oracle FILE``: JSON lines of requests in, JSON lines of outcomes out.
 
 The one place of the package that touches a file; ``-`` is standard input.
 """
@@ -12,7 +12,7 @@ from tests.oracle.lines import play
 def main(arguments: list[str]) -> int:
     """Play one file; 2 if it cannot be read."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m coordinator_model.oracle FILE|-\n")
+        sys.stderr.write("usage: python -m tests.oracle FILE|-\n")
         return 2
     try:
         text = sys.stdin.read() if arguments[0] == "-" else Path(arguments[0]).read_text(encoding="utf-8")

@@ -4,8 +4,9 @@ It shares no code with the model.  Each request and timer gives what a real brok
 INFO log, records, answers in the request log (joins and syncs only once they are answered), and the
 truth: every transition with its time and cause.
 
-``tests.oracle`` is the larger simulation.  This one stays beside it until a long duel with a real broker
-finds no difference; it was written apart, and its group fails over in the middle of its clients' lives.
+``tests.oracle`` is the larger simulation, which agrees with a real broker.  This one stays beside it: its
+group fails over in the middle of its clients' lives, which nobody plays with the oracle, and it was written
+apart (``tests/oracle/README.md`` says when it can go).
 
 Source: ``GroupMetadataManager`` (classic half) and ``ClassicGroup`` of Apache Kafka 4.3.1.
 """

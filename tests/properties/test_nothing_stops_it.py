@@ -22,7 +22,7 @@ from tests.unit.streaming.hostile import (
     Job,
     Row,
     hostile_rows,
-    story,
+    lived,
     time_limit,
 )
 
@@ -65,19 +65,6 @@ FIELDS = (
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
-
-
-def lived(*hostile: Row) -> Job:
-    """Return a job that an ordinary group lived through, with hostile rows between its generations."""
-    job = Job()
-    first, second = story()
-    with time_limit():
-        job.clocked(first, behind_ms=6_000)
-        job.batch(hostile)
-        job.clocked(second, behind_ms=20_000)
-        job.clocked([], behind_ms=30_000, ask=True)
-        job.clocked([], behind_ms=31_000, ask=True)
-    return job
 
 
 ORDINARY = lived().told("transition", GROUP)

@@ -106,17 +106,18 @@ class Duel:
         while self._now_ms() < self.clock.until_ms and not self.disturbed:
             self._listen(self._moves.pause_ms())
             self._send(self._moves.next())
+        self._listen(WRONG_MS)  # a disturbed group, too, is judged by answers that were on their way
         if not self.disturbed:
-            self._listen(WRONG_MS)
             self._keep_apart()
+            self._listen(LATE_MS)  # what the last timer did has come by now, and the next one is not yet due
             self.ended_ms = self._now_ms()
         for exchange in self.exchanges:
             exchange.connection.close()
 
     def _disturb(self, at_ms: int) -> None:
         """End here: what was sent since may have met another state than we think."""
-        if not self.disturbed:
-            self.disturbed, self.ended_ms = True, at_ms - 1
+        self.ended_ms = min(self.ended_ms, at_ms - 1) if self.disturbed else at_ms - 1
+        self.disturbed = True
 
     def _now_ms(self) -> int:
         return self.clock.now_ms()

@@ -227,3 +227,19 @@ def joined(ticket: Ticket) -> JoinGroupResponse:
     """A join's answer."""
     assert isinstance(ticket.response, JoinGroupResponse)
     return ticket.response
+
+
+def static_pair(**fields: Any) -> tuple[Stage, str, str]:
+    """Return a Stable group of two static members, its leader and its follower."""
+    stage = Stage()
+    ids = stage.stable_static("i1", "i2", **fields)
+    leader = stage.leader()
+    assert leader in ids
+    return stage, leader, ids[1 - ids.index(leader)]
+
+
+def instance_of(stage: Stage, member: str) -> str:
+    """Return the instance id of a member."""
+    group = stage.coordinator.group(G)
+    assert group is not None
+    return str(group.members[member].group_instance_id)

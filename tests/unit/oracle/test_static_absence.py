@@ -12,33 +12,19 @@ from tests.unit.oracle.stage import (
     G,
     Stage,
     error_of,
+    instance_of,
     joined,
     member_of,
     offers,
+    static_pair,
 )
-
-
-def _pair(**fields: Any) -> tuple[Stage, str, str]:
-    """A Stable group of two static members: its leader and its follower."""
-    stage = Stage()
-    ids = stage.stable_static("i1", "i2", **fields)
-    leader = stage.leader()
-    assert leader in ids
-    return stage, leader, ids[1 - ids.index(leader)]
-
-
-def _instance(stage: Stage, member: str) -> str:
-    group = stage.coordinator.group(G)
-    assert group is not None
-    return str(group.members[member].group_instance_id)
-
 
 # --- static members that do not come back -------------------------------------------------------------
 
 
 def test_a_missing_static_member_stays_in_the_next_generation() -> None:
     """Only dynamic ones are removed at the rebalance timeout."""
-    stage, leader, follower = _pair(session_timeout_ms=1_000_000)
+    stage, leader, follower = static_pair(session_timeout_ms=1_000_000)
     ticket = stage.join(leader)
 
     stage.wait(REBALANCE_MS)
@@ -50,14 +36,16 @@ def test_a_missing_static_member_stays_in_the_next_generation() -> None:
 
 def test_a_missing_static_leader_loses_its_lead() -> None:
     """The first member that has joined leads; the log names it with all that is known of it."""
-    stage, leader, follower = _pair(session_timeout_ms=1_000_000)
+    stage, leader, follower = static_pair(session_timeout_ms=1_000_000)
     ticket = stage.join(follower, protocols=offers("range", topics=["new"]))
 
     stage.wait(REBALANCE_MS)
 
     assert joined(ticket).leader == follower
     line = stage.line("leader_replaced")
-    assert line.startswith(f"Group leader [memberId: {leader}, groupInstanceId: {_instance(stage, leader)}]")
+    assert line.startswith(
+        f"Group leader [memberId: {leader}, groupInstanceId: {instance_of(stage, leader)}]"
+    )
     assert f"Member ClassicGroupMember(memberId='{follower}'" in line
 
 
@@ -85,7 +73,7 @@ def test_if_all_static_members_are_missing_the_join_timer_is_set_again() -> None
 
 def test_a_static_member_expires_like_any_other() -> None:
     """Being static it has no longer life, only a longer name."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
     stage.wait(5_000)
     stage.beat(leader)
 
@@ -151,7 +139,7 @@ def test_a_static_member_of_an_empty_group_cannot_be() -> None:
 
 def test_a_static_member_of_a_dead_group_looks_elsewhere() -> None:
     """15."""
-    stage, leader, _ = _pair()
+    stage, leader, _ = static_pair()
     stage.happen(MarkDead(group_id=G))
 
     assert error_of(stage.join(group_instance_id="i1")) is Errors.COORDINATOR_NOT_AVAILABLE

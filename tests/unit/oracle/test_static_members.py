@@ -1,7 +1,5 @@
 """Members with an instance id: they keep their place when they restart."""
 
-from typing import Any
-
 import pytest
 
 from tests.oracle import Errors, FailAppends, GroupMetadata
@@ -14,26 +12,12 @@ from tests.unit.oracle.stage import (
     G,
     Stage,
     error_of,
+    instance_of,
     joined,
     member_of,
     offers,
+    static_pair,
 )
-
-
-def _pair(**fields: Any) -> tuple[Stage, str, str]:
-    """A Stable group of two static members: its leader and its follower."""
-    stage = Stage()
-    ids = stage.stable_static("i1", "i2", **fields)
-    leader = stage.leader()
-    assert leader in ids
-    return stage, leader, ids[1 - ids.index(leader)]
-
-
-def _instance(stage: Stage, member: str) -> str:
-    group = stage.coordinator.group(G)
-    assert group is not None
-    return str(group.members[member].group_instance_id)
-
 
 # --- the first join -----------------------------------------------------------------------------------
 
@@ -52,7 +36,7 @@ def test_a_static_member_is_in_at_once() -> None:
 
 def test_an_id_without_its_instance_is_unknown() -> None:
     """25 for an instance that nobody has."""
-    stage, leader, _ = _pair()
+    stage, leader, _ = static_pair()
 
     assert error_of(stage.join(leader, group_instance_id="other")) is Errors.UNKNOWN_MEMBER_ID
 
@@ -60,9 +44,9 @@ def test_an_id_without_its_instance_is_unknown() -> None:
 @pytest.mark.parametrize("who", [0, 1], ids=["leader", "follower"])
 def test_an_instance_with_another_id_is_fenced(who: int) -> None:
     """82, and a line about it."""
-    stage, *members = _pair()
+    stage, *members = static_pair()
 
-    ticket = stage.join(NOBODY, group_instance_id=_instance(stage, members[who]))
+    ticket = stage.join(NOBODY, group_instance_id=instance_of(stage, members[who]))
 
     assert ticket.response == JoinGroupResponse(error_code=Errors.FENCED_INSTANCE_ID, member_id=NOBODY)
     assert stage.line("instance_fenced").endswith("during operation join-group")
@@ -73,9 +57,9 @@ def test_an_instance_with_another_id_is_fenced(who: int) -> None:
 
 def test_a_follower_comes_back_without_a_rebalance() -> None:
     """Same generation, new id; it is told who leads and fetches its assignment."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
 
-    back = joined(stage.join(group_instance_id=_instance(stage, follower)))
+    back = joined(stage.join(group_instance_id=instance_of(stage, follower)))
 
     assert (back.error_code, back.generation_id, back.leader, back.skip_assignment, back.members) == (
         Errors.NONE,
@@ -91,9 +75,9 @@ def test_a_follower_comes_back_without_a_rebalance() -> None:
 
 def test_a_leader_comes_back_and_is_told_not_to_assign() -> None:
     """Version 9: it gets the list, and skipAssignment."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
 
-    back = joined(stage.join(group_instance_id=_instance(stage, leader)))
+    back = joined(stage.join(group_instance_id=instance_of(stage, leader)))
 
     assert (back.leader, back.skip_assignment) == (back.member_id, True)
     assert {one.member_id for one in back.members} == {back.member_id, follower}
@@ -103,9 +87,9 @@ def test_a_leader_comes_back_and_is_told_not_to_assign() -> None:
 @pytest.mark.parametrize("version", [5, 8])
 def test_an_older_leader_is_made_to_believe_that_it_follows(version: int) -> None:
     """It would assign otherwise: its answer names the id that it had."""
-    stage, leader, _ = _pair()
+    stage, leader, _ = static_pair()
 
-    back = joined(stage.join(group_instance_id=_instance(stage, leader), api_version=version))
+    back = joined(stage.join(group_instance_id=instance_of(stage, leader), api_version=version))
 
     assert (back.leader, back.skip_assignment, back.members) == (leader, False, ())
     assert stage.leader() == back.member_id
@@ -113,11 +97,11 @@ def test_an_older_leader_is_made_to_believe_that_it_follows(version: int) -> Non
 
 def test_a_comeback_is_recorded_under_the_same_generation() -> None:
     """With the time at which the group became Stable, and the assignment it had."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
     stable_ms = stage.now_ms
     stage.wait(500)
 
-    back = joined(stage.join(group_instance_id=_instance(stage, follower)))
+    back = joined(stage.join(group_instance_id=instance_of(stage, follower)))
 
     record = stage.written()[-1]
     assert isinstance(record, GroupMetadata)
@@ -131,7 +115,7 @@ def test_a_comeback_that_would_change_the_strategy_starts_a_rebalance() -> None:
     stage.stable_static("i1", "i2", protocols=offers("range", "roundrobin"))
     follower = next(iter(stage.members() - {stage.leader()}))
 
-    ticket = stage.join(group_instance_id=_instance(stage, follower), protocols=offers("roundrobin"))
+    ticket = stage.join(group_instance_id=instance_of(stage, follower), protocols=offers("roundrobin"))
 
     assert not ticket.is_answered
     assert stage.last_move().reason.startswith("Group's selectedProtocol will change because static member i")
@@ -140,10 +124,10 @@ def test_a_comeback_that_would_change_the_strategy_starts_a_rebalance() -> None:
 
 def test_a_comeback_with_other_metadata_but_the_same_strategy_does_not() -> None:
     """Its subscription is not looked at."""
-    stage, _, follower = _pair()
+    stage, _, follower = static_pair()
 
     ticket = stage.join(
-        group_instance_id=_instance(stage, follower), protocols=offers("range", topics=["new"])
+        group_instance_id=instance_of(stage, follower), protocols=offers("range", topics=["new"])
     )
 
     assert error_of(ticket) is Errors.NONE
@@ -152,9 +136,9 @@ def test_a_comeback_with_other_metadata_but_the_same_strategy_does_not() -> None
 
 def test_a_comeback_takes_over_the_new_timeouts() -> None:
     """The session from the next heartbeat on."""
-    stage, _, follower = _pair()
+    stage, _, follower = static_pair()
 
-    back = member_of(stage.join(group_instance_id=_instance(stage, follower), session_timeout_ms=20_000))
+    back = member_of(stage.join(group_instance_id=instance_of(stage, follower), session_timeout_ms=20_000))
 
     group = stage.coordinator.group(G)
     assert group is not None
@@ -163,8 +147,8 @@ def test_a_comeback_takes_over_the_new_timeouts() -> None:
 
 def test_each_comeback_has_another_id() -> None:
     """Else the old process could not be fenced."""
-    stage, _, follower = _pair()
-    instance = _instance(stage, follower)
+    stage, _, follower = static_pair()
+    instance = instance_of(stage, follower)
 
     ids = {member_of(stage.join(group_instance_id=instance)) for _ in range(3)}
 
@@ -173,9 +157,9 @@ def test_each_comeback_has_another_id() -> None:
 
 def test_the_old_ids_session_ends_without_effect() -> None:
     """Its timer runs on and finds nobody."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
     stage.wait(5_000)
-    back = member_of(stage.join(group_instance_id=_instance(stage, follower)))
+    back = member_of(stage.join(group_instance_id=instance_of(stage, follower)))
     stage.beat(leader)
 
     stage.wait(SESSION_MS - 5_000)
@@ -185,10 +169,10 @@ def test_the_old_ids_session_ends_without_effect() -> None:
 
 def test_a_comeback_that_cannot_be_stored_is_undone() -> None:
     """The old id is a member again; the client gets the error and no id."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
     stage.happen(FailAppends(error=Errors.MESSAGE_TOO_LARGE))
 
-    ticket = stage.join(group_instance_id=_instance(stage, follower), protocols=offers("range", "more"))
+    ticket = stage.join(group_instance_id=instance_of(stage, follower), protocols=offers("range", "more"))
 
     assert ticket.response == JoinGroupResponse(
         error_code=Errors.UNKNOWN_SERVER_ERROR,
@@ -198,7 +182,7 @@ def test_a_comeback_that_cannot_be_stored_is_undone() -> None:
         leader=leader,
     )
     assert stage.members() == {leader, follower}
-    assert stage.beat(follower, None, group_instance_id=_instance(stage, follower)) is Errors.NONE
+    assert stage.beat(follower, None, group_instance_id=instance_of(stage, follower)) is Errors.NONE
     assert "Reverting to old member id" in stage.line("write_failed")
 
 
@@ -229,7 +213,7 @@ def test_a_comeback_in_the_sync_phase_starts_another_rebalance() -> None:
     follower = next(one for one in map(joined, tickets) if one.leader != one.member_id)
     parked = stage.sync(follower.member_id)
 
-    stage.join(group_instance_id=_instance(stage, follower.member_id))
+    stage.join(group_instance_id=instance_of(stage, follower.member_id))
 
     assert error_of(parked) is Errors.FENCED_INSTANCE_ID
     assert stage.last_move().reason.startswith("Updating metadata for static member i")
@@ -238,8 +222,8 @@ def test_a_comeback_in_the_sync_phase_starts_another_rebalance() -> None:
 
 def test_a_comeback_in_the_join_phase_takes_the_place_of_the_one_that_waits() -> None:
     """The parked join is fenced, the new one waits."""
-    stage, leader, follower = _pair()
-    instance = _instance(stage, follower)
+    stage, leader, follower = static_pair()
+    instance = instance_of(stage, follower)
     waiting = stage.join(follower, group_instance_id=instance, protocols=offers("range", topics=["new"]))
 
     back = stage.join(group_instance_id=instance)
@@ -251,18 +235,18 @@ def test_a_comeback_in_the_join_phase_takes_the_place_of_the_one_that_waits() ->
 
 def test_a_comeback_can_end_the_join_phase() -> None:
     """It was the last one that was missing."""
-    stage, leader, follower = _pair()
+    stage, leader, follower = static_pair()
     waiting = stage.join(leader)
 
-    back = stage.join(group_instance_id=_instance(stage, follower))
+    back = stage.join(group_instance_id=instance_of(stage, follower))
 
     assert joined(back).generation_id == joined(waiting).generation_id == 2
 
 
 def test_a_leader_whose_old_process_still_waits_is_replaced_as_leader() -> None:
     """The new id leads."""
-    stage, leader, follower = _pair()
-    instance = _instance(stage, leader)
+    stage, leader, follower = static_pair()
+    instance = instance_of(stage, leader)
     waiting = stage.join(leader)
 
     back = stage.join(group_instance_id=instance)
@@ -275,8 +259,8 @@ def test_a_leader_whose_old_process_still_waits_is_replaced_as_leader() -> None:
 @pytest.mark.parametrize("who", [0, 1], ids=["leader", "follower"])
 def test_a_static_member_with_its_id_joins_like_any_other(who: int) -> None:
     """The leader rebalances, the follower that changed nothing does not."""
-    stage, *members = _pair()
+    stage, *members = static_pair()
 
-    ticket = stage.join(members[who], group_instance_id=_instance(stage, members[who]))
+    ticket = stage.join(members[who], group_instance_id=instance_of(stage, members[who]))
 
     assert ticket.is_answered is (who == 1)

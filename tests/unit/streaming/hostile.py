@@ -613,3 +613,16 @@ def hostile_rows() -> dict[str, Row]:
 def settings_row(settings: dict[str, Any]) -> Row:
     """Return a settings record as a job writes it at its start."""
     return Row(CONTROL, encode_record(SettingsRecord(at_ms=NOW_MS, run=RUN, settings=settings)), None, 0)
+
+
+def lived(*hostile: Row) -> Job:
+    """Return a job that an ordinary group lived through, with hostile rows between its generations."""
+    job = Job()
+    first, second = story()
+    with time_limit():
+        job.clocked(first, behind_ms=6_000)
+        job.batch(hostile)
+        job.clocked(second, behind_ms=20_000)
+        job.clocked([], behind_ms=30_000, ask=True)
+        job.clocked([], behind_ms=31_000, ask=True)
+    return job

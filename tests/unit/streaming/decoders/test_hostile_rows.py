@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.unit.streaming.hostile import GROUP, Job, Row, hostile_rows, story, time_limit
+from tests.unit.streaming.hostile import GROUP, hostile_rows, lived
 
 AT_ONCE = 80
 ROWS = hostile_rows()
@@ -15,20 +15,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def _lived(*hostile: Row) -> Job:
-    """Return a job that an ordinary group lived through, with hostile rows between its two generations."""
-    job = Job()
-    first, second = story()
-    with time_limit():
-        job.clocked(first, behind_ms=6_000)
-        job.batch(hostile)
-        job.clocked(second, behind_ms=20_000)
-        job.clocked([], behind_ms=30_000, ask=True)
-        job.clocked([], behind_ms=31_000, ask=True)
-    return job
-
-
-ORDINARY = _lived().told("transition", GROUP)
+ORDINARY = lived().told("transition", GROUP)
 
 
 def _guilty(names: tuple[str, ...]) -> list[str]:
@@ -36,7 +23,7 @@ def _guilty(names: tuple[str, ...]) -> list[str]:
     found = []
     for name in names:
         try:
-            if _lived(ROWS[name]).told("transition", GROUP) != ORDINARY:
+            if lived(ROWS[name]).told("transition", GROUP) != ORDINARY:
                 found.append(f"{name}: disturbs")
         except BaseException as error:
             found.append(f"{name}: {type(error).__name__}: {error}"[:200])
@@ -48,7 +35,7 @@ def test_no_row_ends_the_query_or_disturbs_another_group(first: int) -> None:
     """Wild numbers, shapes and bytes in any topic are counted, and the groups beside them are mirrored."""
     names = tuple(ROWS)[first : first + AT_ONCE]
     try:
-        told = _lived(*(ROWS[name] for name in names)).told("transition", GROUP)
+        told = lived(*(ROWS[name] for name in names)).told("transition", GROUP)
     except BaseException:
         pytest.fail("\n".join(_guilty(names)) or "only together")
     assert told == ORDINARY, "\n".join(_guilty(names)) or "only together"

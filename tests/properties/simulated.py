@@ -4,9 +4,9 @@ It shares no code with the model.  Each request and timer gives what a real brok
 INFO log, records, answers in the request log (joins and syncs only once they are answered), and the
 truth: every transition with its time and cause.
 
-``tests.oracle`` is the larger simulation, which agrees with a real broker.  This one stays beside it: its
-group fails over in the middle of its clients' lives, which nobody plays with the oracle, and it was written
-apart (``tests/oracle/README.md`` says when it can go).
+``tests.oracle`` is the larger simulation.  This one stays beside it: duels of that one with a real broker
+do not come out without a difference each time, this group fails over in the middle of its clients' lives,
+and the two were written apart (``tests/oracle/README.md`` has the figures, and when this one can go).
 
 Source: ``GroupMetadataManager`` (classic half) and ``ClassicGroup`` of Apache Kafka 4.3.1.
 """

@@ -36,7 +36,7 @@ GROUP_STATE = Metric(
 )
 GROUP_MEMBERS = Metric("groupwatch_group_members", "gauge", _GROUP, "Members of the group.")
 GROUP_GENERATION = Metric(
-    "groupwatch_group_generation", "gauge", _GROUP, "Generation (classic) or epoch of the group."
+    "groupwatch_group_generation", "gauge", _GROUP, "Generation of a classic group; epoch of a newer group."
 )
 GROUP_STATE_SECONDS = Metric(
     "groupwatch_group_state_seconds", "gauge", _GROUP, "How long the group has been in its state."
@@ -45,19 +45,19 @@ GROUP_REBALANCES = Metric(
     "groupwatch_group_rebalances",
     "counter",
     (*_GROUP, "cause"),
-    "Rebalances started, by cause, since the group is watched.",
+    "Rebalances that started since groupwatch watches the group, by cause.",
 )
 GROUP_LAG = Metric(
     "groupwatch_group_lag",
     "gauge",
     (*_GROUP, "topic"),
-    "Records behind the end, all partitions; absent where an end offset is unknown.",
+    "Records that the group has not read yet, in all partitions; absent while an end offset is unknown.",
 )
 GROUP_LAG_SECONDS = Metric(
     "groupwatch_group_lag_seconds",
     "gauge",
     (*_GROUP, "topic"),
-    "Age of the oldest record still to be read, at least; absent where an end offset is unknown.",
+    "Smallest possible age of the oldest record that waits; absent while an end offset is unknown.",
 )
 ALERTS_FIRING = Metric(
     "groupwatch_alerts_firing",
@@ -66,7 +66,10 @@ ALERTS_FIRING = Metric(
     "1 for each open alert; the group is empty for alerts about a whole cluster.",
 )
 GROUPS = Metric(
-    "groupwatch_groups", "gauge", ("cluster",), "Groups watched, with or without series of their own."
+    "groupwatch_groups",
+    "gauge",
+    ("cluster",),
+    "Groups that groupwatch watches, also those without series of their own.",
 )
 EVENTS = Metric(
     "groupwatch_events", "counter", ("cluster", "source", "kind"), "Observations taken from the sources."
@@ -75,7 +78,7 @@ UNDECODABLE = Metric(
     "groupwatch_undecodable",
     "counter",
     ("cluster", "source", "reason"),
-    "Records and lines that could not be read, and were set aside.",
+    "Records and lines that groupwatch could not decode and skipped.",
 )
 DIVERGENCE = Metric(
     "groupwatch_divergence",
@@ -87,7 +90,7 @@ QUARANTINED = Metric(
     "groupwatch_quarantined_groups",
     "gauge",
     ("cluster",),
-    "Groups that groupwatch's own code failed on lately, or whose saved state was lost and is learned anew.",
+    "Groups on which groupwatch's own code failed lately, or whose saved state was lost and is rebuilt.",
 )
 SOURCE_DELAY = Metric(
     "groupwatch_source_delay_seconds",
@@ -100,19 +103,19 @@ AGREEMENT_RATIO = Metric(
     "groupwatch_agreement_ratio",
     "gauge",
     ("cluster",),
-    "Share of the brokers' own answers of the last 15 minutes that agreed with the mirror.",
+    "Share of the brokers' answers in the last 15 minutes that agreed with the mirror, 0 to 1.",
 )
 ANSWERS = Metric(
     "groupwatch_answers",
     "counter",
     ("cluster", "outcome"),
-    "The brokers' own answers about groups that could be compared with the mirror.",
+    "Answers of brokers about groups that groupwatch compared with the mirror, by outcome.",
 )
 PROBE_REQUESTS = Metric(
     "groupwatch_probe_requests",
     "counter",
     ("cluster", "request"),
-    "Requests sent to the brokers to ask about groups.",
+    "Requests about groups that groupwatch sent to the brokers.",
 )
 
 PICTURE = (
@@ -142,13 +145,13 @@ OLDEST_UNDELIVERED = Metric(
     "groupwatch_oldest_undelivered_seconds",
     "gauge",
     _RECEIVER,
-    "For how long the alert has waited that waits longest for this receiver and may be told; 0: none does.",
+    "Longest time that an alert has waited for this receiver, without silenced alerts; 0: none waits.",
 )
 UNDELIVERED = Metric(
     "groupwatch_undelivered_alerts",
     "gauge",
     _RECEIVER,
-    "Alerts that wait for this receiver, or for a silence.",
+    "Alerts that wait for this receiver, or for the end of a silence.",
 )
 RECEIVER_UP = Metric(
     "groupwatch_receiver_up",
@@ -160,14 +163,14 @@ SENDER_ERRORS = Metric(
     "groupwatch_sender_errors",
     "counter",
     _RECEIVER,
-    "Errors of groupwatch itself that the sender of this receiver met, and outlived.",
+    "Errors in groupwatch's own code while it sent to this receiver; the sender continued.",
 )
 
 REFUSED_RECORDS = Metric(
     "groupwatch_refused_alert_records",
     "counter",
     ("receiver", "reason"),
-    "Records of the alerts topic that no groupwatch can have written, and were set aside.",
+    "Records of the alerts topic that groupwatch skipped, because it cannot have written them.",
 )
 
 DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
@@ -177,13 +180,13 @@ JOB_SILENT = Metric(
     "groupwatch_job_silent_seconds",
     "gauge",
     ("cluster",),
-    "Age of the last record that the cluster's job wrote; without one, of this process.",
+    "Age of the last record that the cluster's job wrote; if there is none, age of this process.",
 )
 KAFKA_SILENT = Metric(
     "groupwatch_kafka_silent_seconds",
     "gauge",
     ("cluster",),
-    "How long ago the cluster answered this process last; if it never did, the age of this process.",
+    "Time since the cluster last answered this process; if it never did, age of this process.",
 )
 
 FAR_JOB = (JOB_SILENT, KAFKA_SILENT)
@@ -205,14 +208,14 @@ class NotifierMetrics:
     ) -> None:
         build = Gauge(
             "groupwatch_build_info",
-            "Always 1; the labels say which version of groupwatch this is, and of Python.",
+            "Always 1; the labels name the versions of groupwatch and of Python.",
             ["version", "python"],
             registry=registry,
         )
         build.labels(version, platform.python_version()).set(1)
         self._notifications = Counter(
             "groupwatch_notifications",
-            "Attempts to deliver a notification, by how they ended.",
+            "Attempts to deliver a notification, by outcome.",
             ["receiver", "outcome"],
             registry=registry,
         )
@@ -239,26 +242,26 @@ class OwnMetrics(NotifierMetrics):
         super().__init__(registry, receivers, version=version)
         self._rebalances = Histogram(
             "groupwatch_rebalance_duration_seconds",
-            "From the start of a rebalance to the group being Stable or Empty again.",
+            "Time from the start of a rebalance until the group is Stable or Empty.",
             ["cluster"],
             buckets=_REBALANCE_BUCKETS_S,
             registry=registry,
         )
         self._detection = Histogram(
             "groupwatch_detection_seconds",
-            "From the time at which an alert's condition held, by the brokers' clocks, to its being written.",
+            "Time from when an alert's condition held (brokers' clocks) until groupwatch wrote the alert.",
             registry=registry,
             buckets=_DETECTION_BUCKETS_S,
         )
         self._evidence = Counter(
             "groupwatch_evidence_requests",
-            "Attempts to raise a broker's request log or to put it back, by how they ended.",
+            "Attempts to raise or restore the level of a broker's request log, by outcome.",
             ["cluster", "outcome"],
             registry=registry,
         )
         self._evidence_brokers = Gauge(
             "groupwatch_evidence_brokers",
-            "Brokers whose request log is raised at present.",
+            "Brokers whose request log groupwatch has raised now.",
             ["cluster"],
             registry=registry,
         )
@@ -270,19 +273,19 @@ class OwnMetrics(NotifierMetrics):
         )
         self._watermark = Gauge(
             "groupwatch_watermark_delay_seconds",
-            "How far what is judged lies behind the wall clock.",
+            "How far the watermark is behind the wall clock: alerts are late by this much.",
             ["cluster"],
             registry=registry,
         )
         self._missed = Counter(
             "groupwatch_missed_records",
-            "Records of an input, at least, that were gone before they were read.",
+            "Records of an input that were deleted before groupwatch read them, at least.",
             ["cluster", "topic"],
             registry=registry,
         )
         self._corrections = Gauge(
             "groupwatch_broker_time_correction_seconds",
-            "What is added to a broker's times, because its time zone or its clock is wrong.",
+            "Seconds that groupwatch adds to a broker's times because its time zone or its clock is wrong.",
             ["cluster", "broker"],
             registry=registry,
         )

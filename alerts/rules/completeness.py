@@ -44,12 +44,12 @@ def _gaps(rule: GroupRule[Any], finding: Finding, situation: Situation) -> tuple
         again_ms = evidence.live_since_ms + WATCHED_MS
         watched = span(now_ms - evidence.live_since_ms)
         gaps.append(
-            f"Incomplete: groupwatch has watched this cluster for {watched} only; how this began, at "
-            f"{clock(finding.starts_at_ms)}, it has only read."
+            f"Incomplete: groupwatch has watched this cluster for only {watched}; it knows the beginning, at "
+            f"{clock(finding.starts_at_ms)}, from old records alone."
         )
     is_heard = evidence.info_live or evidence.requests_live
     if rule.end_is_logged and not is_heard and _was_observed(situation.group):
-        gaps.append("Incomplete: the coordinator's log has lost lines, so that this may have ended unseen.")
+        gaps.append("Incomplete: lines of the coordinator's log are missing, so this may have ended already.")
     return gaps, again_ms
 
 

@@ -225,7 +225,7 @@ def _held_back(rule: GroupRule[Any], verdict: Verdict, situation: Situation) -> 
 
 
 def _removal(group: Group) -> str:
-    return f"Group {group.group} is gone: deleted, no longer watched, or not seen for too long."
+    return f"Group {group.group} is gone: it was deleted, is no longer watched, or was not seen for too long."
 
 
 def _take_over(memory: GroupMemory | ClusterMemory, alert: Alert) -> None:

@@ -199,7 +199,7 @@ def test_timeouts_that_differ_within_a_group(story: Story) -> None:
     assert (alert["severity"], alert["revision"]) == ("info", 0)
     assert [one["client_id"] for one in alert["culprits"]] == ["mixed-0"]
     assert alert["cause"].startswith("session.timeout.ms is 12000 at mixed-0 on ")
-    assert alert["advice"].endswith("as most have them: session.timeout.ms 30000.")
+    assert alert["advice"].endswith("that most of them have: session.timeout.ms 30000.")
 
 
 def test_a_static_restart_is_silent(story: Story) -> None:

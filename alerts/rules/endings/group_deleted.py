@@ -120,31 +120,32 @@ def _is_too_young(situation: Situation, at_ms: int, ended: Ended) -> bool:
 def _finding(situation: Situation, ending: EndingMemory) -> Finding:
     group = situation.group.group
     unused_ms = ending.at_ms - ending.last_use_ms
-    used = f"{span(unused_ms)} before" if unused_ms >= 1_000 else "then"
+    used = f"{span(unused_ms)} before" if unused_ms >= 1_000 else "that moment"
     if ending.how is CauseKind.OFFSETS_EXPIRED:
-        way = "expired: its offsets were older than the brokers keep them"
+        way = "expired: the brokers keep offsets for a limited time, and its time was over"
         cause = "offsets.retention.minutes ran out while the group was empty."
         advice = (
-            "If the service is to come back, raise offsets.retention.minutes above its longest pause, and "
-            "set its offsets (kafka-consumer-groups.sh --reset-offsets) before it starts."
+            "If the service will run again, set its offsets (kafka-consumer-groups.sh --reset-offsets) "
+            "before "
+            "it starts, and raise offsets.retention.minutes above its longest pause."
         )
     elif ending.detail:
         way = "was cleaned up after its last offsets had been deleted"
         cause = "Its offsets were deleted while it was empty (OffsetDelete, or their topics were deleted)."
-        advice = "Find out who deleted the offsets or topics; the topics' own alerts and audit log tell it."
+        advice = "Find out who deleted the offsets or the topics: look in the audit log of the brokers."
     else:
         way = "was deleted while it was empty"
         cause = (
             "Somebody called DeleteGroups (kafka-consumer-groups.sh --delete, an admin tool, an operator)."
         )
         advice = (
-            "If that was not meant, set its offsets (kafka-consumer-groups.sh --reset-offsets --to-datetime) "
-            "before its consumers start again, and restrict DELETE on the group."
+            "Was it on purpose? If not, set its offsets (kafka-consumer-groups.sh --reset-offsets "
+            "--to-datetime) before its consumers start again, and restrict DELETE on the group."
         )
     return Finding(
         starts_at_ms=ending.at_ms,
         severity=situation.thresholds.of(Options).severity,
-        summary=f"Group {group} {way}; it had been in use until {used}.",
+        summary=f"Group {group} {way}. The group was in use until {used}.",
         cause=cause,
         evidence=(
             f"{clock(ending.last_use_ms)}: last commit, or last member gone.",
@@ -158,14 +159,15 @@ def _finding(situation: Situation, ending: EndingMemory) -> Finding:
 
 def _cost(ending: EndingMemory) -> str:
     offsets = f"Offsets of {times(ending.partitions, 'partition')}" if ending.partitions else "Its offsets"
-    where = "consumers that start again begin where auto.offset.reset says, and skip or repeat"
+    where = "consumers that start again begin where auto.offset.reset says, so they skip or repeat records"
     return f"{offsets} are gone: {where}."
 
 
 def _closing(situation: Situation, ends_at_ms: int) -> Closing:
     group = situation.group
-    now = "is gone" if group.state is GroupState.DEAD else f"exists again, {group.state}"
-    return Closing(ends_at_ms=ends_at_ms, summary=f"Group {group.group} {now}; its deletion was told.")
+    now = "is still gone" if group.state is GroupState.DEAD else f"exists again and is {group.state}"
+    summary = f"Group {group.group} {now}; the alert about its deletion ends."
+    return Closing(ends_at_ms=ends_at_ms, summary=summary)
 
 
 GROUP_DELETED = GroupRule(
@@ -173,5 +175,5 @@ GROUP_DELETED = GroupRule(
     options=Options,
     evaluate=evaluate,
     remembers="ending",
-    blames_nobody="no member: whoever deleted the group, or its retention",
+    blames_nobody="no member: somebody deleted the group, or its retention ended",
 )

@@ -79,8 +79,8 @@ def _finding(situation: Situation, gone_ms: int, since_ms: int) -> Finding:
         ),
         cost="Without its offsets the group begins where auto.offset.reset says: it skips or repeats "
         f"records of {times(partitions, 'partition')}.",
-        advice="Start its consumers before then, even for a moment; or, if it is not needed any more, "
-        "delete it (kafka-consumer-groups.sh --delete). To keep such groups longer raise "
+        advice="Start its consumers before that time, even for a moment. If nobody needs the group any more, "
+        "delete it (kafka-consumer-groups.sh --delete). To keep such groups longer, raise "
         f"offsets.retention.minutes{_present(gone_ms - since_ms) if told else ''}.",
         # Another time of deletion is worth a revision.
         aspect=str(gone_ms),
@@ -121,7 +121,7 @@ def _over(situation: Situation, due_ms: int | None = None) -> Verdict:
     if group.state is GroupState.DEAD or not group.commits:
         how = "are gone"
     elif group.state is GroupState.EMPTY:
-        how = "have been committed again, or are kept longer"
+        how = "were committed again, or the brokers keep them longer"
     else:
         how = "are in use again"
     summary = f"The offsets of group {group.group} {how}."

@@ -45,7 +45,8 @@ def hold(opened: OpenAlert, closing: Closing, *, now_ms: int, held_ms: int) -> A
     if _COMES_AND_GOES in opened.alert.summary:
         return None
     stays = (
-        f"{_COMES_AND_GOES}, so this alert stays open until it has stayed away for {span(HOLD_MS)} to "
+        f"{_COMES_AND_GOES}, so this alert stays open until the condition has been away for "
+        f"{span(HOLD_MS)} to "
         f"{span(HOLD_MAX_MS)}."
     )
     return restate(opened, f"{closing.summary} {stays}")
@@ -76,5 +77,7 @@ def closing_of(opened: OpenAlert) -> Closing:
     """Return the closing of an alert that was kept open, with how often its condition held."""
     summary, cost = opened.closing
     since = clock(opened.alert.starts_at_ms)
-    history = f" It came {times(opened.firings, 'time')} since {since}." if opened.firings > 1 else ""
+    history = (
+        f" The condition held {times(opened.firings, 'time')} since {since}." if opened.firings > 1 else ""
+    )
     return Closing(ends_at_ms=opened.ended_ms, summary=f"{summary}{history}", cost=cost)

@@ -39,7 +39,7 @@ class Rule(Generic[_OptionsT]):
     needs: Sees = Sees.RECORDS
     effect_of: tuple["Rule[Any]", ...] = ()
     """While one of these fires, for the same group or its whole cluster, this alert is not sent."""
-    blames_nobody: str = "not known: no source that is read tells which member"
+    blames_nobody: str = "not known: no source tells which member"
     """The text in place of culprits if an alert names none."""
 
     @property

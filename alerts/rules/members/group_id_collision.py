@@ -190,17 +190,17 @@ def _keys(culprits: tuple[Culprit, ...]) -> frozenset[str]:
 _WORDS = {
     MANUAL: (
         "commits offsets under the id of this group without being a member of it.",
-        "Its commits are refused and it reads its records again after each restart; whenever the group is "
-        "empty, its commits overwrite the group's own.",
-        "Give the client that assigns partitions by hand a group.id of its own. Offsets of an active group "
-        "are reset only after its members were stopped.",
+        "The coordinator refuses its commits, so it reads its records again after each restart. While the "
+        "group is empty, its commits overwrite the offsets of the group.",
+        "Give the client that assigns its partitions by hand a group.id of its own. If somebody wanted to "
+        "reset the offsets of the group: stop its members first.",
     ),
     PROTOCOL: (
         "cannot join: its protocol or assignors do not fit those of the members.",
-        "These clients do not consume at all until the others are gone.",
-        "Another application under this id: give it its own. The same application with new assignors: "
-        "roll out in two steps, first with both assignors in partition.assignment.strategy, then without "
-        "the old one.",
+        "These clients consume nothing until the other members are gone.",
+        "If it is another application, give it a group.id of its own. If it is the same application with new "
+        "assignors, deploy in two steps: first with both assignors in partition.assignment.strategy, then "
+        "without the old one.",
     ),
 }
 """Kind -> summary, cost, advice."""
@@ -300,9 +300,9 @@ def _apart(situation: Situation, parts: list[list[Member]], told: list[Sighting]
         cause=f"{times(len(late), 'member')} with other topics joined the group of {who_is(parts[0][0])}.",
         culprits=culprits_equally(late[:CULPRITS_MAX], Basis.OBSERVED),
         evidence=(*(f"{one}." for one in described[:EVIDENCE_MAX]), *_evidence(told)),
-        cost="Each deployment, crash or slow record of one makes the others rebalance and stop as well.",
-        advice="Give each application, or each consumer of one application that reads other topics, a "
-        "group.id of its own; start the new group at the old one's offsets.",
+        cost="Each deployment, crash or slow record of one set makes the others rebalance and stop as well.",
+        advice="Give each application a group.id of its own, also each consumer of one application that "
+        "reads other topics. Start the new group at the offsets of the old one.",
         culprit_keys=_keys(culprits_equally(late, Basis.OBSERVED)),
         aspect=APART,
     )

@@ -105,9 +105,9 @@ def _finding(situation: Situation, idle: list[Member], since_ms: int) -> Finding
         if alone
         else "They take memory and connections and do no work; each of them still makes the group rebalance "
         "when it comes and goes.",
-        advice=f"Run {times(count, 'member')} at most, or give the topic more partitions (then keys "
-        "go elsewhere). "
-        "If they stand by on purpose, raise after for this group or switch the rule off.",
+        advice=f"Run {times(count, 'member')} at most, or add partitions to the topic (keys then go to other "
+        "partitions). If these members stand by on purpose, raise idle_members.after for this group, or "
+        "switch the rule off.",
         # Each rebalance may change who is idle; that is not news.
         culprit_keys=frozenset({IDLE}),
     )

@@ -23,7 +23,7 @@ def _sentence(_: Situation, departure: Departure) -> str:
 def _idle(departure: Departure) -> str:
     if departure.progressed_at_ms < 0:
         return ""
-    return f", nothing of its own heard for {span(departure.at_ms - departure.progressed_at_ms)}"
+    return f", last sign of progress {span(departure.at_ms - departure.progressed_at_ms)} before"
 
 
 def _setting(departure: Departure) -> str:
@@ -32,7 +32,7 @@ def _setting(departure: Departure) -> str:
         return ""
     since_ms = departure.progressed_at_ms
     worked_ms = timeout_ms if since_ms < 0 else max(timeout_ms, departure.at_ms - since_ms)
-    return f" It is {timeout_ms} now: if such a batch is to be, set {round_up(3 * worked_ms // 2)} or more."
+    return f" It is {timeout_ms} now; for such batches set {round_up(3 * worked_ms // 2)} or more."
 
 
 _RULE = EventRule(
@@ -42,12 +42,11 @@ _RULE = EventRule(
     sentence=_sentence,
     happened="did not call poll() in time",
     noun="poll timeout",
-    cost="What it worked on since its last commit is delivered again to another member, which may be as "
-    "slow.",
+    cost="Another member gets all records since the last commit again, and may be as slow.",
     advice=(
-        "Find the slow or poisonous record in its log at that time. Lower max.poll.records, put a "
-        "timeout on the calls "
-        "made for each record, or raise max.poll.interval.ms above the slowest batch."
+        "Look in the client's log at that time for a record that takes too long or fails again and again. "
+        "Lower max.poll.records, put a timeout on the calls made for each record, or raise "
+        "max.poll.interval.ms above the slowest batch."
     ),
     setting=_setting,
 )

@@ -18,14 +18,14 @@ class Options(RuleOptions, frozen=True, kw_only=True):
 
 
 def _sentence(_: Situation, departure: Departure) -> str:
-    sure = "" if departure.basis is Basis.OBSERVED else " (inferred from its silence, no log line)"
+    sure = "" if departure.basis is Basis.OBSERVED else " (inferred from its silence: no log line says so)"
     return f"{who_is(departure)}: {_silence(departure)}{sure}."
 
 
 def _silence(departure: Departure) -> str:
     timeout_ms = departure.session_timeout_ms
     if timeout_ms < 0:
-        return "no heartbeat for its whole session timeout (how long that is, no source has told)"
+        return "no heartbeat for its whole session timeout (no source gives its length)"
     silent_ms = departure.at_ms - departure.last_heartbeat_ms
     # A shorter silence is impossible: the last heartbeat has another request's time, or another clock's.
     if departure.last_heartbeat_ms < 0 or silent_ms < timeout_ms:
@@ -40,11 +40,11 @@ def _behind(situation: Situation, memory: EventMemory) -> tuple[str, str]:
     back = sum(loss.same_process for loss in lost)
     if back:
         who_came = "It" if len(lost) == 1 else f"{back} of {len(lost)}"
-        why = "paused (GC, CPU limit) or cut off by the network, not restarted"
+        why = "the process was paused (GC, CPU limit) or cut off by the network, not restarted"
         return "paused", f"{who_came} came back over the same connection: {why}."
     if is_one_host(lost, frozenset(one.client_host for one in situation.group.members.values())):
         host = lost[0].client_host.lstrip("/")
-        return "host", f"All were on {host} and none elsewhere: look at that host and its network."
+        return "host", f"All of them were on {host}, none elsewhere: look at that host and its network."
     return "", ""
 
 
@@ -83,16 +83,17 @@ _RULE = EventRule(
     how=CauseKind.SESSION_TIMEOUT,
     severity=lambda situation: situation.thresholds.of(Options).severity,
     sentence=_sentence,
-    happened="had their session time out",
+    happened="were removed after their session timeout",
     noun="session timeout",
     behind=_behind,
     is_told=_is_told,
-    cost="Its partitions stood still while it was silent, and then the whole group rebalanced.",
+    cost="Nobody read the partitions of a silent member until its session ended; then the whole group "
+    "rebalanced.",
     advice=(
-        "See whether the process lives: crash, OOM kill or eviction first, then GC pauses, CPU "
-        "throttling and packet loss "
-        "to the coordinator. If it was only restarted, let it close its consumer, or give it a "
-        "group.instance.id."
+        "First check whether the process lives: look for a crash, an OOM kill or an eviction. Then look for "
+        "GC pauses, CPU throttling and packet loss to the coordinator. If it was only restarted, let it "
+        "close "
+        "its consumer when it stops, or give it a group.instance.id."
     ),
 )
 

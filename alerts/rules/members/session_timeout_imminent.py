@@ -24,7 +24,6 @@ from alerts.rules.engine import (
 )
 from coordinator_model.groups.core import USUAL_SLACK, is_rhythm_known, last_word_ms, usual_gap_ms
 from coordinator_model.kafka import GroupState
-from coordinator_model.observations import Source
 from coordinator_model.shard import PROOF_MS_MAX
 from coordinator_model.state import Basis, Group, Member
 
@@ -128,21 +127,24 @@ def evaluate(situation: Situation) -> Verdict:
         summary=f"{names} in group {situation.group.group}: no heartbeat for "
         f"{span(now_ms - base_ms(first))}; the coordinator removes {whom} "
         f"in {span(left_ms)} (session timeout {span(first.session_timeout_ms)}).",
-        cause=f"{times(len(silent), 'member')} stopped sending heartbeats while the broker goes on "
-        "hearing others.",
+        cause=f"{times(len(silent), 'member')} stopped sending heartbeats while the broker still receives "
+        "requests of others.",
         culprits=culprits_equally(silent, Basis.OBSERVED),
         evidence=_evidence(situation, silent),
-        cost=f"If it stays silent, its partitions stand still until then, and {_others(situation)}.",
-        advice="Look at its host now: crashed, in a long GC pause, throttled, or cut off from the "
-        "broker? If it is being "
-        "stopped on purpose, it does not close its consumer.",
+        cost="Nobody reads the partitions of a silent member until it is removed; then "
+        f"{_others(situation)}.",
+        advice="Look at its host now: did the process crash, is it in a long GC pause, is its CPU "
+        "limited, or "
+        "is it cut off from the broker? If somebody stops it on purpose, let it close its consumer.",
     )
     return Verdict(finding=finding, due_ms=due)
 
 
 def _others(situation: Situation) -> str:
     members = len(situation.group.members)
-    return f"all {members:,} members rebalance" if members > 1 else "nobody else is there to take them over"
+    return (
+        f"all {members:,} members rebalance" if members > 1 else "no other member is there to take them over"
+    )
 
 
 def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | None]:
@@ -206,7 +208,7 @@ def _evidence(situation: Situation, silent: list[Member]) -> tuple[str, ...]:
     heard = clock(situation.evidence.requests_heard_ms)
     return (
         *lines,
-        f"{Source.REQUEST_LOG.name.lower()} of broker {situation.group.coordinator} heard until {heard}.",
+        f"Newest line of the request log of broker {situation.group.coordinator}: {heard}.",
     )
 
 

@@ -101,7 +101,7 @@ def evaluate(situation: Situation) -> Verdict:
     ends_at_ms = opened.touched_ms + DAY_MS  # what an earlier job saw is not known here
     if opened.adopted and situation.now_ms < ends_at_ms:
         return Verdict(due_ms=ends_at_ms if due_ms is None else min(ends_at_ms, due_ms))
-    closing = f"Group {situation.group.group}: the timeouts were changed, or made no trouble for a day."
+    closing = f"Group {situation.group.group}: the timeouts were changed, or caused no trouble for a day."
     return Verdict(closing=Closing(ends_at_ms=situation.now_ms, summary=closing), due_ms=due_ms)
 
 
@@ -346,7 +346,7 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
 
 
 def _and_more(count: int) -> str:
-    return f" And {times(count, 'thing')} more, see the evidence." if count else ""
+    return f" The evidence lists {times(count, 'more finding')}." if count else ""
 
 
 def _said(one: Sighting) -> tuple[str, str, str]:
@@ -368,7 +368,7 @@ def _said(one: Sighting) -> tuple[str, str, str]:
 
 _WORDS: dict[str, tuple[str, str, str]] = {
     REFUSED: (
-        "the coordinator refuses session.timeout.ms {set} of {names}: it is outside of the broker's limits.",
+        "the coordinator refuses session.timeout.ms {set} of {names}: it is outside the broker's limits.",
         "These clients cannot join at all.",
         "Choose a session.timeout.ms between the brokers' group.min.session.timeout.ms (6000 by default) and "
         "group.max.session.timeout.ms (1800000), or change those.",
@@ -388,26 +388,27 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     POLL: (
         "max.poll.interval.ms {set} is too short for what {names} does between two polls: {count} poll "
         "timeouts, longest work {measured} or more.",
-        "Each time the group rebalances twice and the work is done again.",
+        "Each time the group rebalances twice, and another member does the work again.",
         "Set max.poll.interval.ms to {half_more} or more, or lower max.poll.records so that a batch takes "
         "less than half of it.",
     ),
     JOINS: (
-        "join phases take up to {measured} of the {set} ms that members have to rejoin, {count} times.",
-        "The group stands still so long at each rebalance, and members that are later still are removed.",
+        "join phases took up to {measured} ({count} times); members have {set} ms to rejoin.",
+        "The group consumes nothing for that time at each rebalance; the coordinator removes members that "
+        "are too late.",
         "Members join when they poll: lower max.poll.records, or raise max.poll.interval.ms to {half_more}.",
     ),
     UNUSED: (
-        "{count} member ids were handed out and never used within 10 minutes.",
-        "Each one holds up the next join phase until it expires; clients that behave so do not consume.",
+        "the coordinator gave out {count} member ids, and no client used them within 10 minutes.",
+        "Each of these ids delays the next join phase until it expires, and such clients do not consume.",
         "Find clients that give up while they join (request.timeout.ms or a health check shorter than the "
         "join), and old client versions.",
     ),
     MIXED: (
         "members have different timeouts.",
-        "A rebalance waits for the longest max.poll.interval.ms of all; the shortest session decides who is "
-        "removed first.",
-        "Give all members of the group the same timeouts, as most have them: {proposed}.",
+        "A rebalance waits for the longest max.poll.interval.ms of all members. The member with the shortest "
+        "session is removed first.",
+        "Give all members of the group the timeouts that most of them have: {proposed}.",
     ),
 }
 """Kind -> summary, cost, advice with the value to set."""
@@ -418,5 +419,5 @@ UNSAFE_TIMEOUTS = GroupRule(
     options=Options,
     evaluate=evaluate,
     remembers="hygiene",
-    blames_nobody="no member: no source tells who asked for these ids",
+    blames_nobody="no member: no source tells which client asked for these ids",
 )

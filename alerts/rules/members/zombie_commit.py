@@ -126,18 +126,22 @@ def _finding(situation: Situation, told: list[Sighting]) -> Finding:
     count, culprits = sum(one.count for one in told), culprits_of(told)
     names = some([who_is(one) for one in culprits])
     generations = some(sorted({str(one.number) for one in told}))
+    working = "works after losing its" if len(culprits) == 1 else "work after losing their"
     return Finding(
         starts_at_ms=min(one.first_ms for one in told),
         severity=situation.thresholds.of(Options).severity,
-        summary=f"Group {situation.group.group}: {names} goes on working after it lost its partitions; "
-        f"{times(count, 'commit')} of generation {generations} refused.",
+        summary=f"Group {situation.group.group}: {names} still {working} partitions; the coordinator refused "
+        f"{times(count, 'commit')} of generation {generations}.",
         cause=newest.sentence,
         culprits=culprits,
         evidence=tuple(one.sentence for one in sorted(told, key=lambda one: one.last_ms)[-EVIDENCE_MAX:]),
-        cost="All that it did since its removal is done again by the new owner, and so has effects twice.",
-        advice="Let the client stop working when it loses its partitions (onPartitionsLost; check the "
-        "generation before side effects). Find what kept it from heartbeats or poll() - a pause, a slow "
-        "record - and raise session.timeout.ms or max.poll.interval.ms above that, or make work idempotent.",
+        cost="The new owner does again what the removed member has done since its removal: side effects "
+        "happen twice.",
+        advice="Look at the client's log and host since its removal: what kept it from heartbeats or poll(), "
+        "a pause or a slow record? Raise session.timeout.ms or max.poll.interval.ms above that. Let the "
+        "client "
+        "stop working when it loses its partitions (onPartitionsLost; check the generation before side "
+        "effects), or make the work idempotent.",
     )
 
 

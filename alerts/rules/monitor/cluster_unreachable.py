@@ -42,15 +42,14 @@ def find_unreachable(
     finding = Finding(
         starts_at_ms=since_ms,
         severity=severity,
-        summary=f"Kafka cluster {cluster} has not answered for {span(now_ms - since_ms)}: none of its "
-        "groups is being watched.",
+        summary=f"Kafka cluster {cluster} has not answered for {span(now_ms - since_ms)}: groupwatch "
+        "watches none of its groups.",
         cause=detail,
         evidence=(f"Last answer at {clock(since_ms)}; since then: {detail}",),
-        cost="Whatever happens to any group of this cluster goes unnoticed; the last known states are "
-        "not current.",
-        advice="Try kafka-broker-api-versions.sh with the same bootstrap servers from the monitor's "
-        "host: is it the network, "
-        "DNS, credentials or a certificate that ran out, or the brokers themselves?",
+        cost="groupwatch sends no alert about any group of this cluster, and the states that it shows are "
+        "old.",
+        advice="Run kafka-broker-api-versions.sh with the same bootstrap servers on the monitor's host. Then "
+        "check the network, DNS, credentials, expired certificates, and the brokers themselves.",
     )
     opened = fire(
         finding,
@@ -67,7 +66,8 @@ def cluster_reachable(alert: Alert, now_ms: int) -> Alert:
     """Return the last revision of an open ``alert``."""
     lasted = span(now_ms - alert.starts_at_ms)
     summary = (
-        f"Kafka cluster {alert.cluster} answers again after {lasted}; what happened meanwhile is being read."
+        f"Kafka cluster {alert.cluster} answers again after {lasted}; groupwatch now reads what happened "
+        "meanwhile."
     )
     return resolve(alert, Closing(ends_at_ms=now_ms, summary=summary))
 

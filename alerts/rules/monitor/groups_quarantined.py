@@ -36,7 +36,7 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     if not found:
         if NAME not in memory.open:
             return NOTHING
-        summary = "Nothing fails on any group any more, and what was lost has been learned anew."
+        summary = "groupwatch fails on no group any more, and has rebuilt the state that was lost."
         return Verdict(closing=Closing(ends_at_ms=now_ms, summary=summary))
     due_ms = min(one.told_ms for one in found.values()) + UNTOLD_MS
     return Verdict(finding=_finding(found, thresholds), due_ms=due_ms)
@@ -50,11 +50,13 @@ def _finding(found: dict[tuple[int, str], Quarantine], thresholds: Thresholds) -
         starts_at_ms=max(0, min(one.since_ms for one in found.values())),
         severity=thresholds.of(Options).severity,
         summary=f"groupwatch itself failed on {some(names, at_most=_NAMED_MAX)}.",
-        cause=f"A bug of groupwatch or damaged state, last: {newest.error}",
+        cause=f"A bug of groupwatch, or damaged state. The last error: {newest.error}",
         evidence=tuple(_line(key, one) for key, one in sorted(found.items())[:EVIDENCE_MAX]),
         cost=_cost(lost),
-        advice="Watch these groups by other means until this resolves (kafka-consumer-groups.sh --describe). "
-        "Report it with the job's log of that time; after damage to the checkpoint, look at its disk.",
+        advice="Watch these groups with Kafka's own tools until this alert ends (kafka-consumer-groups.sh "
+        "--describe). Report the error with the job's log of that time. If the checkpoint is damaged, "
+        "look at "
+        "its disk.",
         # More groups are news, but not each one of hundreds.
         aspect=f"{len(found).bit_length()}/{lost.bit_length()}",
         culprit_keys=frozenset(names[:_NAMED_MAX]),
@@ -64,14 +66,14 @@ def _finding(found: dict[tuple[int, str], Quarantine], thresholds: Thresholds) -
 def _name(partition: int, group: str) -> str:
     if group:
         return group
-    return f"partition {partition} as a whole" if partition >= 0 else "what concerns the whole cluster"
+    return f"partition {partition} as a whole" if partition >= 0 else "the data of the whole cluster"
 
 
 def _cost(lost: int) -> str:
-    said = "Something that was told of these groups is missing: a state, a cause or an alert may be wrong."
+    said = "groupwatch missed observations of these groups: a state, a cause or an alert may be wrong."
     if lost:
         entries = times(lost, "entry") if lost == 1 else f"{lost} entries"
-        said += f" Of {entries} the saved state was lost: until it is learned anew they are not watched."
+        said += f" The saved state of {entries} was lost: groupwatch does not watch them until it is rebuilt."
     return said
 
 

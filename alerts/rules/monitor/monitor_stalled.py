@@ -50,17 +50,17 @@ def find_stalled(
         summary = (
             f"groupwatch has been falling behind on cluster {cluster} for {for_s}, though Kafka answers."
         )
-        evidence = f"Batches end, but since {clock(since_ms)} they have not gained on the wall clock."
+        evidence = f"Batches end, but since {clock(since_ms)} they have not caught up with the wall clock."
     finding = Finding(
         starts_at_ms=since_ms,
         severity=severity,
         summary=summary,
         cause=detail,
         evidence=(evidence, detail),
-        cost="No group of this cluster is judged; alerts come late, and the page and metrics show old "
-        "states.",
-        advice="Look at the job's log, at /healthz and at /ready; if a batch hangs or the checkpoint cannot "
-        "be written, restart the job: it goes on where it stopped and judges what it missed.",
+        cost="groupwatch judges no group of this cluster: alerts come late, and the page and the metrics "
+        "show old states.",
+        advice="Look at the job's log, at /healthz and at /ready. If a batch hangs, or the job cannot write "
+        "its checkpoint, restart the job: it continues where it stopped and judges what it missed.",
     )
     opened = fire(
         finding,

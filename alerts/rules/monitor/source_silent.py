@@ -50,20 +50,21 @@ _REGULAR_SHARE = 2
 
 
 _ADVICE = (
-    "On that broker look at the log appender or shipper (is it running, are its buffers full, does it get "
-    "errors from the events topic, is a line larger than max.request.size?), and whether someone changed "
-    "the logger's level."
+    "Look at the log appender or shipper of that broker: does it run, are its buffers full, does it get "
+    "errors from the events topic, is a line larger than max.request.size? Check also whether somebody "
+    "changed "
+    "the level of the logger."
 )
 _ADVICE_FOR_GAPS = (
-    "Let the topic keep its records (retention.ms, retention.bytes) for longer than groupwatch may ever be "
-    "away, and let nobody delete it. The brokers are asked about all groups again; what happened meanwhile "
-    "stays unknown."
+    "Raise the retention of the topic (retention.ms, retention.bytes) above the longest time for which "
+    "groupwatch may be down, and let nobody delete the topic. groupwatch asks the brokers about all groups "
+    "again; what happened meanwhile stays unknown."
 )
 _GAP_COSTS = {
-    "offsets": "Groups may be pictured as they were until the brokers have answered about them or they move; "
-    "what they did meanwhile is not known.",
+    "offsets": "groupwatch may show old states of groups until the brokers answer or the groups change; what "
+    "the groups did meanwhile is not known.",
     "events": "Rebalances and departures of that time have no cause, or are not known at all.",
-    "control": "Answers of the brokers and settings that were on their way are lost; new ones come at once.",
+    "control": "Some answers of the brokers and some settings are lost; new ones come at once.",
 }
 
 
@@ -104,7 +105,7 @@ def evaluate(state: ClusterState, memory: ClusterMemory, thresholds: Thresholds,
     if not (losses or gaps):
         if opened is None:
             return NOTHING if due_ms is None else Verdict(due_ms=due_ms)
-        summary = "All logs that were lost are being read again, or are taken for switched off."
+        summary = "groupwatch reads all logs again, or takes the silent ones for switched off."
         return Verdict(closing=Closing(ends_at_ms=now_ms, summary=summary), due_ms=due_ms)
     both: list[_Loss | _Gap] = [*losses, *gaps]
     sentences = [one.sentence for one in both]
@@ -127,7 +128,7 @@ def _summary(losses: list[_Loss]) -> str:
         return ""
     names = ", ".join(f"{_log(one.source)} of broker {one.broker}" for one in losses[:3])
     more = f" and {len(losses) - 3} more" if len(losses) > 3 else ""
-    return f"The {names}{more} cannot be relied on: lines are missing."
+    return f"The {names}{more} is incomplete: lines are missing."
 
 
 def _summary_of_gaps(gaps: list[_Gap]) -> str:
@@ -147,13 +148,15 @@ def _gap_sentence(loss: LostRecords) -> str:
     found = f"Found at {clock(loss.at_ms)}:"
     if loss.is_anew:
         return (
-            f"{found} the topic {loss.topic} was made anew. What the old one held and was not read is "
-            "lost, nobody knows how much."
+            f"{found} the topic {loss.topic} was deleted and created again. The records of the old "
+            "topic that "
+            "groupwatch had not read are lost; nobody knows how many."
         )
     where = some(list(map(str, loss.partitions)), at_most=10)
     return (
         f"{found} {loss.records} offsets of the topic {loss.topic} (partitions {where}) were deleted "
-        "before they were read: it keeps its records for less than the time in which nobody read them."
+        "before groupwatch read them: the retention of the topic is shorter than the time in which nobody "
+        "read it."
     )
 
 
@@ -172,11 +175,14 @@ def _cost(losses: list[_Loss]) -> str:
     texts = []
     if Source.COORDINATOR_LOG in sources:
         texts.append(
-            "Rebalances of groups on that broker are seen late and without cause; storms and stuck "
-            "rebalances may be missed."
+            "groupwatch sees rebalances of groups on that broker late and without cause, and may miss storms "
+            "and stuck rebalances."
         )
     if Source.REQUEST_LOG in sources:
-        texts.append("No warning before session timeouts there, and stuck rebalances name candidates only.")
+        texts.append(
+            "groupwatch does not warn before session timeouts there, and names only candidates for "
+            "stuck rebalances."
+        )
     return " ".join(texts)
 
 
@@ -212,9 +218,10 @@ def _contradicted(state: ClusterState, now_ms: int) -> list[_Loss]:
             broker,
             lost,
             at[0],
-            f"{times(len(at), 'time')} since {clock(at[0])} the topic told what the {_log(lost)} of "
+            f"{times(len(at), 'time')} since {clock(at[0])} the offsets topic showed what the "
+            f"{_log(lost)} of "
             f"broker {broker} "
-            "should have told first.",
+            "should have shown first.",
         )
         for (broker, lost), at in recent.items()
     ]
@@ -231,9 +238,8 @@ def _silent(state: ClusterState, memory: ClusterMemory, after_ms: int, now_ms: i
             state, watch.heard_ms - after_ms
         ):
             sentence = (
-                f"The request log of broker {broker} spoke regularly until {clock(watch.heard_ms)} and "
-                "has been "
-                f"silent for {span(now_ms - watch.heard_ms)}, while groups go on working."
+                f"The request log of broker {broker} had lines regularly until {clock(watch.heard_ms)} and "
+                f"has been silent for {span(now_ms - watch.heard_ms)}, while its groups still commit."
             )
             found.append(_Loss(broker, Source.REQUEST_LOG, watch.heard_ms, sentence))
     return found
@@ -287,5 +293,5 @@ SOURCE_SILENT = ClusterRule(
     needs=Sees.A_LOG,
     remembers="watches",
     effect_of=(CLUSTER_UNREACHABLE,),
-    blames_nobody="no member: the brokers named in the summary, or what ships their logs",
+    blames_nobody="no member: the brokers in the summary, or the shippers of their logs",
 )

@@ -17,6 +17,7 @@ from alerts.rules.progress.scene import (
     scene_of,
     sentences,
     split,
+    waiting,
 )
 from alerts.rules.progress.verdicts import (
     REPEATS_MIN,
@@ -31,7 +32,7 @@ from alerts.rules.progress.whole import out_of_turn
 from coordinator_model.state import WINDOW, Tracks
 
 NAME = STALLED
-_OVER = "it reads on, or nothing waits"
+_OVER = "its committed offsets move again, or no records wait"
 
 RECHECK_MS = 10_000
 """Two equal commits may have nothing between them that triggers a judgement."""
@@ -79,21 +80,22 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     first = min(max(part.track.moved, part.track.behind) for part in parts)
     stood, lag = scene.now - first, sum(part.lag for part in parts)
     repeats = max(part.track.repeats for part in parts)
-    has = "has" if len(parts) == 1 else "have"
+    offsets, have, them = ("offset", "has", "it") if len(parts) == 1 else ("offsets", "have", "them")
     silent = silent_too(scene, parts)
-    often = f"{repeats} times and more" if repeats == WINDOW else times(repeats, "time")
+    often = f"{repeats} times or more" if repeats == WINDOW else times(repeats, "time")
     return Finding(
         starts_at_ms=tracks.base_ms + first,
         severity=situation.thresholds.of(CommitsStalledOptions).severity,
-        summary=f"Group {group}: {some(names(parts))} {has} stood still for {span(stood)} while "
-        f"{times(lag, 'record')} wait; the same offset was committed again {often}.",
-        cause="The consumer lives and commits, but what it reads next does not get through: one record "
-        "that fails and is tried again, a partition that is paused, or a transaction that does not end.",
+        summary=f"Group {group}: the committed {offsets} of {some(names(parts))} {have} not moved for "
+        f"{span(stood)} while {waiting(lag)}; the group committed {them} again {often}.",
+        cause="The consumer is alive and commits, but it does not get past this offset. Usual reasons: one "
+        "record fails and the consumer tries it again, the partition is paused, or a transaction does not "
+        "end.",
         culprits=owners(situation.group, parts),
         evidence=(*_silence(tracks, silent), *sentences(tracks, parts))[:EVIDENCE_MAX],
-        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting.",
-        advice="Read the record at the committed offset; look for it in the owner's log. If it cannot be "
-        "processed, set it aside and commit the next offset.",
+        cost=f"The group does not consume {times(len(parts), 'partition')}; {waiting(lag)}.",
+        advice="Read the record at the committed offset, and look for it in the owner's log. If the "
+        "consumer cannot process it, store the record elsewhere and commit the next offset.",
         # An end of all commits is news for this alert: CommitsStopped leaves such partitions out.
         aspect=str(len(str(len(parts)))) + ("/silent" if silent else ""),
     )
@@ -105,8 +107,8 @@ def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
         return ()
     last = max(part.last for part in silent)
     return (
-        f"Nothing at all has been committed on {some(names(silent))} since {clock(tracks.base_ms + last)}: "
-        "the consumer, which committed the same offset until then, seems to have stopped.",
+        f"No commit on {some(names(silent))} since {clock(tracks.base_ms + last)}: until then the consumer "
+        "committed the same offset, and now it seems to have stopped.",
     )
 
 
@@ -120,25 +122,27 @@ def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     return Finding(
         starts_at_ms=tracks.base_ms + first,
         severity=situation.thresholds.of(CommitsStalledOptions).severity,
-        summary=f"Group {group} waits for an open transaction in {where} since "
-        f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {times(lag, 'record')} wait.",
-        cause=f"A producer's transaction in {where} was neither committed nor aborted within {limit}, after "
-        "which brokers abort one (transaction.max.timeout.ms): it hangs. The group has read all that lies "
-        "before it, and consumers with isolation.level=read_committed get nothing beyond.",
+        summary=f"Group {group} has waited for an open transaction in {where} since "
+        f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {waiting(lag)}.",
+        cause=f"A producer's transaction in {where} hangs: nobody committed or aborted it within {limit}, "
+        "when the brokers should have aborted it (transaction.max.timeout.ms). The group has read all "
+        "records "
+        "before it; consumers with isolation.level=read_committed get no records after it.",
         evidence=(*_stable(tracks, parts), *sentences(tracks, parts))[:EVIDENCE_MAX],
-        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting; all others "
-        "that read only what is committed wait as well.",
-        advice="The consumer is well, and a restart of it changes nothing. Find the producer with "
-        "kafka-transactions.sh find-hanging and describe-producers; if it is gone, abort what it "
-        "left open with kafka-transactions.sh abort.",
+        cost=f"The group does not consume {times(len(parts), 'partition')}; {waiting(lag)}. All other "
+        "consumers with isolation.level=read_committed wait as well.",
+        advice="Do not restart the consumer: it works. Find the producer with kafka-transactions.sh "
+        "find-hanging and describe-producers. If the producer is gone, abort its transaction with "
+        "kafka-transactions.sh abort.",
         aspect=f"transaction/{len(str(len(parts)))}",
     )
 
 
 def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
     return tuple(
-        f"{part.name}: last stable offset {one.offset} since {clock(tracks.base_ms + one.since)} or earlier, "
-        f"told again {clock(tracks.base_ms + one.told)}."
+        f"{part.name}: the last stable offset has been {one.offset} since "
+        f"{clock(tracks.base_ms + one.since)} or earlier, and still was at "
+        f"{clock(tracks.base_ms + one.told)}."
         for part in parts
         if (one := part.track.transaction) is not None
     )
@@ -151,5 +155,5 @@ COMMITS_STALLED = GroupRule(
     needs=Sees.ENDS,
     effect_of=(*REBALANCING, *WIDE_CAUSES),
     excused_by=EXCUSES,
-    blames_nobody="no member: nobody is known to own these partitions",
+    blames_nobody="no member: no source tells who owns these partitions",
 )

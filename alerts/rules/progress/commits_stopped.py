@@ -16,6 +16,7 @@ from alerts.rules.progress.scene import (
     scene_of,
     sentences,
     split,
+    waiting,
 )
 from alerts.rules.progress.verdicts import WAITS, CommitsStoppedOptions, Part, Scene, is_young, stops_at
 from alerts.rules.progress.whole import out_of_turn
@@ -23,7 +24,7 @@ from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Group, Tracks
 
 NAME = STOPPED
-_OVER = "commits go on, or nothing waits"
+_OVER = "it commits again, or no records wait"
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -74,17 +75,16 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     first = min(max(part.last, part.track.behind) for part in parts)
     silent, lag = scene.now - first, sum(part.lag for part in parts)
     gap = max(part.track.span // max(1, part.track.commits - 1) for part in parts)
-    what = f"nothing committed on {some(names(parts))} for {span(silent)}"
     return Finding(
         starts_at_ms=tracks.base_ms + first,
         severity=situation.thresholds.of(CommitsStoppedOptions).severity,
-        summary=f"Group {group.group}: {what} while {times(lag, 'record')} wait; "
-        f"it usually commits every {span(gap)}.",
+        summary=f"Group {group.group} has committed nothing on {some(names(parts))} for {span(silent)} "
+        f"while {waiting(lag)}; it usually commits every {span(gap)}.",
         cause=_cause(situation),
         culprits=owners(group, parts),
         evidence=sentences(tracks, parts),
-        cost=f"{times(len(parts), 'partition')} not consumed, {times(lag, 'record')} waiting "
-        f"for {span(silent)} and longer.",
+        cost=f"The group does not consume {times(len(parts), 'partition')}; {waiting(lag)}, some for "
+        f"{span(silent)} or longer.",
         advice=_advice(situation),
         # Partitions and owners are culprits of one incident: a revision only when their number grows tenfold.
         aspect=str(len(str(len(parts)))),
@@ -95,18 +95,18 @@ def _cause(situation: Situation) -> str:
     group = situation.group
     if not group.members:
         if group.generation:
-            return f"Nobody is in the group: the last member {_went(group)}."
-        return "The consumer, which commits without being a member of the group, fell silent."
+            return f"The group has no members: the last member {_went(group)}."
+        return "The consumer commits without being a member of the group, and it has stopped to commit."
     return (
-        f"The group is {group.state} with {times(len(group.members), 'member')}, so they send heartbeats, "
-        "but what they have read is not committed: processing hangs, or commits fail or are not made."
+        f"The group is {group.state} with {times(len(group.members), 'member')}, so heartbeats arrive, but "
+        "nobody commits: processing hangs, commits fail, or the application does not commit."
     )
 
 
 def _went(group: Group) -> str:
     """Return how the last member left, and which member it was if that is known."""
     last = group.departures[-1] if group.departures else None
-    how = "left in good order" if is_parked(group) else "is gone"
+    how = "left by itself" if is_parked(group) else "is gone"
     if last is None:
         return how
     return f"{_FAILED.get(last.how, how)} ({who_is(last)}, at {clock(last.at_ms)})"
@@ -122,10 +122,10 @@ _FAILED = {
 
 def _advice(situation: Situation) -> str:
     if not situation.group.members:
-        return "Start the consumer again; if it was retired, delete the group."
+        return "Start the consumer again. If nobody needs it any more, delete the group."
     return (
-        "Take a thread dump of the owner: does it hang in processing one record? Look for failed commits in "
-        "its log. A restart gives its partitions to others."
+        "Take a thread dump of the owner before you restart it: does it hang on one record? Look for failed "
+        "commits in its log. A restart gives its partitions to other members."
     )
 
 
@@ -137,5 +137,5 @@ COMMITS_STOPPED = GroupRule(
     watched=True,
     effect_of=(*REBALANCING, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),
     excused_by=EXCUSES,
-    blames_nobody="no member: nobody is left, or nobody is known to own these partitions",
+    blames_nobody="no member: nobody is left, or no source tells who owns these partitions",
 )

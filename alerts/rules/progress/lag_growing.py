@@ -21,12 +21,13 @@ from alerts.rules.progress.scene import (
     parts_of,
     scene_of,
     sentences,
+    waiting,
 )
 from alerts.rules.progress.verdicts import LagGrowingOptions, Part, Scene, is_at_rest, is_growing
 from coordinator_model.state import Growth, Tracks
 
 NAME = "LagGrowing"
-_OVER = "the lag does not grow any more"
+_OVER = "its lag does not grow any more"
 
 
 def evaluate(situation: Situation) -> Verdict:
@@ -88,13 +89,13 @@ def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: li
         severity=situation.thresholds.of(LagGrowingOptions).severity,
         summary=f"Group {group.group} falls behind on {some(names(parts))}: {times(now, 'record')}, "
         f"up from {before:,} in {span(until - began)}; it reads {share} of what is written.",
-        cause=f"For {span(until - began)} less was read than written, without a break. "
-        f"{times(len(group.members), 'member')} {'is' if len(group.members) == 1 else 'are'} in the group.",
+        cause=f"For {span(until - began)} without a break, the group has read less than producers write. "
+        f"It has {times(len(group.members), 'member')}.",
         culprits=owners(group, parts),
         evidence=(*sentences(tracks, parts)[:-1], *_catch(tracks, series)),
-        cost=f"{times(now, 'record')} waiting; each minute {_per_minute(series):,} more.",
-        advice="More members (as long as there are partitions for them), or less time for each record. "
-        "If only some partitions fall behind, look at their keys and their owners.",
+        cost=f"Results come late: {waiting(now)}, and {_per_minute(series):,} more each minute.",
+        advice="Add members (up to the number of partitions), or spend less time on each record. If only "
+        "some partitions fall behind, look at their keys and their owners.",
         aspect=str(len(str(len(parts)))),
     )
 
@@ -106,8 +107,8 @@ def _per_minute(series: list[Growth]) -> int:
 def _catch(tracks: Tracks, series: list[Growth]) -> tuple[str, ...]:
     worst = max(series, key=lambda one: one.peak)
     return (
-        f"At {clock(tracks.base_ms + worst.at)} it was {worst.lag:,} behind, "
-        f"at {clock(tracks.base_ms + worst.until)} {worst.peak:,}.",
+        f"At {clock(tracks.base_ms + worst.at)} the group was {worst.lag:,} behind, "
+        f"at {clock(tracks.base_ms + worst.until)} it was {worst.peak:,} behind.",
     )
 
 

@@ -28,15 +28,16 @@ NAME = "OffsetRewind"
 _TOLD_MAX = 100
 _NOBODY = Member(member_id="")
 _BY_HAND = (
-    "The offset was set while nobody was in the group, as kafka-consumer-groups --reset-offsets does it."
+    "Somebody set the offset while the group had no members, as kafka-consumer-groups.sh --reset-offsets "
+    "does."
 )
 _BY_CONSUMER = (
-    "A consumer committed an offset below the one committed before, of the same topic: it sought back, "
-    "lost its position (auto.offset.reset), or commits late what it read before a rebalance."
+    "A consumer committed an offset below the last committed one, of the same topic. It sought back, lost "
+    "its position (auto.offset.reset), or committed late what it had read before a rebalance."
 )
 _BY_STRANGER = (
-    "An offset below the one before was committed, of the same topic, by somebody who is no member of the "
-    "group: a consumer that takes its partitions by itself (assign) and went back, or an admin tool."
+    "Somebody who is no member of the group committed an offset below the last committed one, of the same "
+    "topic: a consumer that assigns its partitions by hand and went back, or an admin tool."
 )
 
 
@@ -59,7 +60,7 @@ def evaluate(situation: Situation) -> Verdict:
         NAME,
         last_ms=last_ms,
         finding=(lambda: _finding(situation, memory, news)) if news and memory else None,
-        closing=f"Group {situation.group.group}: no offset set back for {span(QUIET_MS)}.",
+        closing=f"Group {situation.group.group}: no commit has set an offset back for {span(QUIET_MS)}.",
         again_ms=due_ms,
     )
     if not news and situation.now_ms >= quiet_at_ms(last_ms, opened):
@@ -148,13 +149,14 @@ def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, R
     return Finding(
         starts_at_ms=memory.first_ms,
         severity=Severity.INFO if by_hand else severity,
-        summary=f"Group {group.group}: {where} set back by {times(records, 'record')}; they are read again.",
+        summary=f"Group {group.group}: commits set {where} back by {times(records, 'record')}; its consumers "
+        f"read {'it' if records == 1 else 'them'} again.",
         cause=_cause(group),
         culprits=tuple(named.values()),
         evidence=tuple(one.sentence for one in memory.occurrences[-EVIDENCE_MAX:]),
-        cost=f"{times(records, 'record')} are processed again.",
-        advice="If nobody meant it, look at the owner's log for an offset that was out of range or a seek; "
-        "what it does must bear to be done twice.",
+        cost=f"The group processes {times(records, 'record')} again.",
+        advice="Did somebody reset the offsets on purpose? If not, look in the owner's log for an offset out "
+        "of range or a seek. Make the processing idempotent: it happens twice.",
         aspect=str(len(str(memory.count))),
     )
 

@@ -12,7 +12,7 @@ from coordinator_model.state import Tracks
 STOPPED = "CommitsStopped"
 STALLED = "CommitsStalled"
 _AT = {STOPPED: stops_at, STALLED: stalls_at}
-TOLD = {STOPPED: "CommitsStalled tells of it", STALLED: "CommitsStopped tells of it"}
+TOLD = {STOPPED: "CommitsStalled reports it now", STALLED: "CommitsStopped reports it now"}
 """Why an alert ends when the other one reports its partitions."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from alerts.alert import Culprit, clock
+from alerts.alert import Culprit, clock, times
 from alerts.rules.engine import (
     CULPRITS_MAX,
     EVIDENCE_MAX,
@@ -118,12 +118,18 @@ def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
     return culprits_equally(found[:CULPRITS_MAX], Basis.INFERRED)
 
 
+def waiting(count: int) -> str:
+    """Return how many records wait, as a clause: ``1 record waits``, ``2,300 records wait``."""
+    return f"{times(count, 'record')} {'waits' if count == 1 else 'wait'}"
+
+
 def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
     """Return one line of evidence for each of the worst partitions."""
     worst = sorted(parts, key=lambda part: (-part.lag, part.name))[:EVIDENCE_MAX]
     return tuple(
-        f"{part.name}: offset {part.offset} committed {clock(tracks.base_ms + part.last)}, "
-        f"end offset {part.track.end} told {clock(tracks.base_ms + part.track.told)}: {part.lag} behind."
+        f"{part.name}: offset {part.offset} committed at {clock(tracks.base_ms + part.last)}, "
+        f"end offset {part.track.end} reported at {clock(tracks.base_ms + part.track.told)}: "
+        f"{part.lag:,} behind."
         for part in worst
     )
 

@@ -35,7 +35,7 @@ FRESH_MS: Final = 15_000
 REPEATS_MIN: Final = 2
 HABIT_PERCENT: Final = 150
 REGAINED_MS: Final = 10_000
-WAITS: Final = "it has read all that is committed, and waits for an open transaction to end"
+WAITS: Final = "it has read all committed records, and waits for an open transaction to end"
 """Why a group that seemed stuck is well again."""
 HANGS_MS: Final = 900_000
 """The brokers' default for ``transaction.max.timeout.ms``."""

@@ -112,7 +112,8 @@ def _finding(situation: Situation, churning: Sequence[CostEntry], finished: Reba
         summary=f"{times(len(churning), 'rebalance')} of group {group.group} in {elapsed} moved {moved} "
         f"partitions; {least} moves would have been enough.",
         cause=f"The group assigns its {finished.partitions} partitions to "
-        f"{times(len(group.members), 'member')} by {assignor}, which does not keep them where they are.",
+        f"{times(len(group.members), 'member')} by {assignor}, which does not keep partitions at their "
+        "members.",
         evidence=(*_lines(churning), *_compared(situation, finished)),
         cost=_cost(churning).strip(),
         advice=_advice(situation, churning),
@@ -121,7 +122,8 @@ def _finding(situation: Situation, churning: Sequence[CostEntry], finished: Reba
 
 def _lines(churning: Sequence[CostEntry]) -> list[str]:
     return [
-        f"{clock(entry.started_ms)}: moved {entry.moved} of {entry.partitions}, {entry.least} had to."
+        f"{clock(entry.started_ms)}: moved {entry.moved} of {entry.partitions} partitions; "
+        f"{entry.least} would have been enough."
         for entry in churning[-6:]
     ]
 
@@ -142,8 +144,8 @@ def _compared(situation: Situation, finished: RebalanceCost) -> list[str]:
     }
     told = ", ".join(f"{name} {count}" for name, count in moves.items())
     return [
-        f"Kafka's own assignors on these members would have moved in the last one: {told}; "
-        f"cooperative-sticky as many as sticky, without stopping the rest."
+        f"In the last rebalance Kafka's own assignors would have moved: {told}. cooperative-sticky moves as "
+        "many as sticky, and does not stop the other partitions."
     ]
 
 
@@ -173,7 +175,7 @@ def _advice(situation: Situation, churning: Sequence[CostEntry]) -> str:
             "restarts, group.instance.id avoids these rebalances."
         )
     return (
-        f"The assignor {situation.group.protocol} does not keep partitions where they are: look at its "
+        f"The assignor {situation.group.protocol} does not keep partitions at their members: look at its "
         "code, or replace it by cooperative-sticky."
     )
 

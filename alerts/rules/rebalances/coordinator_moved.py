@@ -88,9 +88,10 @@ def _finding(upsets: Sequence[FailoverRebalance], thresholds: Thresholds) -> Fin
         summary=f"{what} at {clock(first_ms)}, and {times(len(groups), 'group')} rebalanced because of it.",
         cause=_cause(upsets),
         evidence=tuple(_line(one) for one in upsets[:EVIDENCE_MAX]),
-        cost=f"One rebalance each: {some(groups, at_most=5)}. Rebalances under way at that moment were lost.",
-        advice="Look for a restart or failure of that broker at that time; nothing is to be done about the "
-        "groups. If this happens at each rolling restart, let leaders move before a broker stops "
+        cost=f"One rebalance each: {some(groups, at_most=5)}. Rebalances that ran at that moment were lost.",
+        advice="Look for a restart or failure of that broker at that time. The groups need no action. "
+        "If this "
+        "happens at each rolling restart, let leaders move before a broker stops "
         "(controlled.shutdown.enable) and keep the offsets topic small enough to load quickly.",
         # More groups are news, but not each one of hundreds.
         aspect=f"{first_ms}/{len(groups).bit_length()}",
@@ -109,9 +110,9 @@ def _cause(upsets: Sequence[FailoverRebalance]) -> str:
         )
     if stood:
         causes.append(
-            f"{times(len(stood), 'partition')} of the offsets topic stayed and could not be written, "
-            "heartbeats went unanswered and clients gave their sessions up: a replica failed, and was waited "
-            "for until the controller gave that broker up."
+            f"{times(len(stood), 'partition')} of the offsets topic kept the leader but could not be "
+            "written: a replica had failed, and the leader waited for it until the controller removed that "
+            "broker. Meanwhile the coordinator answered no heartbeat, and clients gave up their sessions."
         )
     return " ".join(causes)
 

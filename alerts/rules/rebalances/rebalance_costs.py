@@ -115,7 +115,7 @@ def _unowned(entries: Sequence[CostEntry], noun: str) -> str:
 def _moves(entries: Sequence[CostEntry], noun: str) -> str:
     known = [entry for entry in entries if entry.moved >= 0 and entry.least >= 0]
     moved, least = sum(entry.moved for entry in known), sum(entry.least for entry in known)
-    return f"Moved {times(moved, noun)}, at least {least} had to." if moved > least else ""
+    return f"Moved {times(moved, noun)}; {least} would have been enough." if moved > least else ""
 
 
 def _reread(entries: Sequence[CostEntry]) -> str:

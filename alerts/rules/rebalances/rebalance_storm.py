@@ -184,7 +184,7 @@ def _cause(counted: list[Trigger], culprits: tuple[Culprit, ...]) -> str:
     kinds = Counter(trigger.kind for trigger in counted)
     told = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
     if not culprits:
-        return f"{told}. No source tells which members."
+        return f"{told}. No source tells which members caused them."
     shares = some([f"{who_is(one)} ({one.share:.0%})" for one in culprits])
     return f"{told}. By: {shares}."
 
@@ -193,7 +193,10 @@ def _evidence(memory: StormMemory, counted: list[Trigger]) -> tuple[str, ...]:
     lines = [f"{clock(one.at_ms)}: {one.kind}{_by(memory, one)}" for one in counted[-EVIDENCE_MAX:]]
     explained = len(memory.triggers) - len(counted)
     if explained > 0:
-        lines.append(f"Not counted, as a restart, a first start or a second step explains them: {explained}.")
+        lines.append(
+            f"Not counted: {times(explained, 'rebalance')}; a restart, a first start or a second step "
+            "explains them."
+        )
     return tuple(lines)
 
 

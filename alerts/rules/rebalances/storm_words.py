@@ -54,14 +54,14 @@ def _crash_loop(memory: StormMemory, found: Diagnosis) -> str:
     names = _names(memory, found)
     if len(names) == 1:
         return f"Crash loop: {names[0]} went {_gone(found)}{_back(found)}."
-    return f"Crash loop: {some(names)} go and come again and again, {_gone(found)} in all."
+    return f"Crash loop: {some(names)} leave and come back again and again, {_gone(found)} in all."
 
 
 def _pauses(memory: StormMemory, found: Diagnosis) -> str:
     went = f"was lost {_gone(found)}{_back(found)}"
     return (
-        f"Pauses: {some(_names(memory, found))} {went} over the same connection: the process lives, it is "
-        "paused (GC, CPU limit) or cut off."
+        f"Pauses: {some(_names(memory, found))} {went} over the same connection: the process is alive, but "
+        "paused (GC, CPU limit) or cut off from the network."
     )
 
 
@@ -141,7 +141,7 @@ _SENTENCES: dict[Pattern, _Sentence] = {
     Pattern.STATIC: _by_kind("A group.instance.id is taken over again and again"),
     Pattern.PROTOCOL: _by_kind("Changed assignment protocols"),
     Pattern.COORDINATOR: _by_kind("The group's coordinator moved"),
-    Pattern.UNKNOWN: _by_kind("Cause not known, as no source that is read tells it"),
+    Pattern.UNKNOWN: _by_kind("Cause not known: no source tells it"),
 }
 
 _SILENT = (
@@ -161,12 +161,12 @@ ADVICE: dict[Pattern, str] = {
         "session.timeout.ms needs no rebalance."
     ),
     Pattern.PAUSES: (
-        "Look at this process at those times: long GC (OOM soon?), CPU throttling, swapping, packet loss to "
+        "Look at this process at those times: long GC pauses, CPU throttling, swapping, packet loss to "
         "the coordinator. Until it is fixed raise session.timeout.ms (45 s or more)."
     ),
     Pattern.HOST: (
-        "Look at that host: network, CPU limit, disk, swapping, long GC, OOM kills. Move its members away "
-        "until it is well."
+        "Look at that host: network, CPU limit, disk, swapping, long GC, OOM kills. Move its members to "
+        "other hosts until it is healthy."
     ),
     Pattern.SILENCE: f"These clients die or go silent: {_SILENT}",
     Pattern.SLOW: (
@@ -180,12 +180,12 @@ ADVICE: dict[Pattern, str] = {
     Pattern.DEPLOY: (
         "Wait for the deployment to end; if there is none, look at what starts and stops these members. Let "
         "them close their consumers when they stop, start new ones together, and give them a "
-        "group.instance.id: Static membership makes a restart free of rebalances."
+        "group.instance.id: then a restart needs no rebalance."
     ),
     Pattern.AUTOSCALER: (
         "Slow the autoscaler down: a longer stabilisation window, larger steps, and no scaling on lag that a "
-        "rebalance itself causes. A cooperative assignor makes each step cheaper; group.instance.id makes "
-        "restarts free."
+        "rebalance itself causes. A cooperative assignor makes each step cheaper; with a group.instance.id "
+        "a restart needs no rebalance."
     ),
     Pattern.SUBSCRIPTION: (
         "A client changes its subscription again and again: look for subscribe() in a loop, a regex "
@@ -205,7 +205,7 @@ ADVICE: dict[Pattern, str] = {
     ),
     Pattern.PROTOCOL: (
         "Members offer different assignors: look for a half-finished change of "
-        "partition.assignment.strategy, and finish it or take it back."
+        "partition.assignment.strategy, and finish it or undo it."
     ),
     Pattern.COORDINATOR: (
         "Look at the brokers, not at the group: restarts, elections of the offsets topic's leaders, or a "

@@ -40,11 +40,12 @@ def moves(situation: Situation, since_ms: int) -> tuple[str, ...]:
     whence = f" from broker {moved.came_from}" if moved.came_from >= 0 else ""
     where = f" to broker {moved.went_to}" if moved.went_to >= 0 else ""
     again = moved.came_from == moved.went_to
-    how = f"was started anew on broker {moved.went_to}" if again else f"moved{whence}{where}"
+    how = f"was loaded again on broker {moved.went_to}" if again else f"moved{whence}{where}"
     if moved.stood:
         how = f"on broker {moved.went_to} waited for a replica"
     return (
-        f"The group's coordinator {how} at {clock(moved.at_ms)}; rebalances since then may go back to it.",
+        f"The group's coordinator {how} at {clock(moved.at_ms)}; that may be the cause of rebalances "
+        "since then.",
     )
 
 

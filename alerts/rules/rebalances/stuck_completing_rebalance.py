@@ -179,7 +179,8 @@ def _cause(group: Group, gone: list[Departure]) -> str:
     leader = _leader(group)
     if _leader_synced(group):
         return (
-            f"The leader {leader} delivered its assignment, but it has not been stored in the offsets topic."
+            f"The leader {leader} delivered its assignment, but the broker has not stored it in the offsets "
+            "topic."
         )
     if leader is None:
         return "The leader has not delivered its assignment; no source tells which member leads."
@@ -188,12 +189,15 @@ def _cause(group: Group, gone: list[Departure]) -> str:
 
 
 def _evidence(group: Group, since: int, gone: list[Departure]) -> tuple[str, ...]:
-    lines = [f"{clock(since)}: join phase ended; Stable not reached since then."]
+    lines = [f"{clock(since)}: the join phase ended; the group has not been Stable since then."]
     if group.rebalance and group.rebalance.burned:
-        lines.append(f"{times(group.rebalance.burned, 'generation')} burned, now {group.generation}.")
-    lines += [f"{clock(one.at_ms)}: {who_is(one)} removed, did not sync." for one in gone[-5:]]
+        ended = times(group.rebalance.burned, "generation")
+        lines.append(f"{ended} ended without an assignment; the group is at generation {group.generation}.")
+    lines += [
+        f"{clock(one.at_ms)}: the coordinator removed {who_is(one)}, which did not sync." for one in gone[-5:]
+    ]
     timeout_ms = rebalance_timeout_ms(group)
-    known = "not known" if timeout_ms < 0 else span(timeout_ms)
+    known = "no source gives it" if timeout_ms < 0 else span(timeout_ms)
     lines.append(f"Rebalance timeout of the group: {known}.")
     return tuple(lines)
 
@@ -201,13 +205,12 @@ def _evidence(group: Group, since: int, gone: list[Departure]) -> tuple[str, ...
 def _advice(group: Group, gone: list[Departure]) -> str:
     if _leader_synced(group):
         return (
-            "Look at the brokers: is the offsets topic's partition below min.insync.replicas, or a disk "
-            "full? "
-            "The clients have done their part."
+            "Look at the brokers, not at the clients: is a partition of the offsets topic below "
+            "min.insync.replicas, or is a disk full?"
         )
     if gone:
         return (
-            "Take thread dumps of these clients and look at their logs: they joined and then hung, paused "
+            "Take thread dumps of these clients and look at their logs: after they joined, they hung, paused "
             "(GC, CPU limit) or lost the network. Restart those that hang."
         )
     leader = _leader(group) or "the leader (the member that logs 'Finished assignment for group')"
@@ -225,5 +228,5 @@ STUCK_COMPLETING_REBALANCE = GroupRule(
     timed=False,
     watched=True,
     end_is_logged=True,
-    blames_nobody="no client: the broker has not stored the assignment, or who leads is not known",
+    blames_nobody="no client: the broker has not stored the assignment, or no source tells who leads",
 )

@@ -127,7 +127,7 @@ def _summary(group: Group, missing: list[Member], basis: Basis, *, waited_ms: in
     left = _left(group, len(missing) if basis is Basis.INFERRED else 0, waited_ms)
     if basis is not Basis.INFERRED:
         members = times(len(group.members), "member")
-        return f"{text}; which of its {members} has not rejoined is not known{left}."
+        return f"{text}; no source tells which of its {members} has not rejoined{left}."
     if len(missing) == 1:
         return f"{text}: {_names(missing)} has not rejoined{left}."
     have_not = f"{len(missing)} of {len(group.members)} members have not rejoined: {_names(missing)}"
@@ -142,37 +142,39 @@ def _left(group: Group, missing: int, waited_ms: int) -> str:
     timeout_ms = rebalance_timeout_ms(group)
     if timeout_ms < 0 or (group.rebalance and group.rebalance.initial):
         return ""
-    known = f"rebalance timeout {span(timeout_ms)}"
+    known = f"rebalance timeout of {span(timeout_ms)}"
     if waited_ms >= timeout_ms:
         return f"; that is longer than its {known}"
-    whom = {0: "whoever is missing", 1: "it"}.get(missing, "them")
+    whom = {0: "the missing members", 1: "it"}.get(missing, "them")
     at = clock_time(group.state_since_ms + timeout_ms)
     return f"; the coordinator removes {whom} in {span(timeout_ms - waited_ms)}, at {at} UTC ({known})"
 
 
 def _cause(group: Group, missing: list[Member], basis: Basis) -> str:
     kind = group.rebalance.cause.kind if group.rebalance else CauseKind.UNKNOWN
-    known = f"Rebalance started by: {kind}"
-    started = "What started the rebalance no source tells" if kind is CauseKind.UNKNOWN else known
+    known = f"Cause of the rebalance: {kind}"
+    started = "No source tells what started the rebalance" if kind is CauseKind.UNKNOWN else known
     if not missing:
-        return f"Some member did not rejoin, and none is known to be missing. {started}."
+        return f"At least one member did not rejoin; no source tells which. {started}."
     if basis is Basis.INFERRED:
         return f"{_names(missing)} did not rejoin. {started}."
-    return f"Some member did not rejoin ({times(len(missing), 'candidate')}). {started}."
+    return f"At least one member did not rejoin ({times(len(missing), 'candidate')}). {started}."
 
 
 def _evidence(group: Group, missing: list[Member], basis: Basis) -> tuple[str, ...]:
-    lines = [f"{clock(group.state_since_ms)}: join phase began, generation {group.generation} ended."]
+    lines = [f"{clock(group.state_since_ms)}: the join phase began, generation {group.generation} ended."]
     if group.rebalance and group.rebalance.cause.detail:
         lines.append(f"Coordinator's reason: {group.rebalance.cause.detail[:200]}")
     lines += [
-        f"{who_is(member)}: {times(member.heartbeats_refused, 'heartbeat')} answered "
-        "REBALANCE_IN_PROGRESS, no join."
+        f"{who_is(member)}: {times(member.heartbeats_refused, 'heartbeat')} answered with "
+        "REBALANCE_IN_PROGRESS, but no join."
         for member in missing[:5]
         if member.heartbeats_refused
     ]
     if basis is Basis.CANDIDATE and missing:
-        lines.append("Joins that wait are in no log, and no heartbeats tell: all are candidates.")
+        lines.append(
+            "No log shows who waits in the join phase, and no heartbeats do: each member is a candidate."
+        )
     return tuple(lines)
 
 
@@ -184,15 +186,14 @@ def _at_the_latest(group: Group) -> str:
 def _advice(group: Group, missing: list[Member], basis: Basis) -> str:
     if basis is Basis.INFERRED:
         return (
-            f"Take a thread dump of {_names(missing)}: its heartbeat thread lives but it does not call "
-            "poll(). "
-            "Restart it to free the group; then lower max.poll.records or the work per record, or move the "
-            "work off the poll loop."
+            f"Take a thread dump of {_names(missing)}: the heartbeat thread runs, but the application does "
+            "not call poll(). Restart it so that the group can go on. Later lower max.poll.records or "
+            "the work "
+            "for each record, or move the work out of the poll loop."
         )
     return (
-        "In the clients' logs find the member without '(Re-)joining group' since then, and restart it. "
-        "With the "
-        "request log at DEBUG on the coordinator the next alert will name it."
+        "Find the client whose log has no '(Re-)joining group' since then, and restart it. If you set the "
+        "request log of the coordinator to DEBUG, the next alert names the client."
     )
 
 

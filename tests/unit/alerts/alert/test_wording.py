@@ -57,4 +57,6 @@ def test_who_is_to_blame_is_never_left_blank() -> None:
     """Each alert has words for when it names no member."""
     assert [rule.name for rule in ALL_RULES if not nobody(rule.name)] == []
     assert nobody("NoRuleOfOurs").startswith("not known")
-    assert nobody("CommitsStopped") == "no member: nobody is left, or nobody is known to own these partitions"
+    assert (
+        nobody("CommitsStopped") == "no member: nobody is left, or no source tells who owns these partitions"
+    )

@@ -241,7 +241,7 @@ def test_a_rule_about_the_cluster_that_fails_leaves_the_others(monkeypatch: pyte
     monkeypatch.setattr(judge, "CLUSTER_RULES", broken)
     alert = quarantine_alerts(lived())[-1]
 
-    assert "what concerns the whole cluster" in alert.summary
+    assert "the data of the whole cluster" in alert.summary
     assert "SourceSilent: ZeroDivisionError: a bug" in alert.cause
 
 
@@ -278,7 +278,7 @@ def test_a_damaged_shard_of_the_whole_cluster_begins_anew() -> None:
 
     assert job.told("transition", GROUP) == TRANSITIONS
     assert {key for kind, key, _ in job.rows if kind == "rebuilding"} == {str(CLUSTER_SHARD)}
-    assert "what concerns the whole cluster" in quarantine_alerts(job)[-1].summary
+    assert "the data of the whole cluster" in quarantine_alerts(job)[-1].summary
 
 
 def test_a_shard_whose_step_fails_as_a_whole_goes_on_without_its_state(

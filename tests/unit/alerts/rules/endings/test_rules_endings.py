@@ -81,7 +81,8 @@ def test_a_group_in_use_is_deleted(new_stage: "NewStage", line_first: bool) -> N
     alert = one(stage.told(DELETED))
     assert (alert.severity, alert.culprits, alert.group) == (Severity.INFO, (), "orders")
     assert (
-        alert.summary == "Group orders was deleted while it was empty; it had been in use until 5 min before."
+        alert.summary
+        == "Group orders was deleted while it was empty. The group was in use until 5 min before."
     )
     assert "DeleteGroups" in alert.cause
 
@@ -199,7 +200,7 @@ def test_a_deletion_resolves_after_ten_minutes(new_stage: "NewStage") -> None:
     stage.wait(9 * MINUTE)
     stage.start(1)
     assert len(stage.told(DELETED)) == 1
-    assert stage.told(DELETED)[0].summary.endswith("it had been in use until then.")
+    assert stage.told(DELETED)[0].summary.endswith("The group was in use until that moment.")
     stage.wait(2 * MINUTE)
 
     assert [alert.status for alert in stage.told(DELETED)] == [AlertStatus.FIRING, AlertStatus.RESOLVED]

@@ -73,7 +73,7 @@ def test_what_comes_and_goes_is_one_alert_with_a_history(stage: "Stage") -> None
     last = told(stage)[-1]
 
     assert (last.id, last.status, last.ends_at_ms) == (ids[2], AlertStatus.RESOLVED, ended_ms)
-    assert "It came 7 times since 2023-11-14 " in last.summary
+    assert "The condition held 7 times since 2023-11-14 " in last.summary
 
 
 def test_one_client_that_comes_and_goes_is_told_of_once(new_stage: "NewStage") -> None:
@@ -87,7 +87,7 @@ def test_one_client_that_comes_and_goes_is_told_of_once(new_stage: "NewStage") -
         lapse(stage, f"bad-{turn}", "bad")
     told_of_bad = len(stage.told(name))
     assert told_of_bad == 6
-    assert stage.told(name)[-1].summary.endswith("until it has stayed away for 5 min to 15 min.")
+    assert stage.told(name)[-1].summary.endswith("until the condition has been away for 5 min to 15 min.")
     lapse(stage, "other", "other")
     news = stage.told(name)[told_of_bad:]
 
@@ -258,7 +258,7 @@ def test_what_began_before_groupwatch_is_told_more_quietly_at_first(
     first, second = told(stage)[:2]
 
     assert (first.severity, second.severity) == (Severity.INFO, Severity.WARNING)
-    assert "Incomplete: groupwatch has watched this cluster for 5 s only" in first.evidence[-1]
+    assert "Incomplete: groupwatch has watched this cluster for only 5 s" in first.evidence[-1]
     assert "Incomplete" not in "".join(second.evidence)
     assert second.revision == 1
 
@@ -285,7 +285,7 @@ def test_a_phase_whose_log_was_lost_is_told_more_quietly(
     stage.wait(61_000)
 
     assert [one.severity for one in told(stage)] == [Severity.INFO]
-    assert "has lost lines" in told(stage)[0].evidence[-1]
+    assert "lines of the coordinator's log are missing" in told(stage)[0].evidence[-1]
 
 
 def test_a_phase_that_only_requests_told_of_is_as_loud_as_ever(new_stage: "NewStage") -> None:

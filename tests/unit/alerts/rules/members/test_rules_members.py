@@ -85,7 +85,7 @@ def test_further_timeouts_join_the_open_alert(new_stage: "NewStage") -> None:
 
     assert [(alert.id, alert.revision) for alert in told] == [(told[0].id, n) for n in range(3)]
     assert [c.member_id for c in told[2].culprits] == ["m1", "m2", "m3"]
-    assert told[2].summary.startswith("3 members of group orders had their session time out")
+    assert told[2].summary.startswith("3 members of group orders were removed after their session timeout")
 
 
 def test_one_client_that_is_lost_again_and_again_is_one(new_stage: "NewStage") -> None:
@@ -115,7 +115,9 @@ def test_several_of_one_name_that_go_together_are_several(new_stage: "NewStage")
         stage.time_out(f"m{number}")
         stage.wait(1_000)
 
-    assert stage.told(TIMEOUT)[-1].summary.startswith("3 members of group orders had their session time out")
+    assert stage.told(TIMEOUT)[-1].summary.startswith(
+        "3 members of group orders were removed after their session timeout"
+    )
 
 
 def test_an_event_is_over_ten_minutes_after_the_last(new_stage: "NewStage") -> None:
@@ -175,7 +177,7 @@ def test_poll_interval_exceeded_is_told_from_the_leave_reason(new_stage: "NewSta
 
     assert [(c.member_id, c.basis) for c in fired.culprits] == [("m1", Basis.OBSERVED)]
     assert "max.poll.interval.ms of 5 min" in fired.summary
-    assert fired.advice.endswith("It is 300000 now: if such a batch is to be, set 480000 or more.")
+    assert fired.advice.endswith("It is 300000 now; for such batches set 480000 or more.")
     assert stage.told(TIMEOUT) == []
 
 

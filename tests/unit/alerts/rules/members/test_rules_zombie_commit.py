@@ -52,8 +52,8 @@ def test_a_member_that_was_removed_commits(stage: Stage) -> None:
     assert [one.member_id for one in alert.culprits] == ["m1"]
     assert alert.culprits[0].basis == "observed"
     assert alert.summary == (
-        "Group orders: app on 10.0.0.1 goes on working after it lost its partitions; "
-        "1 commit of generation 1 refused."
+        "Group orders: app on 10.0.0.1 still works after losing its partitions; the coordinator "
+        "refused 1 commit of generation 1."
     )
     assert "(member m1) with generation 1 (t-0 at 52) refused with UNKNOWN_MEMBER_ID" in alert.cause
     assert "removed 12 s before (its session timed out), the group is Stable at generation 2" in alert.cause

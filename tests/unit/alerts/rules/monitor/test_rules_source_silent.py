@@ -83,7 +83,7 @@ def test_a_request_log_that_falls_silent_is_told(tower: Watchtower) -> None:
 
     assert (fired.name, fired.group, fired.severity) == ("SourceSilent", "", Severity.WARNING)
     assert (fired.starts_at_ms, fired.detected_at_ms) == (T0 + last_ms, T0 + last_ms + MINUTE)
-    assert fired.summary == "The request log of broker 1 cannot be relied on: lines are missing."
+    assert fired.summary == "The request log of broker 1 is incomplete: lines are missing."
     assert fired.culprits == ()
 
 
@@ -307,7 +307,8 @@ def test_records_that_were_deleted_before_they_were_read_are_told(tower: Watchto
     assert (fired.name, fired.status) == ("SourceSilent", AlertStatus.FIRING)
     assert fired.summary == "Records of events were lost before they were read."
     assert (
-        "4321 offsets of the topic events (partitions 0, 3) were deleted before they were read" in fired.cause
+        "4321 offsets of the topic events (partitions 0, 3) were deleted before groupwatch read them"
+        in fired.cause
     )
     assert "no cause" in fired.cost
     tower.run(10 * MINUTE)
@@ -322,6 +323,6 @@ def test_a_topic_that_was_made_anew_is_told_beside_a_log_that_loses_lines(tower:
     told = tower.alerts[-1]
     assert "coordinator's INFO log of broker 1" in told.summary
     assert "Records of o were lost" in told.summary
-    assert any("o was made anew" in sentence for sentence in told.evidence)
-    assert "Groups may be pictured as they were" in told.cost
-    assert "let nobody delete it" in told.advice
+    assert any("o was deleted and created again" in sentence for sentence in told.evidence)
+    assert "groupwatch may show old states of groups" in told.cost
+    assert "let nobody delete the topic" in told.advice

@@ -338,7 +338,7 @@ def test_a_session_timeout_says_that_its_process_was_only_paused(new_stage: "New
         assert "same connection" not in told[0].cause
         assert [
             one.cause.endswith(
-                "It came back over the same connection: paused (GC, CPU limit) or cut off by "
+                "It came back over the same connection: the process was paused (GC, CPU limit) or cut off by "
                 "the network, not restarted."
             )
             for one in told[1:]
@@ -356,7 +356,7 @@ def test_session_timeouts_of_one_host_say_so(new_stage: "NewStage") -> None:
     stage.wait(60 * MINUTE)
     lose(stage, "h0", "h1")
 
-    assert "10.0.0.50 and none elsewhere" in stage.told("SessionTimeout")[-1].cause
+    assert "10.0.0.50, none elsewhere" in stage.told("SessionTimeout")[-1].cause
 
 
 def test_every_pattern_has_advice() -> None:

@@ -401,4 +401,4 @@ def test_clients_that_gave_up_waiting_are_one_alert(mode: str) -> None:
     told = failover.alerts[-1]
     assert told.summary.startswith("Coordinators waited for a replica at ")
     assert "3 groups rebalanced" in told.summary
-    assert told.cause.startswith("1 partition of the offsets topic stayed and could not be written")
+    assert told.cause.startswith("1 partition of the offsets topic kept the leader but could not be written")

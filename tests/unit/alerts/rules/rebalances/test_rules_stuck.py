@@ -396,9 +396,9 @@ def test_preparing_tells_how_long_the_coordinator_will_wait(new_stage: "NewStage
     (fired,) = stage.told(PREPARING)
 
     assert fired.summary == (
-        "Group orders has been in the join phase for 1 min; which of its 2 members has not rejoined is not "
-        "known; the coordinator removes whoever is missing in 4 min, at 22:28:23 UTC (rebalance timeout "
-        "5 min)."
+        "Group orders has been in the join phase for 1 min; no source tells which of its 2 members has not "
+        "rejoined; the coordinator removes the missing members in 4 min, at 22:28:23 UTC (rebalance timeout "
+        "of 5 min)."
     )
 
 
@@ -410,4 +410,4 @@ def test_preparing_beyond_its_timeout_says_so(new_stage: "NewStage") -> None:
     stage.leave("m2")
     stage.wait(60_000)
 
-    assert stage.told(PREPARING)[0].summary.endswith("; that is longer than its rebalance timeout 30 s.")
+    assert stage.told(PREPARING)[0].summary.endswith("; that is longer than its rebalance timeout of 30 s.")

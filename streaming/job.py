@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.delivery import DeliveryState, wall_clock_ms
-from alerts.metrics import DeliveryCollector, OwnMetrics, PictureCollector
+from alerts.metrics import DeliveryCollector, OwnMetrics, SnapshotCollector
 from streaming import pipeline
 from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
 from streaming.driver import (
@@ -105,7 +105,7 @@ class Monitor:
             quiet=quiet_of(config.silences, config.maintenance),
             held_back=self._held_back,
         )
-        registry.register(PictureCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
+        registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
         self._spark = pipeline.start_session(
             config.spark,

@@ -4,7 +4,7 @@ import re
 
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, SNAPSHOT_METRICS, OwnMetrics
 
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
 
@@ -14,6 +14,6 @@ def known_metrics() -> set[str]:
     registry = CollectorRegistry()
     OwnMetrics(registry)
     own = {(metric.name, metric.type) for metric in registry.collect()}
-    names = own | {(metric.name, metric.kind) for metric in (*PICTURE, *DELIVERY, *FAR_JOB)}
+    names = own | {(metric.name, metric.kind) for metric in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB)}
     suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     return {name + suffix for name, kind in names for suffix in suffixes[kind]}

@@ -3,7 +3,7 @@
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
 from alerts.alert.cause_words import what_began, why
 from alerts.alert.checksums import checksum
-from alerts.alert.last_word import Said, Word, is_jump, is_later
+from alerts.alert.newest_record import RecentRecords, RecordPosition, is_jump, is_later
 from alerts.alert.records import (
     AHEAD_MAX_MS,
     DIRECT,
@@ -41,10 +41,10 @@ __all__ = [
     "Alert",
     "AlertStatus",
     "Culprit",
+    "RecentRecords",
+    "RecordPosition",
     "Refused",
-    "Said",
     "Severity",
-    "Word",
     "checksum",
     "clock",
     "clock_time",

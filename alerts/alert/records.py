@@ -1,7 +1,7 @@
 """Reads records of the alerts topic.  Anybody may write to that topic, so each record is checked first.
 
-A refused record is counted and skipped.  It pauses no receiver and mutes no alert: ``last_word.py`` decides
-which revision counts, and a high revision number alone does not.
+A refused record is counted and skipped.  It pauses no receiver and mutes no alert: ``newest_record.py``
+decides which revision counts, and a high revision number alone does not.
 """
 
 from typing import Final, NamedTuple

@@ -1,11 +1,11 @@
 """Delivers alerts to receivers: outboxes, threads, routes, silences."""
 
 from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
+from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
 from alerts.delivery.outbox import EXPIRED
 from alerts.delivery.routing import Route
 from alerts.delivery.silences import DAYS, FOREVER_MS, NO_QUIET, Maintenance, Match, Quiet, Silence
-from alerts.delivery.told import Told
 from alerts.delivery.waiting import RANK
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "AlertRecord",
     "Cursor",
     "DeliveryState",
+    "LastDelivery",
     "Maintenance",
     "Match",
     "Notifier",
@@ -26,6 +27,5 @@ __all__ = [
     "Quiet",
     "Route",
     "Silence",
-    "Told",
     "wall_clock_ms",
 ]

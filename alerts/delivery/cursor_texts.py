@@ -6,7 +6,7 @@ Rebuilding it at each commit would cost time for every open alert, several times
 from bisect import bisect_left, insort
 
 from alerts.alert import Severity
-from alerts.delivery.told import MARK_LENGTH, ROOM, Memory, Told, text_of, words_of
+from alerts.delivery.cursor_notes import MARK_LENGTH, ROOM, CursorNotes, LastDelivery, text_of, words_of
 from alerts.delivery.waiting import Place
 
 
@@ -18,9 +18,9 @@ class CursorText:
         self._maybe: list[str] = []
         self._of: dict[str, tuple[str, ...]] = {}
 
-    def put(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
+    def put(self, alert_id: str, told: LastDelivery | None, maybe: frozenset[Severity]) -> None:
         """Replace what is remembered of one alert."""
-        memory = Memory()
+        memory = CursorNotes()
         memory.add(alert_id, told, maybe)
         doubtful, certain = words_of(memory)
         words = (*doubtful, *certain)
@@ -49,7 +49,9 @@ class CursorTexts:
         self._texts: dict[tuple[str, int], CursorText] = {}
         self._home_of: dict[str, tuple[str, int]] = {}
 
-    def put(self, alert_id: str, place: Place | None, told: Told | None, maybe: frozenset[Severity]) -> None:
+    def put(
+        self, alert_id: str, place: Place | None, told: LastDelivery | None, maybe: frozenset[Severity]
+    ) -> None:
         """Replace what is remembered of one alert; an alert without a record is not remembered."""
         is_known = place is not None and (told is not None or bool(maybe))
         home = (place.log, place.partition) if place is not None and is_known else None

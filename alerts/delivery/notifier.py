@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from alerts.alert import Alert, Refused, read_alert
 from alerts.delivery.alert_log import AlertLog, AlertRecord, Cursor
+from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers import Delivery, Outcome, Receiver
 from alerts.delivery.routing import Route, routes_or_everything
 from alerts.delivery.silences import NO_QUIET, Quiet
-from alerts.delivery.told import Told
 from alerts.delivery.waiting import HeldBack, Place, Work
 
 _LOGGER = logging.getLogger("groupwatch.notifier")
@@ -371,15 +371,15 @@ class Notifier:
             # Every outbox gets it: one that was told the beginning must be told the end, whatever the routes.
             outbox.direct(alert, now_ms=now_ms)
 
-    def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+    def restore(self, alert: Alert, told: Mapping[str, LastDelivery]) -> None:
         """Continue an alert that an earlier process sent straight to its receivers."""
         now_ms = self._clock_ms()
         for name, outbox in self.outboxes.items():
             outbox.restore(alert, told.get(name), now_ms=now_ms)
 
-    def told_of(self, alert_id: str) -> dict[str, Told]:
+    def last_deliveries(self, alert_id: str) -> dict[str, LastDelivery]:
         """Return the receivers that see the alert firing."""
-        found = ((name, outbox.told_of(alert_id)) for name, outbox in self.outboxes.items())
+        found = ((name, outbox.last_delivery(alert_id)) for name, outbox in self.outboxes.items())
         return {name: told for name, told in found if told is not None}
 
     def held_back(self, alert_id: str) -> dict[str, HeldBack]:

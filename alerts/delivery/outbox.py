@@ -25,23 +25,23 @@ from alerts.alert import (
     TOO_MANY,
     Alert,
     AlertStatus,
+    RecordPosition,
     Severity,
-    Word,
     is_jump,
     is_later,
     printable,
 )
 from alerts.delivery.alert_log import Cursor
+from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.cursors import Cursors
-from alerts.delivery.knowledge import Knowledge
+from alerts.delivery.delivery_ledger import DeliveryLedger
 from alerts.delivery.late_alerts import LateAlerts
 from alerts.delivery.queue_order import Line, Repeats
 from alerts.delivery.receivers import Delivery, Notification, Outcome
 from alerts.delivery.retries import Retries
 from alerts.delivery.routing import SAID_ONCE, Route
 from alerts.delivery.silences import NO_QUIET, Quiet
-from alerts.delivery.told import Told
-from alerts.delivery.waiting import Entry, HeldBack, Known, Place, Recovered, Work, told_at_start
+from alerts.delivery.waiting import Entry, HeldBack, Known, Place, Recovered, Work, deliveries_at_start
 from alerts.rules import WideCauses
 
 _LOGGER = logging.getLogger("groupwatch.notifier")
@@ -82,7 +82,7 @@ class Outbox:
         self.changed = threading.Condition()
         self._max_age_ms = max_age_ms
         self._quiet = quiet
-        self._known = Knowledge(receiver, routes)
+        self._known = DeliveryLedger(receiver, routes)
         self._late = LateAlerts(caught_up)
         self._retries = Retries(jitter)
         self._wide = WideCauses()
@@ -104,7 +104,7 @@ class Outbox:
     def take(self, alert: Alert, place: Place, *, timestamp_ms: int, now_ms: int) -> str:
         """Take one record of a log; return why it is refused, "" if it is not.
 
-        ``last_word.py`` decides which revision counts.
+        ``newest_record.py`` decides which revision counts.
         """
         with self.changed:
             known = self._recovering.get(place.log)
@@ -142,7 +142,7 @@ class Outbox:
                 self._accept(alert, None)
                 self._queue(alert, None, now_ms=now_ms, late=False)
 
-    def restore(self, alert: Alert, told: Told | None, *, now_ms: int) -> None:
+    def restore(self, alert: Alert, told: LastDelivery | None, *, now_ms: int) -> None:
         """Take an alert that is in no log and that an earlier process sent, or was about to send.
 
         Args:
@@ -161,7 +161,7 @@ class Outbox:
             else:
                 self._plan_repeat(alert, told.at_ms)
 
-    def told_of(self, alert_id: str) -> Told | None:
+    def last_delivery(self, alert_id: str) -> LastDelivery | None:
         """Return the severity that the receiver sees firing, and since when; None if it sees none."""
         with self.changed:
             return self._known.told.get(alert_id)
@@ -238,7 +238,7 @@ class Outbox:
             if log in self._recovering:
                 return {}
             if not closing:
-                return self._cursors.announce(log, self._pending, self._maybe_told)
+                return self._cursors.cursors_to_commit(log, self._pending, self._maybe_told)
             going_out = {self._under_way.entry.alert.id} if self._under_way else set[str]()
             return self._cursors.close(log, self._pending, self._maybe_told_at_close, going_out)
 
@@ -278,11 +278,11 @@ class Outbox:
         """Return the severities that the receiver may see besides ``told``, if this process is killed now."""
         entry = self._pending.get(alert_id)
         waits = () if entry is None or entry.held_back else (entry.alert,)
-        return self._known.maybe_told(alert_id, (*waits, *self._going_out(alert_id)))
+        return self._known.maybe_delivered(alert_id, (*waits, *self._going_out(alert_id)))
 
     def _maybe_told_at_close(self, alert_id: str) -> frozenset[Severity]:
         """Return the same for a close: nothing more is sent, so what was not tried counts as not told."""
-        return self._known.maybe_told(alert_id, self._going_out(alert_id))
+        return self._known.maybe_delivered(alert_id, self._going_out(alert_id))
 
     def _going_out(self, alert_id: str) -> tuple[Alert, ...]:
         """Return what is being sent of an alert at this moment."""
@@ -313,7 +313,7 @@ class Outbox:
         if until_ms is None:
             return False
         entry.held_back, entry.due_ms = why, until_ms
-        # Nothing of it may be sent, so no cursor need announce it; nor may it hold the cursor back for days.
+        # Nothing of it may be sent, so no cursor need list it; nor may it hold the cursor back for days.
         entry.announced, entry.place = False, None
         self._known.changed_ids.add(alert.id)
         self._line_up(entry, now_ms)
@@ -346,7 +346,7 @@ class Outbox:
             self._line.look_at(entry, entry.due_ms)
         elif not entry.announced:
             self._line.leave(entry)
-            self._cursors.park(entry)
+            self._cursors.hold_until_committed(entry)
         elif (when_ms := self._when_ms(entry, now_ms)) > now_ms:
             self._line.look_at(entry, when_ms)
         else:
@@ -380,14 +380,14 @@ class Outbox:
     def _remember(self, known: Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
         before = known.latest.get(alert.id)
         cursor = known.cursors.get(place.partition)
-        told = before.told_by_log if before else None
+        told = before.delivered_by_log if before else None
         if cursor is not None and place.offset < cursor.offset:
             severity = self._known.should_know(alert)
-            told = None if severity is None else Told(severity, timestamp_ms)
-        earlier = Word(before.alert.revision, before.place.partition) if before else None
-        if is_later(Word(alert.revision, place.partition), earlier):
+            told = None if severity is None else LastDelivery(severity, timestamp_ms)
+        earlier = RecordPosition(before.alert.revision, before.place.partition) if before else None
+        if is_later(RecordPosition(alert.revision, place.partition), earlier):
             known.latest[alert.id] = Recovered(
-                alert=alert, place=place, timestamp_ms=timestamp_ms, told_by_log=told
+                alert=alert, place=place, timestamp_ms=timestamp_ms, delivered_by_log=told
             )
 
     def _settle_recovered(self, known: Known, item: Recovered, now_ms: int) -> None:
@@ -395,7 +395,7 @@ class Outbox:
         if alert.revision <= self._known.newest(alert.id):
             return
         cursor = known.cursors.get(place.partition)
-        told, doubts = told_at_start(item, cursor)
+        told, doubts = deliveries_at_start(item, cursor)
         if told is not None:
             self._known.told[alert.id] = told
         if doubts:
@@ -433,7 +433,7 @@ class Outbox:
                 entry.attempts, entry.due_ms = before.attempts, before.due_ms
                 entry.waits_since_ms = before.waits_since_ms
         self._pending[alert.id] = entry
-        self._cursors.unpark(alert.id)
+        self._cursors.withdraw(alert.id)
         if place is not None:
             self._cursors.hold(place, entry)
         self._known.changed_ids.add(alert.id)

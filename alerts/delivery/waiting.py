@@ -8,8 +8,8 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.delivery.alert_log import Cursor
+from alerts.delivery.cursor_notes import LastDelivery, mark, unpack_notes
 from alerts.delivery.receivers import Notification
-from alerts.delivery.told import Told, mark, unpack_told
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 """Severities, most urgent first."""
@@ -77,7 +77,7 @@ class Recovered(msgspec.Struct, kw_only=True):
     alert: Alert
     place: Place
     timestamp_ms: int
-    told_by_log: Told | None = None
+    delivered_by_log: LastDelivery | None = None
     """The newest firing revision before the cursor that went to this receiver."""
 
 
@@ -88,15 +88,17 @@ class Known(msgspec.Struct, kw_only=True):
     latest: dict[str, Recovered] = msgspec.field(default_factory=dict)
 
 
-def told_at_start(item: Recovered, cursor: Cursor | None) -> tuple[Told | None, frozenset[Severity]]:
+def deliveries_at_start(
+    item: Recovered, cursor: Cursor | None
+) -> tuple[LastDelivery | None, frozenset[Severity]]:
     """Return what the receiver was told (by the cursor, else the topic), and what it may have been told."""
     if cursor is None:
         return None, frozenset()
-    memory = unpack_told(cursor.metadata)
+    memory = unpack_notes(cursor.metadata)
     if memory is None:
-        return item.told_by_log, frozenset()
+        return item.delivered_by_log, frozenset()
     name = mark(item.alert.id)
-    told = memory.told.get(name, None if memory.is_complete else item.told_by_log)
+    told = memory.told.get(name, None if memory.is_complete else item.delivered_by_log)
     return told, memory.maybe.get(name, frozenset())
 
 

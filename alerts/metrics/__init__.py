@@ -1,7 +1,7 @@
 """The metrics for Prometheus."""
 
 from alerts.metrics.delivery_metrics import DeliveryCollector
-from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
+from alerts.metrics.exporter import ClusterSample, GroupSample, SnapshotCollector
 from alerts.metrics.metrics import FAR_JOB, NotifierMetrics, OwnMetrics
 
 __all__ = [
@@ -11,5 +11,5 @@ __all__ = [
     "GroupSample",
     "NotifierMetrics",
     "OwnMetrics",
-    "PictureCollector",
+    "SnapshotCollector",
 ]

@@ -57,7 +57,7 @@ class ClusterSample(NamedTuple):
     """Groups quarantined because our own code failed on them."""
 
 
-class Picture(Protocol):
+class MetricsSource(Protocol):
     """The latest snapshot; each method may be called from any thread."""
 
     def group_samples(self, limit: int) -> Iterable[GroupSample]:
@@ -73,10 +73,10 @@ class Picture(Protocol):
         ...
 
 
-class PictureCollector(Collector):
-    """Prometheus collector for a ``Picture``."""
+class SnapshotCollector(Collector):
+    """Prometheus collector for a ``MetricsSource``."""
 
-    def __init__(self, picture: Picture, *, groups_max: int, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, picture: MetricsSource, *, groups_max: int, clock_ms: Callable[[], int]) -> None:
         self._picture = picture
         self._groups_max = groups_max
         self._clock_ms = clock_ms
@@ -100,7 +100,7 @@ class PictureCollector(Collector):
     @staticmethod
     def _families() -> "_Families":
         kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
-        return {m: kinds[m.kind](m.name, m.help, labels=m.labels) for m in metrics.PICTURE}
+        return {m: kinds[m.kind](m.name, m.help, labels=m.labels) for m in metrics.SNAPSHOT_METRICS}
 
 
 _Families = dict[metrics.Metric, GaugeMetricFamily | CounterMetricFamily]

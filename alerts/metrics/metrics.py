@@ -36,7 +36,7 @@ GROUP_STATE = Metric(
 )
 GROUP_MEMBERS = Metric("groupwatch_group_members", "gauge", _GROUP, "Members of the group.")
 GROUP_GENERATION = Metric(
-    "groupwatch_group_generation", "gauge", _GROUP, "Generation of a classic group; epoch of a newer group."
+    "groupwatch_group_generation", "gauge", _GROUP, "Generation of a classic group; epoch of a modern group."
 )
 GROUP_STATE_SECONDS = Metric(
     "groupwatch_group_state_seconds", "gauge", _GROUP, "How long the group has been in its state."
@@ -118,7 +118,7 @@ PROBE_REQUESTS = Metric(
     "Requests about groups that groupwatch sent to the brokers.",
 )
 
-PICTURE = (
+SNAPSHOT_METRICS = (
     GROUP_STATE,
     GROUP_MEMBERS,
     GROUP_GENERATION,

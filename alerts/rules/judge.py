@@ -15,10 +15,10 @@ from alerts.rules.engine import (
     FIRING,
     NEVER,
     NOTHING,
+    AlertBook,
     ClusterMemory,
     GroupMemory,
     GroupRule,
-    Pages,
     Situation,
     Verdict,
     adopt,
@@ -85,17 +85,17 @@ class RuleJudge:
             thresholds=thresholds,
             memory=memories.group_memory(memory, failures),
         )
-        pages = Pages(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
+        book = AlertBook(cluster, group.group, situation.memory, now_ms, self._settings.runbook_base)
         if removed:
-            alerts = pages.close_all(step.why_dropped or _removal(group))
+            alerts = book.close_all(step.why_dropped or _removal(group))
             return Judgement(memory=None, alerts=alerts, due_ms=None, failures=failures)
-        pages.resolve_surplus()
-        due_ms, memory_due_ms = _run(situation, pages, failures)
-        held_ms = pages.end_held()
+        book.resolve_surplus()
+        due_ms, memory_due_ms = _run(situation, book, failures)
+        held_ms = book.end_held()
         due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
         saved = memories.save_group(situation.memory, memory_due_ms, _WATCHED)
         due = None if due_ms == NEVER else due_ms
-        return Judgement(memory=saved, alerts=pages.alerts, due_ms=due, failures=failures)
+        return Judgement(memory=saved, alerts=book.alerts, due_ms=due, failures=failures)
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert that an earlier job left open.
@@ -121,28 +121,28 @@ class RuleJudge:
         """Return the judgement of the cluster-wide rules at ``now_ms``."""
         failures: list[Failure] = []
         thresholds, known = self._settings.defaults, memories.cluster_memory(memory, failures)
-        pages = Pages(cluster, "", known, now_ms, self._settings.runbook_base)
-        pages.resolve_surplus()
+        book = AlertBook(cluster, "", known, now_ms, self._settings.runbook_base)
+        book.resolve_surplus()
         due_ms = NEVER
         for rule in CLUSTER_RULES:
             if not thresholds.of(rule.options).enabled:
-                pages.disabled(rule.name)
+                book.disabled(rule.name)
                 continue
             try:
                 verdict = rule.evaluate(state, known, thresholds, now_ms)
-                pages.turn(rule.name, verdict)
+                book.turn(rule.name, verdict)
             except Exception as error:
                 failures.append((rule.name, error))
                 continue
             due_ms = min(due_ms, NEVER if verdict.due_ms is None else verdict.due_ms)
-        due_ms = min(due_ms, pages.end_held())
+        due_ms = min(due_ms, book.end_held())
         due = None if due_ms == NEVER else due_ms
         return Judgement(
-            memory=memories.save_cluster(known), alerts=pages.alerts, due_ms=due, failures=failures
+            memory=memories.save_cluster(known), alerts=book.alerts, due_ms=due, failures=failures
         )
 
 
-def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[int, int]:
+def _run(situation: Situation, book: AlertBook, failures: list[Failure]) -> tuple[int, int]:
     """Run all rules; return when to judge again, and when because of the memory alone.
 
     A rule that raises has no say this time; the other rules are not affected.
@@ -154,7 +154,7 @@ def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[i
         failures.append(("costs", error))
     for rule in RULES:
         try:
-            verdict = _verdict(rule, situation, pages)
+            verdict = _verdict(rule, situation, book)
         except Exception as error:
             failures.append((rule.name, error))
             continue
@@ -163,22 +163,22 @@ def _run(situation: Situation, pages: Pages, failures: list[Failure]) -> tuple[i
         due_ms = min(due_ms, verdict.due_ms)
         if rule.timed:
             memory_due_ms = min(memory_due_ms, verdict.due_ms)
-    gone_ms = _bury(situation, pages)
+    gone_ms = _bury(situation, book)
     return min(due_ms, gone_ms), min(memory_due_ms, gone_ms)
 
 
-def _verdict(rule: GroupRule[Any], situation: Situation, pages: Pages) -> Verdict:
+def _verdict(rule: GroupRule[Any], situation: Situation, book: AlertBook) -> Verdict:
     """Return one rule's verdict, after its alert was fired or ended."""
     if not situation.thresholds.of(rule.options).enabled:
-        _switch_off(rule.name, situation, pages)
+        _switch_off(rule.name, situation, book)
         return NOTHING
     verdict = rule.evaluate(situation)
     if verdict.finding is not None or verdict.closing is not None:
-        return _turned(rule, verdict, situation, pages)
+        return _turned(rule, verdict, situation, book)
     return verdict
 
 
-def _bury(situation: Situation, pages: Pages) -> int:
+def _bury(situation: Situation, book: AlertBook) -> int:
     """Resolve all alerts of a dead group but GroupDeleted; return when to judge again."""
     ended_ms = _ended_ms(situation)
     if ended_ms is None or situation.memory.open.keys() <= {GROUP_DELETED.name}:
@@ -186,7 +186,7 @@ def _bury(situation: Situation, pages: Pages) -> int:
     gone_ms = ended_ms + DEAD_KEPT_MS
     if situation.group.state is not GroupState.DEAD or situation.now_ms < gone_ms:
         return gone_ms if situation.now_ms < gone_ms else NEVER
-    pages.close_others(GROUP_DELETED.name, _removal(situation.group))
+    book.close_others(GROUP_DELETED.name, _removal(situation.group))
     return NEVER
 
 
@@ -199,16 +199,16 @@ def _ended_ms(situation: Situation) -> int | None:
     return group.state_since_ms if is_dead else None
 
 
-def _switch_off(name: str, situation: Situation, pages: Pages) -> None:
-    pages.disabled(name)
+def _switch_off(name: str, situation: Situation, book: AlertBook) -> None:
+    book.disabled(name)
     situation.memory.events.pop(name, None)
 
 
-def _turned(rule: GroupRule[Any], verdict: Verdict, situation: Situation, pages: Pages) -> Verdict:
+def _turned(rule: GroupRule[Any], verdict: Verdict, situation: Situation, book: AlertBook) -> Verdict:
     """Fire or end the alert as the verdict says; return what remains to be done."""
     verdict = completeness.judged(rule, verdict, situation)
     verdict = _held_back(rule, verdict, situation)
-    pages.turn(rule.name, verdict)
+    book.turn(rule.name, verdict)
     return verdict
 
 

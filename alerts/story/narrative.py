@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Said, is_jump, some, span, times, who, who_is
+from alerts.alert import Alert, AlertStatus, RecentRecords, is_jump, some, span, times, who, who_is
 from alerts.story.costs import Spent, in_words, summed_up
 from alerts.story.episodes import Episode, episodes_of, joined, moves_of, refined, with_late_news
 from alerts.story.words import began, ended, how_it_went, noun
@@ -119,7 +119,7 @@ def _told(alerts: Iterable[Alert], since_ms: int) -> list[tuple[Alert, Alert]]:
     """Return the first and the newest revision of each alert that was open since then."""
     first: dict[str, Alert] = {}
     newest: dict[str, Alert] = {}
-    said = Said()
+    said = RecentRecords()
     for alert in alerts:
         before = newest.get(alert.id)
         if is_jump(alert.revision, before.revision if before else -1) or said.is_repeat(alert):

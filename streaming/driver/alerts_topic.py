@@ -11,7 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from alerts.alert import Alert, AlertStatus, Refused, Said, Word, is_jump, is_later, read_alert
+from alerts.alert import (
+    Alert,
+    AlertStatus,
+    RecentRecords,
+    RecordPosition,
+    Refused,
+    is_jump,
+    is_later,
+    read_alert,
+)
 from alerts.delivery import GROUP_PREFIX, wall_clock_ms
 from streaming.config import ClusterPlan
 from streaming.health import Progress
@@ -87,9 +96,9 @@ class AlertsTopic:
         self._positions: dict[TopicPartition, int] = {}
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
-        self._words: dict[str, Word] = {}
+        self._words: dict[str, RecordPosition] = {}
         """The newest record of each alert."""
-        self._said = Said()
+        self._said = RecentRecords()
         self.refused = 0
         """Records that are no alerts, or that none of our processes can have written."""
 
@@ -161,7 +170,7 @@ class AlertsTopic:
             self._hear(found, partition, record)
 
     def _hear(self, alert: Alert, partition: TopicPartition, record: Any) -> None:
-        before, word = self._words.get(alert.id), Word(alert.revision, partition.partition)
+        before, word = self._words.get(alert.id), RecordPosition(alert.revision, partition.partition)
         if is_jump(word.revision, before.revision if before else -1):
             self.refused += 1
         elif not self._said.is_repeat(alert) and is_later(word, before):

@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from alerts.alert import DIRECT, Alert, AlertStatus, is_credible
-from alerts.delivery import Told, wall_clock_ms
+from alerts.delivery import LastDelivery, wall_clock_ms
 from alerts.rules.engine import Closing, resolve
 from coordinator_model.observations import is_time_ms
 from streaming.config import Config
@@ -34,7 +34,7 @@ class KeptAlert(msgspec.Struct, frozen=True, kw_only=True):
     """One alert, and the receivers that see it firing."""
 
     alert: Alert
-    told: dict[str, Told] = {}
+    told: dict[str, LastDelivery] = {}
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,11 +49,11 @@ class AlertSender(Protocol):
         """Send an alert to its receivers."""
         ...
 
-    def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+    def restore(self, alert: Alert, told: Mapping[str, LastDelivery]) -> None:
         """Continue an alert of an earlier process."""
         ...
 
-    def told_of(self, alert_id: str) -> dict[str, Told]:
+    def last_deliveries(self, alert_id: str) -> dict[str, LastDelivery]:
         """Return the receivers that see the alert firing."""
         ...
 
@@ -138,8 +138,10 @@ class DirectAlerts:
     def save(self) -> None:
         """Write the file, if it changed."""
         if self.notifier is not None:
-            told_of = self.notifier.told_of
-            self._kept = {i: KeptAlert(alert=one.alert, told=told_of(i)) for i, one in self._kept.items()}
+            last_deliveries = self.notifier.last_deliveries
+            self._kept = {
+                i: KeptAlert(alert=one.alert, told=last_deliveries(i)) for i, one in self._kept.items()
+            }
         over_ms = self._clock_ms() - _ENDED_KEPT_MS
         self._kept = {i: one for i, one in self._kept.items() if not _is_done(one, over_ms)}
         self._write()

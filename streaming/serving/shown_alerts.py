@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Said, Severity
+from alerts.alert import Alert, AlertStatus, RecentRecords, Severity
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _RESOLVED_KEPT_MAX = 1_000
@@ -42,7 +42,7 @@ class ShownAlerts:
         self._resolved: OrderedDict[str, Alert] = OrderedDict()
         self._of_group: dict[tuple[str, str], dict[str, Alert]] = {}
         """(cluster, group) → alert id → open alert."""
-        self._said = Said()
+        self._said = RecentRecords()
 
     def apply(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take the alerts among the rows of one batch."""

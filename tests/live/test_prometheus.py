@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from alerts.delivery.notifier import DeliveryState
 from alerts.metrics import metrics
 from alerts.metrics.delivery_metrics import DeliveryCollector
-from alerts.metrics.exporter import ClusterSample, GroupSample, PictureCollector
+from alerts.metrics.exporter import ClusterSample, GroupSample, SnapshotCollector
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
 from tests.live.support.stage import await_that, free_port, now_ms
@@ -99,7 +99,7 @@ class Scraped:
         self.port = free_port()
         self.behind_s = 0.4
         self._registry = CollectorRegistry()
-        self._registry.register(PictureCollector(self.fleet, groups_max=100, clock_ms=now_ms))
+        self._registry.register(SnapshotCollector(self.fleet, groups_max=100, clock_ms=now_ms))
         self._registry.register(DeliveryCollector(self._deliveries))
         self.own = OwnMetrics(self._registry, clusters=[CLUSTER, CALM], receivers=["oncall"])
         self.own.watermark(CLUSTER, lambda: self.behind_s)

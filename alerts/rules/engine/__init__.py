@@ -1,6 +1,6 @@
 """What all rules share: input and memory, options, the life of an alert, damping."""
 
-from alerts.rules.engine.book import NEVER, Pages
+from alerts.rules.engine.book import NEVER, AlertBook
 from alerts.rules.engine.cluster_memory import ClusterMemory, Watch
 from alerts.rules.engine.inhibition import FIRING, held_back_until_ms
 from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert, adopt, fire, resolve
@@ -44,6 +44,7 @@ __all__ = [
     "NOTHING",
     "QUIET_MS",
     "Actor",
+    "AlertBook",
     "Closing",
     "ClusterMemory",
     "ClusterRule",
@@ -62,7 +63,6 @@ __all__ = [
     "Loss",
     "Occurrence",
     "OpenAlert",
-    "Pages",
     "Rule",
     "RuleOptions",
     "Sees",

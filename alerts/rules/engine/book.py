@@ -18,7 +18,7 @@ NEVER: Final = 2**62
 """A due time (epoch ms) that never comes."""
 
 
-class Pages:
+class AlertBook:
     """The alerts of one judgement: turns verdicts into revisions, within one memory."""
 
     def __init__(

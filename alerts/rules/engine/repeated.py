@@ -1,7 +1,9 @@
 """The life of an alert about events: it fires or is revised at news, and ends some time after the last event.
 
-Rules keep events in one of two memories, whose saved form is fixed: ``EventMemory`` lists members in the
-order in which they left; ``HygieneMemory`` counts sightings by key.
+Rules keep events in one of two memories.  They share the life above, and no class: their saved forms differ.
+``EventMemory`` lists each member in the order in which they left, and counts gaps between them;
+``HygieneMemory`` counts sightings by kind and key, each with its own times, and serves many rules at once.
+One class for both would change the bytes of saved shards.
 """
 
 from collections.abc import Callable

@@ -5,26 +5,26 @@ Or a hanging transaction blocks it: then the group may commit nothing at all, an
 
 from alerts.alert import clock, some, span, times
 from alerts.rules.engine import EVIDENCE_MAX, NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
-from alerts.rules.progress.progress_once import STALLED, TOLD, not_told_by_other, silent_too
-from alerts.rules.progress.scene import (
+from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     names,
     owners,
-    parts_of,
-    scene_of,
+    pace_of,
     sentences,
     split,
     waiting,
 )
+from alerts.rules.progress.progress_once import STALLED, TOLD, not_told_by_other, silent_too
 from alerts.rules.progress.verdicts import (
     REPEATS_MIN,
     WAITS,
     CommitsStalledOptions,
-    Part,
-    Scene,
+    GroupPace,
+    PartitionProgress,
     hangs_at,
     stalls_at,
 )
@@ -43,21 +43,21 @@ def evaluate(situation: Situation) -> Verdict:
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    scene = scene_of(situation, tracks)
-    known = list(parts_of(situation.group, tracks))
+    pace = pace_of(situation, tracks)
+    known = list(each_partition(situation.group, tracks))
     repeating = [part for part in known if part.track.repeats and not part.waits]
 
-    def at(part: Part) -> int | None:
-        return stalls_at(part, scene, is_open=opened is not None)
+    def at(part: PartitionProgress) -> int | None:
+        return stalls_at(part, pace, is_open=opened is not None)
 
-    resting, _ = split(iter(repeating), at, scene.now)
+    resting, _ = split(iter(repeating), at, pace.now)
     within_ms = situation.thresholds.of(CommitsStalledOptions).after_ms
-    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
-    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
+    parts = out_of_turn(situation.group, known, resting, pace, within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, pace, parts)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
     waiting = [part for part in known if part.waits and _is_read(situation, part)]
     hanging, due = split(
-        iter(waiting), lambda part: hangs_at(part, scene, is_open=opened is not None), scene.now
+        iter(waiting), lambda part: hangs_at(part, pace, is_open=opened is not None), pace.now
     )
     if due is not None:
         due_ms = min(tracks.base_ms + due, due_ms or tracks.base_ms + due)
@@ -67,21 +67,23 @@ def evaluate(situation: Situation) -> Verdict:
     if is_excused(situation):
         return Verdict(due_ms=due_ms)
     make = _finding if parts else _hanging
-    return Verdict(finding=make(situation, tracks, scene, parts or hanging), due_ms=due_ms)
+    return Verdict(finding=make(situation, tracks, pace, parts or hanging), due_ms=due_ms)
 
 
-def _is_read(situation: Situation, part: Part) -> bool:
+def _is_read(situation: Situation, part: PartitionProgress) -> bool:
     """Say whether anybody reads the partition: a member, or a client that commits without membership."""
     return bool(situation.group.members) or part.track.repeats >= REPEATS_MIN
 
 
-def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+def _finding(
+    situation: Situation, tracks: Tracks, pace: GroupPace, parts: list[PartitionProgress]
+) -> Finding:
     group = situation.group.group
     first = min(max(part.track.moved, part.track.behind) for part in parts)
-    stood, lag = scene.now - first, sum(part.lag for part in parts)
+    stood, lag = pace.now - first, sum(part.lag for part in parts)
     repeats = max(part.track.repeats for part in parts)
     offsets, have, them = ("offset", "has", "it") if len(parts) == 1 else ("offsets", "have", "them")
-    silent = silent_too(scene, parts)
+    silent = silent_too(pace, parts)
     often = f"{repeats} times or more" if repeats == WINDOW else times(repeats, "time")
     return Finding(
         starts_at_ms=tracks.base_ms + first,
@@ -101,7 +103,7 @@ def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     )
 
 
-def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
+def _silence(tracks: Tracks, silent: list[PartitionProgress]) -> tuple[str, ...]:
     """Return a line of evidence about partitions without any further commit."""
     if not silent:
         return ()
@@ -112,18 +114,20 @@ def _silence(tracks: Tracks, silent: list[Part]) -> tuple[str, ...]:
     )
 
 
-def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+def _hanging(
+    situation: Situation, tracks: Tracks, pace: GroupPace, parts: list[PartitionProgress]
+) -> Finding:
     """Return the finding about transactions that have been open for too long."""
     group = situation.group.group
     since = {part.name: part.track.transaction.since for part in parts if part.track.transaction}
     first, lag = min(since.values()), sum(part.lag for part in parts)
     where = some(names(parts))
-    limit = span(scene.transaction)
+    limit = span(pace.transaction)
     return Finding(
         starts_at_ms=tracks.base_ms + first,
         severity=situation.thresholds.of(CommitsStalledOptions).severity,
         summary=f"Group {group} has waited for an open transaction in {where} since "
-        f"{clock(tracks.base_ms + first)}, for {span(scene.now - first)}, while {waiting(lag)}.",
+        f"{clock(tracks.base_ms + first)}, for {span(pace.now - first)}, while {waiting(lag)}.",
         cause=f"A producer's transaction in {where} hangs: nobody committed or aborted it within {limit}, "
         "when the brokers should have aborted it (transaction.max.timeout.ms). The group has read all "
         "records "
@@ -138,7 +142,7 @@ def _hanging(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Par
     )
 
 
-def _stable(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+def _stable(tracks: Tracks, parts: list[PartitionProgress]) -> tuple[str, ...]:
     return tuple(
         f"{part.name}: the last stable offset has been {one.offset} since "
         f"{clock(tracks.base_ms + one.since)} or earlier, and still was at "

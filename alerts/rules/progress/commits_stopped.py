@@ -3,22 +3,29 @@
 from alerts.alert import clock, some, span, times, who_is
 from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
 from alerts.rules.members import POLL_INTERVAL_EXCEEDED
-from alerts.rules.progress.progress_once import STOPPED, TOLD, not_told_by_other
-from alerts.rules.progress.scene import (
+from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     is_parked,
     names,
     owners,
-    parts_of,
-    scene_of,
+    pace_of,
     sentences,
     split,
     waiting,
 )
-from alerts.rules.progress.verdicts import WAITS, CommitsStoppedOptions, Part, Scene, is_young, stops_at
+from alerts.rules.progress.progress_once import STOPPED, TOLD, not_told_by_other
+from alerts.rules.progress.verdicts import (
+    WAITS,
+    CommitsStoppedOptions,
+    GroupPace,
+    PartitionProgress,
+    is_young,
+    stops_at,
+)
 from alerts.rules.progress.whole import out_of_turn
 from coordinator_model.kafka import CauseKind
 from coordinator_model.state import Group, Tracks
@@ -34,30 +41,30 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING  # an earlier job saw it, and nothing has happened since
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    scene = scene_of(situation, tracks)
+    pace = pace_of(situation, tracks)
 
-    def at(part: Part) -> int | None:
-        return stops_at(part, scene, is_open=opened is not None)
+    def at(part: PartitionProgress) -> int | None:
+        return stops_at(part, pace, is_open=opened is not None)
 
-    known = list(parts_of(situation.group, tracks))
-    resting, due = split(iter(known), at, scene.now)
+    known = list(each_partition(situation.group, tracks))
+    resting, due = split(iter(known), at, pace.now)
     within_ms = situation.thresholds.of(CommitsStoppedOptions).after_ms
-    parts = out_of_turn(situation.group, known, resting, scene, within_ms)
+    parts = out_of_turn(situation.group, known, resting, pace, within_ms)
     if len(parts) < len(resting):
-        due = scene.now + within_ms if due is None else min(due, scene.now + within_ms)
-    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, scene, parts)
-    if due is None and any(is_young(part, scene) for part in known):
-        due = scene.now + within_ms
+        due = pace.now + within_ms if due is None else min(due, pace.now + within_ms)
+    at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, pace, parts)
+    if due is None and any(is_young(part, pace) for part in known):
+        due = pace.now + within_ms
     due_ms = None if due is None else tracks.base_ms + due
     if not parts:
         why = _why_over(known, is_told=bool(at_rest))
         return Verdict(closing=over(situation, why) if opened else None, due_ms=due_ms)
     if is_excused(situation):
         return Verdict(due_ms=due_ms)  # what excuses it ends with news, and then it is asked again
-    return Verdict(finding=_finding(situation, tracks, scene, parts), due_ms=due_ms)
+    return Verdict(finding=_finding(situation, tracks, pace, parts), due_ms=due_ms)
 
 
-def _why_over(known: list[Part], *, is_told: bool) -> str:
+def _why_over(known: list[PartitionProgress], *, is_told: bool) -> str:
     if is_told:
         return TOLD[NAME]
     return WAITS if any(part.waits for part in known) else _OVER
@@ -70,10 +77,12 @@ def _has_committed(group: Group) -> bool:
     return not group.commits or any(track.commits for track in known)
 
 
-def _finding(situation: Situation, tracks: Tracks, scene: Scene, parts: list[Part]) -> Finding:
+def _finding(
+    situation: Situation, tracks: Tracks, pace: GroupPace, parts: list[PartitionProgress]
+) -> Finding:
     group = situation.group
     first = min(max(part.last, part.track.behind) for part in parts)
-    silent, lag = scene.now - first, sum(part.lag for part in parts)
+    silent, lag = pace.now - first, sum(part.lag for part in parts)
     gap = max(part.track.span // max(1, part.track.commits - 1) for part in parts)
     return Finding(
         starts_at_ms=tracks.base_ms + first,

@@ -11,19 +11,25 @@ from alerts.rules.members import POLL_INTERVAL_EXCEEDED
 from alerts.rules.progress import whole
 from alerts.rules.progress.commits_stalled import COMMITS_STALLED
 from alerts.rules.progress.commits_stopped import COMMITS_STOPPED
-from alerts.rules.progress.scene import (
+from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     names,
     owners,
-    parts_of,
-    scene_of,
+    pace_of,
     sentences,
     waiting,
 )
-from alerts.rules.progress.verdicts import LagGrowingOptions, Part, Scene, is_at_rest, is_growing
+from alerts.rules.progress.verdicts import (
+    GroupPace,
+    LagGrowingOptions,
+    PartitionProgress,
+    is_at_rest,
+    is_growing,
+)
 from coordinator_model.state import Growth, Tracks
 
 NAME = "LagGrowing"
@@ -36,13 +42,13 @@ def evaluate(situation: Situation) -> Verdict:
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     # Patience is for groups whose rebalances may be unseen; a partition without commits does not grow anyway.
-    scene = scene_of(situation, tracks)._replace(patience=0)
+    pace = pace_of(situation, tracks)._replace(patience=0)
     if opened is not None:
-        scene = scene._replace(steady=0)  # a rebalance in between does not end it
+        pace = pace._replace(steady=0)  # a rebalance in between does not end it
     # Records behind an open transaction cannot be read, so no group falls behind on them.
-    known = [part for part in parts_of(situation.group, tracks) if not part.waits]
+    known = [part for part in each_partition(situation.group, tracks) if not part.waits]
     whole.note(situation, tracks, known)
-    parts, series = _growing(situation, known, scene)
+    parts, series = _growing(situation, known, pace)
     if not parts:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     if is_excused(situation):
@@ -50,18 +56,20 @@ def evaluate(situation: Situation) -> Verdict:
     return Verdict(finding=_finding(situation, tracks, parts, series))
 
 
-def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[list[Part], list[Growth]]:
+def _growing(
+    situation: Situation, known: list[PartitionProgress], pace: GroupPace
+) -> tuple[list[PartitionProgress], list[Growth]]:
     """Return the partitions on which the group falls behind, with their growth by topic or partition."""
     # CommitsStopped and CommitsStalled report partitions that do not advance at all.
     growing = [
         part
         for part in known
-        if is_growing(part, scene) and not is_at_rest(part, scene) and not _had_caught_up(part)
+        if is_growing(part, pace) and not is_at_rest(part, pace) and not _had_caught_up(part)
     ]
     alone = whole.without_turns(situation.group, known, growing)
-    parts: list[Part] = []
+    parts: list[PartitionProgress] = []
     series: list[Growth] = []
-    for growth, members in whole.growing(situation, known, scene):
+    for growth, members in whole.growing(situation, known, pace):
         parts += members
         series.append(growth)
     told = {part.topic for part in parts}
@@ -72,12 +80,14 @@ def _growing(situation: Situation, known: list[Part], scene: Scene) -> tuple[lis
     return parts, series
 
 
-def _had_caught_up(part: Part) -> bool:
+def _had_caught_up(part: PartitionProgress) -> bool:
     """Say whether the newest commit reached the end known then: later records were no lag yet."""
     return part.track.behind < 0 or part.track.behind >= part.last
 
 
-def _finding(situation: Situation, tracks: Tracks, parts: list[Part], series: list[Growth]) -> Finding:
+def _finding(
+    situation: Situation, tracks: Tracks, parts: list[PartitionProgress], series: list[Growth]
+) -> Finding:
     group = situation.group
     began, until = min(one.at for one in series), max(one.until for one in series)
     before, now = sum(one.lag for one in series), sum(one.peak for one in series)
@@ -118,7 +128,9 @@ LAG_GROWING = GroupRule(
     evaluate=evaluate,
     needs=Sees.ENDS,
     remembers="wholes",
-    timed=False,  # only news of end offsets changes its answer, and then it is asked
+    # When a cause that held it back ends, the last end offsets may be from before that end, and the group may
+    # read on since: it waits for the next report, which comes every 10 s, rather than fire on the old one.
+    timed=False,
     effect_of=(*REBALANCING, COMMITS_STOPPED, COMMITS_STALLED, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),
     excused_by=EXCUSES,
     blames_nobody="no single member: the group as a whole",

@@ -17,8 +17,8 @@ from alerts.rules.engine import (
     quiet_at_ms,
     until_quiet,
 )
-from alerts.rules.progress.scene import has_lived, owners, parts_of
-from alerts.rules.progress.verdicts import Part, rewinds_at
+from alerts.rules.progress.group_pace import each_partition, has_lived, owners
+from alerts.rules.progress.verdicts import PartitionProgress, rewinds_at
 from coordinator_model.groups.offsets import ENDS_LATE_MS
 from coordinator_model.kafka import GroupState
 from coordinator_model.state import WINDOW, Basis, Group, Member, Rewind, Tracks
@@ -69,11 +69,11 @@ def evaluate(situation: Situation) -> Verdict:
     return verdict
 
 
-def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind]], int | None]:
+def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[PartitionProgress, Rewind]], int | None]:
     """Return the new rewinds, and when the next commit that may be one is certain."""
     now, told = tracks.since_base(situation.now_ms), situation.memory.rewound
     news, dues = [], []
-    for part in parts_of(situation.group, tracks):
+    for part in each_partition(situation.group, tracks):
         at, rewind = rewinds_at(part), part.track.rewind
         if at is None or rewind is None or told.get(part.name) == tracks.base_ms + rewind.at:
             continue
@@ -85,7 +85,7 @@ def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[Part, Rewind
     return news, min(dues, default=None)
 
 
-def _ends_heard_at(part: Part) -> int:
+def _ends_heard_at(part: PartitionProgress) -> int:
     """Return when the partition's end is known if anybody asks: a partition new to us has none yet.
 
     Only tools commit offsets beyond the end, and that repeats no record.
@@ -101,12 +101,12 @@ def _still(situation: Situation) -> dict[str, int]:
     tracks = situation.group.tracks
     if tracks is None:
         return {}
-    parts = {part.name: part.track.rewind for part in parts_of(situation.group, tracks)}
+    parts = {part.name: part.track.rewind for part in each_partition(situation.group, tracks)}
     known = {name: tracks.base_ms + one.at for name, one in parts.items() if one is not None}
     return {name: at_ms for name, at_ms in situation.memory.rewound.items() if known.get(name) == at_ms}
 
 
-def _note(situation: Situation, tracks: Tracks, news: list[tuple[Part, Rewind]]) -> EventMemory:
+def _note(situation: Situation, tracks: Tracks, news: list[tuple[PartitionProgress, Rewind]]) -> EventMemory:
     first_ms = tracks.base_ms + min(rewind.at for _, rewind in news)
     memory = situation.memory.events.setdefault(NAME, EventMemory(first_ms=first_ms, last_ms=first_ms))
     told = situation.memory.rewound
@@ -140,7 +140,9 @@ def _cause(group: Group) -> str:
     return _BY_HAND if has_lived(group) else _BY_STRANGER
 
 
-def _finding(situation: Situation, memory: EventMemory, news: list[tuple[Part, Rewind]]) -> Finding:
+def _finding(
+    situation: Situation, memory: EventMemory, news: list[tuple[PartitionProgress, Rewind]]
+) -> Finding:
     group, by_hand = situation.group, _is_by_hand(situation.group)
     records = sum(rewind.before - rewind.offset for _, rewind in news)
     where = some([part.name for part, _ in news])

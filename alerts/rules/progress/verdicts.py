@@ -75,7 +75,7 @@ class Status(StrEnum):
     GROWING = "growing"
 
 
-class Part(NamedTuple):
+class PartitionProgress(NamedTuple):
     """One partition at one moment; all times are relative to the base of its tracks."""
 
     topic: str
@@ -102,7 +102,7 @@ class Part(NamedTuple):
         return offsets.waits(self.track, self.offset)
 
 
-class Scene(NamedTuple):
+class GroupPace(NamedTuple):
     """The facts that hold for all partitions of a group at one moment."""
 
     now: int
@@ -129,44 +129,44 @@ def habit(one: Habit) -> int:
 # --- one partition ---------------------------------------------------------------------------------------
 
 
-def _is_waiting(part: Part) -> bool:
+def _is_waiting(part: PartitionProgress) -> bool:
     is_behind = part.track.behind >= 0 and part.lag > 0
     return part.track.commits >= COMMITS_MIN and is_behind and not part.waits
 
 
-def _is_leftover(part: Part, since: int) -> bool:
+def _is_leftover(part: PartitionProgress, since: int) -> bool:
     """Say whether all waiting records were there already when the group was last known to read."""
     return part.lag <= LEFT_MAX and part.track.grown <= since + ENDS_LATE_MS
 
 
-def silence_bound(part: Part, scene: Scene) -> int:
+def silence_bound(part: PartitionProgress, pace: GroupPace) -> int:
     """Return how long the group may leave this partition without a commit while records wait."""
-    after_ms = scene.thresholds.of(CommitsStoppedOptions).after_ms
-    return max(after_ms, part.track.span, scene.waits, scene.patience)
+    after_ms = pace.thresholds.of(CommitsStoppedOptions).after_ms
+    return max(after_ms, part.track.span, pace.waits, pace.patience)
 
 
-def is_young(part: Part, scene: Scene) -> bool:
+def is_young(part: PartitionProgress, pace: GroupPace) -> bool:
     """Say whether records wait, and the commits that will show the habit may still come."""
     is_waiting = part.track.behind >= 0 and part.lag > 0
-    return part.track.commits < COMMITS_MIN and is_waiting and scene.now - part.last < YOUNG_MS
+    return part.track.commits < COMMITS_MIN and is_waiting and pace.now - part.last < YOUNG_MS
 
 
-def stops_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+def stops_at(part: PartitionProgress, pace: GroupPace, *, is_open: bool = False) -> int | None:
     """Return from when on the partition counts as stopped; None if it does not.
 
     ``is_open``: an alert is open, so only a commit, or an end of the waiting records, ends it.
     """
     if not _is_waiting(part) or (not is_open and _is_leftover(part, part.last)):
         return None
-    if not is_open and scene.is_live and scene.now - part.track.told > FRESH_MS:
+    if not is_open and pace.is_live and pace.now - part.track.told > FRESH_MS:
         return None
     since = max(part.last, part.track.behind, part.track.woken)
     if not is_open:
-        since = max(since, scene.steady)
-    return since + silence_bound(part, scene) + 1
+        since = max(since, pace.steady)
+    return since + silence_bound(part, pace) + 1
 
 
-def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+def stalls_at(part: PartitionProgress, pace: GroupPace, *, is_open: bool = False) -> int | None:
     """Return from when on the partition counts as stalled; None if it does not.
 
     Stalled: all commits of a window have the same offset, for longer than the group's habit.
@@ -176,15 +176,15 @@ def stalls_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
     if not _is_waiting(part) or track.repeats == 0:
         return None
     if not is_open:
-        since = max(since, scene.steady)
+        since = max(since, pace.steady)
         if track.repeats < max(REPEATS_MIN, track.commits - 1) or _is_leftover(part, track.moved):
             return None
-    at = since + max(scene.thresholds.of(CommitsStalledOptions).after_ms, scene.stands)
+    at = since + max(pace.thresholds.of(CommitsStalledOptions).after_ms, pace.stands)
     # Time without commits is silence, not stalling.
     return at if is_open or part.last >= at else None
 
 
-def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
+def hangs_at(part: PartitionProgress, pace: GroupPace, *, is_open: bool = False) -> int | None:
     """Return from when on the transaction that a partition waits for counts as hanging; None without one.
 
     ``is_open``: an alert is open, so only an observed end ends it.
@@ -192,30 +192,30 @@ def hangs_at(part: Part, scene: Scene, *, is_open: bool = False) -> int | None:
     one = part.track.transaction
     if one is None or not part.waits:
         return None
-    if not is_open and scene.now - one.told > ENDS_LATE_MS + FRESH_MS:
+    if not is_open and pace.now - one.told > ENDS_LATE_MS + FRESH_MS:
         return None
-    return one.since + scene.transaction + ENDING_MS
+    return one.since + pace.transaction + ENDING_MS
 
 
-def is_growing(part: Part, scene: Scene) -> bool:
+def is_growing(part: PartitionProgress, pace: GroupPace) -> bool:
     """Say whether the lag, measured at each commit, has grown for a whole window without a break."""
     growth = part.track.growth
     if growth is None or growth.folds < max(COMMITS_MIN, part.track.commits) or growth.rises < COMMITS_MIN:
         return False
     if part.track.repeats >= REPEATS_MIN:
         return False  # that is to stall
-    lasted = growth.rose_to - max(growth.rose_from, scene.steady)
+    lasted = growth.rose_to - max(growth.rose_from, pace.steady)
     is_slow = grows(growth.lag, growth.peak, growth.top - growth.end)
-    return lasted >= scene.thresholds.of(LagGrowingOptions).window_ms and growth.peak > LEFT_MAX and is_slow
+    return lasted >= pace.thresholds.of(LagGrowingOptions).window_ms and growth.peak > LEFT_MAX and is_slow
 
 
-def is_at_rest(part: Part, scene: Scene) -> bool:
+def is_at_rest(part: PartitionProgress, pace: GroupPace) -> bool:
     """Say whether the partition is stopped or stalled, reported or excused."""
-    times = (stops_at(part, scene, is_open=True), stalls_at(part, scene, is_open=True))
-    return any(at is not None and at <= scene.now for at in times)
+    times = (stops_at(part, pace, is_open=True), stalls_at(part, pace, is_open=True))
+    return any(at is not None and at <= pace.now for at in times)
 
 
-def rewinds_at(part: Part) -> int | None:
+def rewinds_at(part: PartitionProgress) -> int | None:
     """Return from when on a commit below the one before counts as a rewind; None if there is none."""
     track, rewind = part.track, part.track.rewind
     if rewind is None:
@@ -230,23 +230,23 @@ def rewinds_at(part: Part) -> int | None:
     return rewind.at + max(REGAINED_MS, patience, proof)
 
 
-def status_of(part: Part, scene: Scene) -> Status:
+def status_of(part: PartitionProgress, pace: GroupPace) -> Status:
     """Return the worst verdict that holds for one partition, in Burrow's order."""
     rewound = rewinds_at(part)
     is_regained = part.track.rewind is not None and part.track.rewind.regained
-    is_rewound = rewound is not None and rewound <= scene.now and not is_regained
+    is_rewound = rewound is not None and rewound <= pace.now and not is_regained
     if part.track.end >= 0 and part.lag == 0:
         return Status.OK
     if part.track.end < 0 or part.track.commits == 0:
         return Status.REWOUND if is_rewound else Status.UNKNOWN
-    stopped, stalled = stops_at(part, scene), stalls_at(part, scene)
-    if stopped is not None and stopped <= scene.now:
+    stopped, stalled = stops_at(part, pace), stalls_at(part, pace)
+    if stopped is not None and stopped <= pace.now:
         return Status.STOPPED
     if is_rewound:
         return Status.REWOUND
-    if stalled is not None and stalled <= scene.now:
+    if stalled is not None and stalled <= pace.now:
         return Status.STALLED
-    if is_growing(part, scene):
+    if is_growing(part, pace):
         return Status.GROWING
     return Status.UNKNOWN if part.track.commits < COMMITS_MIN else Status.OK
 
@@ -290,14 +290,14 @@ def verdict(
             ended(_track(tracks), end=value, at=at, commit=before)
     offset, last = before or (0, 0)
     track = _track(tracks)
-    scene = Scene(
+    pace = GroupPace(
         now=tracks.since_base(now_ms),
         thresholds=thresholds or Thresholds(),
         waits=habit(tracks.waits),
         stands=habit(tracks.stands),
         steady=steady,
     )
-    return status_of(Part("", 0, track, offset, last), scene)
+    return status_of(PartitionProgress("", 0, track, offset, last), pace)
 
 
 def _track(tracks: Tracks) -> Track:

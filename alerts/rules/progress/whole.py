@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from alerts.rules.engine import ENDS_TOLD_LATE_MS, Situation, Whole
-from alerts.rules.progress.verdicts import Part, Scene, is_at_rest, is_growing
+from alerts.rules.progress.verdicts import GroupPace, PartitionProgress, is_at_rest, is_growing
 from coordinator_model.groups.core import partitions_of
 from coordinator_model.groups.offsets import ended
 from coordinator_model.state import WINDOW, Group, Growth, Tracks
@@ -21,8 +21,12 @@ TURN_MAX_MS: Final = 15 * 60_000
 
 
 def out_of_turn(
-    group: Group, known: list[Part], at_rest: list[Part], scene: Scene, within_ms: int
-) -> list[Part]:
+    group: Group,
+    known: list[PartitionProgress],
+    at_rest: list[PartitionProgress],
+    pace: GroupPace,
+    within_ms: int,
+) -> list[PartitionProgress]:
     """Return the partitions at rest whose owner is not merely busy with others.
 
     An owner is busy if it advanced on another partition within ``within_ms``, and has been behind there for
@@ -36,17 +40,19 @@ def out_of_turn(
     busy: dict[str, int] = {}
     for part in known:
         track = part.track
-        is_new = scene.now - track.moved < within_ms
+        is_new = pace.now - track.moved < within_ms
         waits = track.fresh or (track.behind >= 0 and part.lag != 0)
         if (part.topic, part.partition) in resting or not waits or not is_new:
             continue
         whose = owner.get((part.topic, part.partition), "")
         since = 0 if track.fresh else track.behind
         busy[whose] = min(busy.get(whose, since), since)
-    return [part for part in at_rest if not _is_in_turn(part, busy, owner, scene.now)]
+    return [part for part in at_rest if not _is_in_turn(part, busy, owner, pace.now)]
 
 
-def _is_in_turn(part: Part, busy: dict[str, int], owner: Mapping[tuple[str, int], str], now: int) -> bool:
+def _is_in_turn(
+    part: PartitionProgress, busy: dict[str, int], owner: Mapping[tuple[str, int], str], now: int
+) -> bool:
     since = busy.get(owner.get((part.topic, part.partition), ""))
     rests = max(part.track.moved, part.track.behind)
     return since is not None and since <= rests and now - rests < TURN_MAX_MS
@@ -60,7 +66,7 @@ def _owners(group: Group) -> Mapping[tuple[str, int], str]:
     }
 
 
-def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
+def note(situation: Situation, tracks: Tracks, known: list[PartitionProgress]) -> None:
     """Update the lag of each topic as a whole, if the group is behind on one of its several partitions."""
     memory = situation.memory.wholes
     if not memory and not any(_is_late(part) for part in known):
@@ -85,12 +91,12 @@ def note(situation: Situation, tracks: Tracks, known: list[Part]) -> None:
         whole.track.commits = WINDOW  # each of its lags is made of commits
 
 
-def _goes_on(whole: Whole, parts: list[Part]) -> bool:
+def _goes_on(whole: Whole, parts: list[PartitionProgress]) -> bool:
     """Say whether all partitions in the sums still exist."""
     return len(whole.known) == whole.partitions and {part.partition for part in parts}.issuperset(whole.known)
 
 
-def _has_met(whole: Whole, parts: list[Part]) -> bool:
+def _has_met(whole: Whole, parts: list[PartitionProgress]) -> bool:
     """Say whether new partitions are being read, and remember all of them."""
     before = len(whole.known)
     whole.partitions, whole.known = len(parts), sorted(part.partition for part in parts)
@@ -111,7 +117,7 @@ def _take_in(whole: Whole, *, lag: int, end: int, told: int) -> None:
         growth.mark_end += further
 
 
-def _is_late(part: Part) -> bool:
+def _is_late(part: PartitionProgress) -> bool:
     """Say whether a partition has been behind for longer than a healthy group is between two commits.
 
     Most groups never are, and need no memory.
@@ -119,9 +125,9 @@ def _is_late(part: Part) -> bool:
     return part.track.told - part.track.behind >= ENDS_TOLD_LATE_MS and part.track.behind >= 0
 
 
-def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:
+def _topics(group: Group, known: list[PartitionProgress]) -> dict[str, list[PartitionProgress]]:
     """Return the topics with several known (or expected) partitions, of which one is not caught up."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[PartitionProgress]] = {}
     for part in known:
         if part.track.end >= 0:
             found.setdefault(part.topic, []).append(part)
@@ -133,30 +139,34 @@ def _topics(group: Group, known: list[Part]) -> dict[str, list[Part]]:
     }
 
 
-def _has_more(group: Group, topic: str, first: Part) -> bool:
+def _has_more(group: Group, topic: str, first: PartitionProgress) -> bool:
     """Say whether a new group has begun with the first of several partitions, and will come to the others."""
     assigned = ((member.assigned or {}).get(topic, ()) for member in group.members.values())
     return first.track.fresh and any(len(numbers) >= PARTS_MIN for numbers in assigned)
 
 
-def growing(situation: Situation, known: list[Part], scene: Scene) -> list[tuple[Growth, list[Part]]]:
+def growing(
+    situation: Situation, known: list[PartitionProgress], pace: GroupPace
+) -> list[tuple[Growth, list[PartitionProgress]]]:
     """Return for each topic that falls behind as a whole its growth, and the partitions that matter."""
     found = []
     for topic, whole in situation.memory.wholes.items():
         growth = whole.track.growth
-        if growth is None or not is_growing(Part(topic, -1, whole.track, 0, 0), scene):
+        if growth is None or not is_growing(PartitionProgress(topic, -1, whole.track, 0, 0), pace):
             continue
         parts = [part for part in known if part.topic == topic and _lasts(part, growth)]
-        if any(not is_at_rest(part, scene) for part in parts):
+        if any(not is_at_rest(part, pace) for part in parts):
             found.append((growth, parts))
     return found
 
 
-def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[Part]:
+def without_turns(
+    group: Group, known: list[PartitionProgress], growing: list[PartitionProgress]
+) -> list[PartitionProgress]:
     """Drop partitions whose owner lags on several; LagGrowing reports those per topic."""
     owner = _owners(group) if growing else {}
 
-    def is_alone(part: Part) -> bool:
+    def is_alone(part: PartitionProgress) -> bool:
         growth, whose = part.track.growth, owner.get((part.topic, part.partition))
         return growth is None or not any(
             other.topic == part.topic
@@ -169,7 +179,7 @@ def without_turns(group: Group, known: list[Part], growing: list[Part]) -> list[
     return [part for part in growing if is_alone(part)]
 
 
-def _lasts(part: Part, growth: Growth) -> bool:
+def _lasts(part: PartitionProgress, growth: Growth) -> bool:
     """Say whether a partition was not caught up during the later half of the growth.
 
     A partition that was never read to its end had records waiting all the time, even if it became known late.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus, Said
+from alerts.alert import Alert, AlertStatus, RecentRecords
 from alerts.delivery import RANK
 from streaming.config import EvidenceConfig
 
@@ -81,7 +81,7 @@ class TroublingAlerts:
     def __init__(self, names: Set[str]) -> None:
         self._names = names
         self._open: dict[str, Alert] = {}
-        self._said = Said()
+        self._said = RecentRecords()
 
     def remember(self, alert: Alert) -> None:
         """Take an alert of the alerts topic; revisions older than the known one change nothing."""
@@ -90,7 +90,7 @@ class TroublingAlerts:
             self.take(alert)
 
     def take(self, alert: Alert) -> None:
-        """Take an alert of the job; its newest record counts (``alerts/alert/last_word.py``)."""
+        """Take an alert of the job; its newest record counts (``alerts/alert/newest_record.py``)."""
         if alert.name not in self._names or not alert.group or self._said.is_repeat(alert):
             return
         if alert.status is AlertStatus.FIRING:

@@ -40,7 +40,7 @@ class Notifier:
         """Stop."""
         self.asked.append("stop")
 
-    def told_of(self, _alert_id: str) -> dict[str, Any]:
+    def last_deliveries(self, _alert_id: str) -> dict[str, Any]:
         """Know of none."""
         return {}
 

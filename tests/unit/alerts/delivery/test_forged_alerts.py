@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit
-from alerts.alert.last_word import JUMP_MAX
+from alerts.alert.newest_record import JUMP_MAX
 from alerts.alert.records import AHEAD_MAX_MS, REVISION_MAX, Refused, read_alert
 from alerts.delivery.notifier import Reader
 from alerts.delivery.outbox import Outbox

@@ -8,11 +8,11 @@ import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.delivery.alert_log import Cursor
+from alerts.delivery.cursor_notes import CursorNotes, LastDelivery, mark, pack_notes, unpack_notes
 from alerts.delivery.notifier import Reader
 from alerts.delivery.outbox import EXPIRED, Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.routing import Route
-from alerts.delivery.told import Memory, Told, mark, pack_told, unpack_told
 from alerts.delivery.waiting import Place, Work
 
 if TYPE_CHECKING:
@@ -658,35 +658,37 @@ def test_a_route_added_later_brings_what_is_open(
 
 def test_the_cursors_memory_is_read_back_as_written() -> None:
     """Marks and severities survive; foreign metadata is none of ours."""
-    memory = Memory()
-    memory.add("a", Told(Severity.INFO, T0), frozenset())
-    memory.add("b", Told(Severity.CRITICAL, T0 + 90_000), frozenset({Severity.INFO, Severity.WARNING}))
+    memory = CursorNotes()
+    memory.add("a", LastDelivery(Severity.INFO, T0), frozenset())
+    memory.add(
+        "b", LastDelivery(Severity.CRITICAL, T0 + 90_000), frozenset({Severity.INFO, Severity.WARNING})
+    )
     memory.add("c", None, frozenset({Severity.WARNING}))
     minute_ms = T0 // 60_000 * 60_000
-    assert unpack_told(pack_told(memory)) == Memory(
+    assert unpack_notes(pack_notes(memory)) == CursorNotes(
         told={
-            mark("a"): Told(Severity.INFO, minute_ms),
-            mark("b"): Told(Severity.CRITICAL, minute_ms + 60_000),
+            mark("a"): LastDelivery(Severity.INFO, minute_ms),
+            mark("b"): LastDelivery(Severity.CRITICAL, minute_ms + 60_000),
         },
         maybe={
             mark("b"): frozenset({Severity.INFO, Severity.WARNING}),
             mark("c"): frozenset({Severity.WARNING}),
         },
     )
-    assert unpack_told("") is None
-    assert unpack_told("gw1=short") is None
-    assert unpack_told("gw1=12345678xAAAA") is None
+    assert unpack_notes("") is None
+    assert unpack_notes("gw1=short") is None
+    assert unpack_notes("gw1=12345678xAAAA") is None
 
 
 def test_the_cursors_memory_is_bounded_and_says_so() -> None:
     """Kafka refuses a commit with metadata above 4 KiB; what is in doubt has room first."""
-    memory = Memory()
+    memory = CursorNotes()
     for n in range(1000):
-        memory.add(str(n), Told(Severity.WARNING, T0), frozenset())
+        memory.add(str(n), LastDelivery(Severity.WARNING, T0), frozenset())
     memory.add("doubtful", None, frozenset({Severity.WARNING}))
-    text = pack_told(memory)
+    text = pack_notes(memory)
     assert len(text) < 4096
-    unpacked = unpack_told(text)
+    unpacked = unpack_notes(text)
     assert unpacked is not None
     assert not unpacked.is_complete
     assert mark("doubtful") in unpacked.maybe

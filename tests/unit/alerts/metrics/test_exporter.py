@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from alerts.metrics.exporter import STATES, ClusterSample, GroupSample, PictureCollector
+from alerts.metrics.exporter import STATES, ClusterSample, GroupSample, SnapshotCollector
 from coordinator_model.kafka.states import GroupState
 
 NOW_MS = 1_700_000_100_000
@@ -51,7 +51,7 @@ def picture() -> Still:
 
 def scrape(picture: Still, groups_max: int = 10) -> list[str]:
     registry = CollectorRegistry()
-    registry.register(PictureCollector(picture, groups_max=groups_max, clock_ms=lambda: NOW_MS))
+    registry.register(SnapshotCollector(picture, groups_max=groups_max, clock_ms=lambda: NOW_MS))
     text = generate_latest(registry).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
 
@@ -126,7 +126,7 @@ def test_a_state_that_the_type_should_not_have_is_shown(picture: Still) -> None:
 def test_a_vanished_group_leaves_with_the_next_scrape(picture: Still) -> None:
     """Nothing is kept between scrapes."""
     registry = CollectorRegistry()
-    registry.register(PictureCollector(picture, groups_max=10, clock_ms=lambda: NOW_MS))
+    registry.register(SnapshotCollector(picture, groups_max=10, clock_ms=lambda: NOW_MS))
     picture.groups = [sample("a"), sample("b")]
     assert 'group="b"' in generate_latest(registry).decode()
     picture.groups = [sample("a")]

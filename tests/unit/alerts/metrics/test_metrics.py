@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, PICTURE, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, SNAPSHOT_METRICS, OwnMetrics
 
 FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
 
@@ -42,7 +42,7 @@ def test_what_happens_is_counted(registry: CollectorRegistry) -> None:
 
 def test_no_label_is_without_bound() -> None:
     """Member, client and host names are never labels, and every metric is ours by name and has a help."""
-    for metric in (*PICTURE, *DELIVERY, *FAR_JOB):
+    for metric in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB):
         assert not FORBIDDEN_LABELS & set(metric.labels), metric.name
         assert metric.name.startswith("groupwatch_")
         assert metric.help.endswith(".")
@@ -56,7 +56,7 @@ def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry
     own.corrected("c", 1, 0.0)
     expected = {
         (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels))
-        for m in (*PICTURE, *DELIVERY, *FAR_JOB)
+        for m in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB)
     }
     for family in registry.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name

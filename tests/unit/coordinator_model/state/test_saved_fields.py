@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from alerts.alert.alert import Severity
-from alerts.delivery.told import Memory, Told, pack_told, unpack_told
+from alerts.delivery.cursor_notes import CursorNotes, LastDelivery, pack_notes, unpack_notes
 from coordinator_model.shard import snapshot
 from streaming.workers.shard_state import STATE_SCHEMA
 from tests.saved import golden
@@ -150,8 +150,8 @@ def test_sparks_own_columns_stay() -> None:
 
 def test_what_a_receiver_was_told_is_read_as_it_was_written() -> None:
     """The words in a notifier's cursor outlive an upgrade."""
-    memory = Memory()
-    memory.add("alert-1", Told(Severity.CRITICAL, 1_700_000_040_000), frozenset({Severity.WARNING}))
+    memory = CursorNotes()
+    memory.add("alert-1", LastDelivery(Severity.CRITICAL, 1_700_000_040_000), frozenset({Severity.WARNING}))
 
-    assert pack_told(memory) == TOLD
-    assert unpack_told(TOLD) == memory
+    assert pack_notes(memory) == TOLD
+    assert unpack_notes(TOLD) == memory

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Severity
+from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.notifier import Notifier
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
-from alerts.delivery.told import Told
 from streaming.config import Config
 from streaming.config.config import parse_config
 from streaming.driver.supervisor import Limits, Watched
@@ -165,11 +165,11 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         def direct(self, alert: Alert) -> None:
             self.sent.append(alert)
 
-        def restore(self, alert: Alert, told: Mapping[str, Told]) -> None:
+        def restore(self, alert: Alert, told: Mapping[str, LastDelivery]) -> None:
             """Nothing is restored."""
 
-        def told_of(self, _alert_id: str) -> dict[str, Told]:
-            return {"oncall": Told(Severity.CRITICAL, 1)}
+        def last_deliveries(self, _alert_id: str) -> dict[str, LastDelivery]:
+            return {"oncall": LastDelivery(Severity.CRITICAL, 1)}
 
     (tmp_path / "file").write_text("in the way")
     direct = DirectAlerts(tmp_path / "file" / "x.json")

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from alerts.alert.alert import AlertStatus
-from alerts.metrics.exporter import PictureCollector
+from alerts.metrics.exporter import SnapshotCollector
 from coordinator_model.kafka.states import GroupState
 from streaming.config.config import HttpConfig
 from streaming.serving.http import HttpServer
@@ -55,7 +55,7 @@ def view() -> FedView:
 @pytest.fixture(scope="module")
 def client(view: FedView, health: FakeHealth) -> Iterator[httpx.Client]:
     registry = CollectorRegistry()
-    registry.register(PictureCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
+    registry.register(SnapshotCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
     server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, health, registry)
     port = server.start()
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as made:

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from alerts.metrics.exporter import PictureCollector
+from alerts.metrics.exporter import SnapshotCollector
 from streaming.config.config import HttpConfig
 from streaming.serving import http_limits
 from streaming.serving.history import History
@@ -75,7 +75,7 @@ def topics() -> Iterator[Topics]:
 @pytest.fixture
 def port(view: FedView, topics: Topics) -> Iterator[int]:
     registry = CollectorRegistry()
-    registry.register(PictureCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
+    registry.register(SnapshotCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
     server = HttpServer(HttpConfig(port=0), view, Ready(), registry, topics)
     yield server.start()
     topics.go_on.set()

@@ -8,7 +8,7 @@ import pytest
 
 from alerts.rules.engine.situation import Whole
 from alerts.rules.progress import whole as progress_whole
-from alerts.rules.progress.verdicts import Part
+from alerts.rules.progress.verdicts import PartitionProgress
 from coordinator_model.groups.offsets.intake import note_ends
 from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
@@ -227,7 +227,7 @@ def test_a_topic_that_loses_a_partition_is_counted_anew(new_stage: "NewStage") -
 def test_what_an_older_version_counted_begins_anew() -> None:
     """It did not say which partitions its sums were made of."""
     whole = Whole(base_ms=0, partitions=4)
-    part = Part("t", 0, Track(end=9), 5, 0)
+    part = PartitionProgress("t", 0, Track(end=9), 5, 0)
     assert not progress_whole._goes_on(whole, [part] * 4)
     assert not progress_whole._has_met(whole, [part])
     assert (whole.partitions, whole.known) == (1, [0])

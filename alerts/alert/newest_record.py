@@ -20,7 +20,7 @@ _REMEMBERED_MAX = 8
 """How many recent records of an alert are kept; a crash repeats one batch, which has few of one alert."""
 
 
-class Said:
+class RecentRecords:
     """The recent records of each alert, by which repeats are recognised."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Said:
         self._hashes.clear()
 
 
-class Word(msgspec.Struct, frozen=True):
+class RecordPosition(msgspec.Struct, frozen=True):
     """The parts of a record that decide whether it is newer than another."""
 
     revision: int
@@ -56,6 +56,6 @@ def is_jump(revision: int, known: int) -> bool:
     return 0 <= known < revision - JUMP_MAX
 
 
-def is_later(word: Word, before: Word | None) -> bool:
+def is_later(word: RecordPosition, before: RecordPosition | None) -> bool:
     """Say whether ``word`` is modern than ``before``, which was read earlier."""
     return before is None or word.partition == before.partition or word.revision >= before.revision

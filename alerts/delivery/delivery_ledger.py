@@ -3,16 +3,16 @@
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
 
-from alerts.alert import Alert, AlertStatus, Said, Severity
+from alerts.alert import Alert, AlertStatus, RecentRecords, Severity
+from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.routing import Route, receivers_for
-from alerts.delivery.told import Told
 from alerts.delivery.waiting import Place, Work, label_sets
 
 _ENDED_REMEMBERED_MAX = 100_000
 _FORGET_TRIES = 100
 
 
-class Knowledge:
+class DeliveryLedger:
     """One receiver's knowledge; the caller holds the outbox's lock."""
 
     def __init__(self, receiver: str, routes: Sequence[Route]) -> None:
@@ -20,11 +20,11 @@ class Knowledge:
         self._receiver = receiver
         self._routes = routes
         self.open: dict[str, Alert] = {}
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, LastDelivery] = {}
         self.doubts: dict[str, frozenset[Severity]] = {}
         """Severities that a killed earlier process was about to send: nobody knows whether it did."""
         self.homes: dict[str, Place] = {}
-        self.said = Said()
+        self.said = RecentRecords()
         self.changed_ids: set[str] = set()
         """Alerts whose entry in the cursor's metadata may have to change."""
         self._newest: OrderedDict[str, int] = OrderedDict()
@@ -69,7 +69,7 @@ class Knowledge:
         self.changed_ids.add(last.id)
         self.doubts.pop(last.id, None)
         if last.status is AlertStatus.FIRING:
-            self.told[last.id] = Told(last.severity, now_ms)
+            self.told[last.id] = LastDelivery(last.severity, now_ms)
         else:
             self.told.pop(last.id, None)
 
@@ -101,7 +101,7 @@ class Knowledge:
         no_news = should is None or (told is not None and told.severity is should)
         return no_news or alert.id not in self.homes
 
-    def maybe_told(self, alert_id: str, going_out: Iterable[Alert]) -> frozenset[Severity]:
+    def maybe_delivered(self, alert_id: str, going_out: Iterable[Alert]) -> frozenset[Severity]:
         """Return the severities that the receiver may see besides ``told``, if this process is killed now."""
         maybe, told = self.doubts.get(alert_id, frozenset()), self.told.get(alert_id)
         for alert in going_out:

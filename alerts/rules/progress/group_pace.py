@@ -13,7 +13,7 @@ from alerts.rules.engine import (
 )
 from alerts.rules.members import POLL_INTERVAL_EXCEEDED, SESSION_TIMEOUT, SESSION_TIMEOUT_IMMINENT
 from alerts.rules.monitor import CLUSTER_UNREACHABLE, MONITOR_STALLED, SOURCE_SILENT
-from alerts.rules.progress.verdicts import HANGS_MS, Part, Scene, habit
+from alerts.rules.progress.verdicts import HANGS_MS, GroupPace, PartitionProgress, habit
 from alerts.rules.rebalances import REBALANCE_STORM, STUCK_COMPLETING_REBALANCE, STUCK_PREPARING_REBALANCE
 from coordinator_model.groups.core import partitions_of
 from coordinator_model.kafka import MAX_POLL_INTERVAL_MS, TIMEOUTS, GroupState
@@ -31,10 +31,10 @@ PARKED_MS: Final = 26 * 3_600_000
 After a little more than a day somebody should hear of the waiting records."""
 
 
-def scene_of(situation: Situation, tracks: Tracks) -> Scene:
+def pace_of(situation: Situation, tracks: Tracks) -> GroupPace:
     """Return the facts that hold for all partitions of the group."""
     steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
-    return Scene(
+    return GroupPace(
         now=tracks.since_base(situation.now_ms),
         thresholds=situation.thresholds,
         waits=habit(tracks.waits),
@@ -78,7 +78,7 @@ def is_excused(situation: Situation) -> bool:
     return any(situation.opened(cause.name) is not None for cause in EXCUSES)
 
 
-def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
+def each_partition(group: Group, tracks: Tracks) -> Iterator[PartitionProgress]:
     """Yield the partitions that the group commits to and still reads."""
     subscribed = _subscribed(group)
     for topic, known in tracks.partitions.items():
@@ -88,7 +88,7 @@ def parts_of(group: Group, tracks: Tracks) -> Iterator[Part]:
         for partition, track in known.items():
             commit = committed.get(partition)
             if commit is not None:
-                yield Part(topic, partition, track, commit[0], tracks.since_base(commit[1]))
+                yield PartitionProgress(topic, partition, track, commit[0], tracks.since_base(commit[1]))
 
 
 def _subscribed(group: Group) -> set[str] | None:
@@ -107,7 +107,7 @@ def _subscribed(group: Group) -> set[str] | None:
     return topics or None
 
 
-def owners(group: Group, parts: list[Part]) -> tuple[Culprit, ...]:
+def owners(group: Group, parts: list[PartitionProgress]) -> tuple[Culprit, ...]:
     """Return the owners of these partitions by the last assignment (inferred: a commit names no member)."""
     wanted = {(part.topic, part.partition) for part in parts}
 
@@ -123,7 +123,7 @@ def waiting(count: int) -> str:
     return f"{times(count, 'record')} {'waits' if count == 1 else 'wait'}"
 
 
-def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
+def sentences(tracks: Tracks, parts: list[PartitionProgress]) -> tuple[str, ...]:
     """Return one line of evidence for each of the worst partitions."""
     worst = sorted(parts, key=lambda part: (-part.lag, part.name))[:EVIDENCE_MAX]
     return tuple(
@@ -134,12 +134,14 @@ def sentences(tracks: Tracks, parts: list[Part]) -> tuple[str, ...]:
     )
 
 
-def names(parts: list[Part]) -> list[str]:
+def names(parts: list[PartitionProgress]) -> list[str]:
     """Return the partitions' names, worst first."""
     return [part.name for part in sorted(parts, key=lambda part: (-part.lag, part.name))]
 
 
-def split(parts: Iterator[Part], at: Callable[[Part], int | None], now: int) -> tuple[list[Part], int | None]:
+def split(
+    parts: Iterator[PartitionProgress], at: Callable[[PartitionProgress], int | None], now: int
+) -> tuple[list[PartitionProgress], int | None]:
     """Return the partitions that are due, and when the next one is."""
     due, found = None, []
     for part in parts:

@@ -27,7 +27,7 @@ _EPOCH_MS = 1_577_836_800_000
 """The year 2020: minutes since then fit four characters until 2051."""
 
 
-class Told(NamedTuple):
+class LastDelivery(NamedTuple):
     """The severity that a receiver sees firing for an alert, and when it was last told."""
 
     severity: Severity
@@ -35,16 +35,16 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Memory:
+class CursorNotes:
     """The contents of one partition's cursor metadata; keys are marks."""
 
-    told: dict[str, Told] = field(default_factory=dict)
+    told: dict[str, LastDelivery] = field(default_factory=dict)
     maybe: dict[str, frozenset[Severity]] = field(default_factory=dict)
     """Severities that were about to be sent when the cursor was committed."""
     is_complete: bool = True
     """False: some alerts did not fit."""
 
-    def add(self, alert_id: str, told: Told | None, maybe: frozenset[Severity]) -> None:
+    def add(self, alert_id: str, told: LastDelivery | None, maybe: frozenset[Severity]) -> None:
         """Add one alert."""
         if told is not None:
             self.told[mark(alert_id)] = told
@@ -58,14 +58,14 @@ def mark(alert_id: str) -> str:
     return base64.urlsafe_b64encode(digest[:6]).decode()
 
 
-def pack_told(memory: Memory) -> str:
+def pack_notes(memory: CursorNotes) -> str:
     """Return ``memory`` as text, times to the minute; "+" says that some alerts did not fit."""
     doubtful, certain = words_of(memory)
     # Doubtful ones come first: they are few, and what was surely told can mostly be read in the topic.
     return text_of([*doubtful, *certain])
 
 
-def words_of(memory: Memory) -> tuple[list[str], list[str]]:
+def words_of(memory: CursorNotes) -> tuple[list[str], list[str]]:
     """Return the words for what may have been told, and for what surely was."""
     doubtful = [(name, one) for name, severities in memory.maybe.items() for one in severities]
     certain = (name + _LETTER[one.severity] + _minutes(one.at_ms) for name, one in memory.told.items())
@@ -77,12 +77,12 @@ def text_of(words: list[str]) -> str:
     return f"{_VERSION}{'=' if len(words) <= ROOM else '+'}{''.join(words[:ROOM])}"
 
 
-def unpack_told(text: str) -> Memory | None:
-    """Return what ``pack_told`` packed; None if the text is not ours."""
+def unpack_notes(text: str) -> CursorNotes | None:
+    """Return what ``pack_notes`` packed; None if the text is not ours."""
     head, words = text[: len(_VERSION) + 1], text[len(_VERSION) + 1 :]
     if head not in {f"{_VERSION}=", f"{_VERSION}+"} or len(words) % _WORD_LENGTH:
         return None
-    memory = Memory(is_complete=head.endswith("="))
+    memory = CursorNotes(is_complete=head.endswith("="))
     for start in range(0, len(words), _WORD_LENGTH):
         word = words[start : start + _WORD_LENGTH]
         name, letter = word[:MARK_LENGTH], word[MARK_LENGTH]
@@ -92,7 +92,7 @@ def unpack_told(text: str) -> Memory | None:
         if letter.isupper():
             memory.maybe[name] = memory.maybe.get(name, frozenset()) | {severity}
         else:
-            memory.told[name] = Told(severity, _time_ms(word[MARK_LENGTH + 1 :]))
+            memory.told[name] = LastDelivery(severity, _time_ms(word[MARK_LENGTH + 1 :]))
     return memory
 
 

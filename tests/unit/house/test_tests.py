@@ -14,7 +14,7 @@ SLEEPS = {
     "live/support/stage.py await_that": (1, "the rest between two looks"),
     "live/support/scene.py play_all": (1, "the rest between two looks at plays side by side"),
     "live/support/asking.py Asker._connect_anew": (1, "the rest before a broker is tried again"),
-    "unit/deploy/test_chart.py _answer": (1, "the rest between two attempts to connect"),
+    "unit/deploy/started.py first_answer": (1, "the rest between two attempts to connect"),
     "unit/streaming/notify/test_notify_alone.py look_until": (1, "the rest between two looks"),
     "unit/streaming/serving/test_http_limits.py _eventually": (1, "the rest between two looks"),
     # The pace of somebody who is played.

@@ -76,7 +76,12 @@ class SparkCluster:
         self.shared.chmod(0o2770)
         options = ["--host", MASTER_HOST, "--port", str(self.port), "--webui-port", str(self.web_port)]
         self._master = self._start("master", MASTER_HOST, "org.apache.spark.deploy.master.Master", options)
-        await_that(lambda: self.described() is not None, f"the master answers (see {self.folder}/master)")
+        try:
+            await_that(lambda: self.described() is not None, f"the master answers (see {self.folder}/master)")
+        except BaseException:
+            self._master.kill()
+            self._master.wait()
+            raise
         return self
 
     def start_worker(self, host: str, cores: int = 1) -> None:
@@ -114,9 +119,8 @@ class SparkCluster:
         return found
 
     def kill_executor(self, host: str) -> None:
-        """Kill the only executor of a host."""
-        (pid,) = self.executors(host)
-        os.kill(pid, signal.SIGKILL)
+        """Kill the executor of a host, the first one where a replaced one has not ended yet."""
+        os.kill(self.executors(host)[0], signal.SIGKILL)
 
     def described(self) -> Mapping[str, Any] | None:
         """Return the master's own JSON; None while it does not answer."""

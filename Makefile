@@ -59,7 +59,7 @@ format: setup ## put the code into its one format
 state: setup ## note what saved structs have gained; refuses anything but growth
 	$(BIN)/python -m tests.saved
 
-tables: setup ## write the reference configuration and the tables of alerts from the declarations
+tables: setup ## write the reference configuration and the tables of alerts and metrics from the declarations
 	$(BIN)/python -m tests.tables
 
 chart: ## copy the rules and dashboards of deploy into the Helm chart

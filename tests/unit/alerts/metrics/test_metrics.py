@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from alerts.metrics.metrics import DELIVERY, FAR_JOB, SNAPSHOT_METRICS, OwnMetrics
+from tests.tables.metrics import METRICS, with_metrics
 
 FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
 
@@ -66,6 +67,18 @@ def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([\w, ]*)\|", text, flags=re.MULTILINE)
     documented = {(name, kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels in rows}
     assert documented == expected
+
+
+def test_the_table_gets_the_metrics_that_it_lacks() -> None:
+    """With names, labels and help as declared; what somebody wrote stays."""
+    whole = METRICS.read_text()
+    assert with_metrics(whole) == whole
+    lines = [one for one in whole.splitlines(keepends=True) if "`groupwatch_leader`" not in one]
+    (added,) = set(with_metrics("".join(lines)).splitlines(keepends=True)) - set(lines)
+    assert added == (
+        "| `groupwatch_leader` | gauge | cluster | "
+        "1 while this process watches the cluster; 0 while it stands by, because another one does |\n"
+    )
 
 
 def test_requests_for_evidence_are_counted_from_zero(registry: CollectorRegistry) -> None:

@@ -2,7 +2,8 @@
 
 from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
 from alerts.delivery.cursor_notes import LastDelivery
-from alerts.delivery.notifier import DeliveryState, Notifier, OpenLog, wall_clock_ms
+from alerts.delivery.log_reader import OpenLog
+from alerts.delivery.notifier import DeliveryState, Notifier, wall_clock_ms
 from alerts.delivery.outbox import EXPIRED
 from alerts.delivery.routing import Route
 from alerts.delivery.silences import DAYS, FOREVER_MS, NO_QUIET, Maintenance, Match, Quiet, Silence

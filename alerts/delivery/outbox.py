@@ -12,6 +12,8 @@ Laws:
 - Whether an alert is worth sending is decided when it is sent, not when it came in.
 - A silenced alert waits in the outbox and lets the cursor pass: a restart finds it in the topic, open and
   not delivered.
+
+Longer than 400 lines, because these laws hold only under one lock.
 """
 
 import logging

@@ -3,6 +3,8 @@
 The message is ``Completed request:`` and one JSON object, in one field order for each Kafka version that
 writes JSON (2.8 and later).  Only the fields that the model needs are decoded, and lines of other APIs are
 recognised by their first bytes alone.
+
+Longer than 400 lines: one reader for each group API, over the same few ways to read a field.
 """
 
 import re

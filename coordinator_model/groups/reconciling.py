@@ -7,6 +7,8 @@ difference is counted, and the mirror takes the broker's answer over.
 
 Where no INFO log reports them, the mirror does not assert phases of a rebalance: one answer sets them. The
 same holds for groups older than the first line, where the topic is not read.
+
+Longer than 400 lines: doubt, proof and correction are one procedure, which is read from top to bottom.
 """
 
 from collections.abc import Sequence

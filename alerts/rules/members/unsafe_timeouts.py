@@ -2,6 +2,8 @@
 
 The alert gives the configured value, the measured value, and a value to set.  It fires once and stays until
 the value changes, or for a day after the last sign.  Kafka's defaults cause no alert.
+
+Longer than 400 lines, because each timeout has its measurement, its limit and its words.
 """
 
 from collections import Counter

@@ -9,7 +9,7 @@ import pytest
 from alerts.alert.alert import Alert, AlertStatus, Culprit
 from alerts.alert.newest_record import JUMP_MAX
 from alerts.alert.records import AHEAD_MAX_MS, REVISION_MAX, Refused, read_alert
-from alerts.delivery.notifier import Reader
+from alerts.delivery.log_reader import Reader
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.receivers.webhook import webhook_body

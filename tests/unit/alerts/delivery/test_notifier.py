@@ -251,7 +251,7 @@ def test_a_sender_comes_back_after_an_error_of_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is counted and logged once; what was being sent is sent again, and others do not wait for it."""
-    monkeypatch.setattr("alerts.delivery.notifier._FAILED_S", 0.01)
+    monkeypatch.setattr("alerts.delivery.sender._FAILED_S", 0.01)
     desk = Desk("oncall")
     notifier = make_notifier(desk)
     outbox, broken = notifier.outboxes["oncall"], threading.Event()

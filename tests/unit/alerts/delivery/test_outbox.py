@@ -9,7 +9,7 @@ import pytest
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.delivery.alert_log import Cursor
 from alerts.delivery.cursor_notes import CursorNotes, LastDelivery, mark, pack_notes, unpack_notes
-from alerts.delivery.notifier import Reader
+from alerts.delivery.log_reader import Reader
 from alerts.delivery.outbox import EXPIRED, Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.routing import Route

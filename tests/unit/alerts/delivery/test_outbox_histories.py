@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from alerts.delivery.notifier import Reader
+from alerts.delivery.log_reader import Reader
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 from alerts.delivery.routing import Route

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
-from alerts.delivery.notifier import Reader
+from alerts.delivery.log_reader import Reader
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.routing import Route

@@ -169,9 +169,28 @@ class ReceiverConfig(Options):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "ReceiverConfig":
-        if (self.webhook is None) == (self.log is None):
-            raise ValueError("give exactly one of webhook and log")
+        if len(self._given()) != 1:
+            raise ValueError(f"give exactly one of {' and '.join(self.kinds())}")
         return self
+
+    @classmethod
+    def kinds(cls) -> list[str]:
+        """Return the kinds of receivers: every field but the name."""
+        return [field for field in cls.model_fields if field != "name"]
+
+    def _given(self) -> list[str]:
+        return [kind for kind in self.kinds() if getattr(self, kind) is not None]
+
+    @property
+    def kind(self) -> str:
+        """The kind that is given."""
+        return self._given()[0]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of that kind, with durations in ms."""
+        given: Options = getattr(self, self.kind)
+        return given.model_dump()
 
 
 class MatchConfig(Options):

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, OpenLog, Route, wall_clock_ms
-from alerts.delivery.receivers import LogReceiver, Receiver, WebhookReceiver
+from alerts.delivery.receivers import KINDS, Receiver
 from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
 from streaming.driver import ClusterProbe, Watched, limits_from
@@ -66,16 +66,7 @@ def make_notifier(
 
 def receiver_of(config: ReceiverConfig, external_url: str) -> Receiver:
     """Return the receiver that one entry of ``receivers`` describes."""
-    if config.webhook is None:
-        return LogReceiver(config.name)
-    return WebhookReceiver(
-        config.name,
-        config.webhook.url,
-        headers=config.webhook.headers,
-        timeout_s=config.webhook.timeout_ms / 1000,
-        max_age_ms=config.webhook.max_age_ms,
-        external_url=external_url,
-    )
+    return KINDS[config.kind](config.name, external_url, **config.options)
 
 
 def route_of(config: RouteConfig) -> Route:

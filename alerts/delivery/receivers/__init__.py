@@ -1,10 +1,22 @@
 """The receivers: each makes one attempt and reports how it went; the notifier decides on retries."""
 
+from collections.abc import Callable, Mapping
+
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver
 from alerts.delivery.receivers.webhook import WebhookReceiver
 
+MakeReceiver = Callable[..., Receiver]
+"""Makes a receiver of its name, ``external_url`` and the options of its kind (durations in ms)."""
+
+KINDS: Mapping[str, MakeReceiver] = {
+    "webhook": WebhookReceiver.of_options,
+    "log": LogReceiver.of_options,
+}
+"""Kind of receiver, as the configuration names it -> how it is made."""
+
 __all__ = [
+    "KINDS",
     "Delivery",
     "LogReceiver",
     "Notification",

@@ -21,6 +21,11 @@ class LogReceiver:
         self.name = name
         self._logger = logger or logging.getLogger("groupwatch.alerts")
 
+    @classmethod
+    def of_options(cls, name: str, _external_url: str) -> "LogReceiver":
+        """Return the receiver that the configuration describes; it has no options."""
+        return cls(name)
+
     def deliver(self, notification: Notification) -> Delivery:
         """Write the alerts; this cannot fail."""
         for alert in notification.alerts:

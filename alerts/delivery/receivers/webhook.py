@@ -69,6 +69,27 @@ class WebhookReceiver:
             event_hooks={"response": [_set_location_aside]},
         )
 
+    @classmethod
+    def of_options(
+        cls,
+        name: str,
+        external_url: str,
+        *,
+        url: str,
+        headers: Mapping[str, str],
+        timeout_ms: int,
+        max_age_ms: int,
+    ) -> "WebhookReceiver":
+        """Return the receiver that the configuration describes."""
+        return cls(
+            name,
+            url,
+            headers=headers,
+            timeout_s=timeout_ms / 1000,
+            max_age_ms=max_age_ms,
+            external_url=external_url,
+        )
+
     def deliver(self, notification: Notification) -> Delivery:
         """Post once and translate the answer; return after ``timeout_s`` at the latest."""
         body = json.dumps(

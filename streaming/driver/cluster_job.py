@@ -159,7 +159,7 @@ class ClusterJob:
 
     def _keep_running(self) -> None:
         failures = 0
-        while self.lease.await_turn():
+        while not self._stopping.is_set():
             began, batches = time.monotonic(), self.progress.batches
             try:
                 self._run_once()

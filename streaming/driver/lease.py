@@ -20,7 +20,6 @@ from streaming.driver.mark_places import FileMarkPlace, MarkPlace, TopicMarkPlac
 from streaming.health import Progress
 from streaming.kafka_clients import GROUP_PREFIX, FencedProducer
 
-_TURN_S = 0.5
 _log = logging.getLogger(__name__)
 
 Turn = Callable[[], str | None]
@@ -61,16 +60,12 @@ class Lease:
         """Another process was seen to have taken it."""
         return bool(self.taken or (self._keeper is not None and self._keeper.taken))
 
-    def await_turn(self) -> bool:
-        """Wait until the other jobs of this process let this one try; false: it is to stop."""
-        while not self._stopping.is_set():
-            sentence = None if self._keeper is not None else self._turn()
-            if sentence is None:
-                return True
-            if sentence:
-                self._stand_by(sentence)
-            self._stopping.wait(_TURN_S)
-        return False
+    def _may_claim(self) -> bool:
+        """Say whether the other jobs of this process let this one claim."""
+        sentence = self._turn()
+        if sentence:
+            self._stand_by(sentence)
+        return sentence is None
 
     def claim(self) -> MarkKeeper:
         """Stand by until no other process has it, then claim it.
@@ -89,7 +84,7 @@ class Lease:
         places.append(FileMarkPlace(folder, mine.token, plan.checkpoint))
         keeper = MarkKeeper(mine, places)
         try:
-            keeper.claim(self._stopping.wait, self._stand_by)
+            keeper.claim(self._stopping.wait, self._stand_by, self._may_claim)
         except BaseException:
             keeper.release()
             raise

@@ -76,6 +76,7 @@ class MarkKeeper:
         self,
         wait: Callable[[float], object] = time.sleep,
         stand_by: Callable[[str], None] = lambda _sentence: None,
+        may_claim: Callable[[], bool] = lambda: True,
     ) -> None:
         """Claim every place, and renew the claim from then on.
 
@@ -85,13 +86,14 @@ class MarkKeeper:
         Args:
             wait: waits some seconds; true if the job is to stop.
             stand_by: called with the sentence about another process whenever that renews its mark.
+            may_claim: asked while nobody else holds a place; false: wait on, and look again.
 
         Raises:
             MarkHeldError: another process that waited as well was first.
             ClaimStoppedError: ``wait`` asked to stop.
         """
         seen = Seen()
-        while not self._is_free(seen, stand_by):
+        while not (self._is_free(seen, stand_by) and may_claim()):
             if wait(_LOOK_S):
                 raise ClaimStoppedError
         self._displaced = frozenset(seen.beats)

@@ -7,36 +7,14 @@ from typing import Any, cast
 import pytest
 
 from streaming.control.marks import MarkHeldError
-from streaming.driver.lease import Lease
+from streaming.driver.lease import Lease, Turn
 from streaming.health.query_progress import Progress
 from tests.unit.streaming.made_plans import plan
 
 
-class Turns:
-    """Stands for the event that ends the job, and for the other jobs of the process."""
-
-    def __init__(self, *answers: str | None) -> None:
-        self.answers = list(answers)
-        self.waits = 0
-
-    def next(self) -> str | None:
-        """Return what the other jobs say."""
-        return self.answers.pop(0)
-
-    def is_set(self) -> bool:
-        """End when they have nothing more to say."""
-        return not self.answers
-
-    def wait(self, _seconds: float) -> bool:
-        """Count."""
-        self.waits += 1
-        return False
-
-
-def _lease(turns: Turns | None = None) -> tuple[Lease, Progress]:
+def _lease(turn: Turn = lambda: None) -> tuple[Lease, Progress]:
     progress = Progress("prod")
-    stopping = threading.Event() if turns is None else cast("threading.Event", turns)
-    lease = Lease(cast("Any", None), plan(), progress, stopping, turns.next if turns else lambda: None)
+    lease = Lease(cast("Any", None), plan(), progress, threading.Event(), turn)
     return lease, progress
 
 
@@ -48,18 +26,13 @@ def _keeper(*, taken: str = "", looks: Exception | None = None) -> Any:
     return SimpleNamespace(taken=taken, look=look, release=lambda: None, may_speak=lambda: True)
 
 
-def test_a_job_waits_for_the_jobs_before_it() -> None:
+def test_a_job_claims_after_the_jobs_before_it() -> None:
     """While they try, it says nothing; while one of them stands by, so does this one."""
-    turns = Turns("", "another one watches 'a'", None)
-    lease, progress = _lease(turns)
-    assert lease.await_turn()
-    assert (turns.waits, progress.standing_by) == (2, "another one watches 'a'")
-
-
-def test_a_stop_ends_the_waiting_for_a_turn() -> None:
-    """The job is told so."""
-    lease, _ = _lease(Turns(""))
-    assert not lease.await_turn()
+    answers = ["", "another one watches 'a'", None]
+    lease, progress = _lease(lambda: answers.pop(0))
+    assert (lease._may_claim(), progress.standing_by) == (False, "")
+    assert (lease._may_claim(), progress.standing_by) == (False, "another one watches 'a'")
+    assert lease._may_claim()
 
 
 def test_nobody_is_paged_before_it_is_known_who_leads() -> None:

@@ -207,6 +207,20 @@ def test_whoever_was_frozen_while_another_took_over_writes_nothing_more(world: W
     follower.renew()
 
 
+def test_a_free_mark_is_claimed_in_the_jobs_turn(world: World) -> None:
+    """Several clusters are watched for an abandoned mark at once, and claimed one after the other."""
+    world.running.remove(world.start(world.keeper()))
+    waiting, asked = world.keeper(), []
+
+    def may_claim() -> bool:
+        asked.append(world.s)
+        return len(asked) > 3
+
+    waiting.claim(world.wait, may_claim=may_claim)
+    assert asked[0] >= 9
+    assert asked[-1] - asked[0] <= 2
+
+
 def test_whoever_was_frozen_while_another_took_over_sends_nothing_more(world: World) -> None:
     """It looks at the marks before the next attempt, whichever of its threads wakes first."""
     frozen, follower = world.start(world.keeper()), world.keeper()

@@ -109,7 +109,7 @@ def test_an_eager_group_that_grows_moves_too_much(story: Story) -> None:
     assert alert["severity"] == "info"
     # 60 partitions, from 2 members to 5: 20, 15 and 12 must move.
     assert alert["summary"].endswith("; 47 moves would have been enough.")
-    assert "sticky 12;" in alert["evidence"][-1]
+    assert "sticky 12." in alert["evidence"][-1]
     assert "partition-seconds without an owner" in alert["cost"]
 
 

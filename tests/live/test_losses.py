@@ -143,7 +143,7 @@ def test_records_that_were_deleted_unread_are_counted_and_told(story: Story) -> 
     """As a metric, and as SourceSilent with the topic."""
     assert story.deleted > 0
     assert f"Records of {EVENTS} were lost" in story.silent["summary"]
-    assert "deleted before they were read" in story.silent["cause"]
+    assert "were deleted before groupwatch read them" in story.silent["cause"]
 
 
 def test_topics_that_were_made_anew_are_told_and_read_from_their_beginning(story: Story) -> None:

@@ -77,7 +77,7 @@ class SparkCluster:
         options = ["--host", MASTER_HOST, "--port", str(self.port), "--webui-port", str(self.web_port)]
         self._master = self._start("master", MASTER_HOST, "org.apache.spark.deploy.master.Master", options)
         try:
-            await_that(lambda: self.described() is not None, f"the master answers (see {self.folder}/master)")
+            await_that(self._answers, f"the master answers (see {self.folder}/master.log)")
         except BaseException:
             self._master.kill()
             self._master.wait()
@@ -121,6 +121,11 @@ class SparkCluster:
     def kill_executor(self, host: str) -> None:
         """Kill the executor of a host, the first one where a replaced one has not ended yet."""
         os.kill(self.executors(host)[0], signal.SIGKILL)
+
+    def _answers(self) -> bool:
+        """Ask the master for its JSON; fails if it has ended."""
+        assert self._master is None or self._master.poll() is None, (self.folder / "master.log").read_text()
+        return self.described() is not None
 
     def described(self) -> Mapping[str, Any] | None:
         """Return the master's own JSON; None while it does not answer."""
@@ -186,8 +191,9 @@ def children(pid: int) -> set[int]:
 
 
 def _hidden() -> list[Path]:
-    """Return the folders of who submits."""
-    return sorted({ROOT, Path(sys.prefix).resolve()})
+    """Return the folders of who submits; one within another is hidden with that."""
+    folders = {ROOT, Path(sys.prefix).resolve()}
+    return sorted(one for one in folders if folders.isdisjoint(one.parents))
 
 
 def _link(source: str, target: str) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,7 @@ class Play:
             member.crash()
         for group in (STORMY, LOST):
             await_that(self.scene.is_in(group, "Empty"), f"the last session of {group} has ended")
-        await_that(self._is_same, "both runs have told the same", 60)
-        seen.transitions, seen.alerts = self._transitions(), self._alerts()
+        await_that(partial(self._is_same, seen), "both runs have told the same, to the end", 120)
         seen.twofold = told_in_two_ways(self.kafka.address)
         seen.exit_codes = self.submitted.stop(), self.local.stop()
         seen.log = self.submitted.log.read_text()
@@ -173,9 +173,14 @@ class Play:
     def _records(self, topic: str) -> list[tuple[bytes, Any]]:
         return records_of(self.kafka.address, topic)
 
-    def _is_same(self) -> bool:
-        (ours, theirs), (alerts, of_local) = self._transitions(), self._alerts()
-        return (ours, alerts) == (theirs, of_local)
+    def _is_same(self, seen: Seen) -> bool:
+        """Compare what both have told; what was compared is kept, since a moment later one may say more."""
+        seen.transitions, seen.alerts = self._transitions(), self._alerts()
+        ours, theirs = seen.transitions
+        alerts, of_local = seen.alerts
+        last = {one["group"]: one["to"] for one in sorted(ours, key=lambda one: one["at_ms"])}
+        has_ended = all(last.get(group) in {"Empty", "Dead"} for group in (STORMY, LOST, STUCK))
+        return has_ended and (ours, alerts) == (theirs, of_local)
 
     def end(self) -> None:
         """End every process."""

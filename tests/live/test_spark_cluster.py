@@ -6,7 +6,7 @@ writes to topics of its own what the first must have written as well.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -178,9 +178,10 @@ class Play:
         seen.transitions, seen.alerts = self._transitions(), self._alerts()
         ours, theirs = seen.transitions
         alerts, of_local = seen.alerts
-        last = {one["group"]: one["to"] for one in sorted(ours, key=lambda one: one["at_ms"])}
-        has_ended = all(last.get(group) in {"Empty", "Dead"} for group in (STORMY, LOST, STUCK))
-        return has_ended and (ours, alerts) == (theirs, of_local)
+        return all(_has_ended(ours, group) for group in (STORMY, LOST, STUCK)) and (ours, alerts) == (
+            theirs,
+            of_local,
+        )
 
     def end(self) -> None:
         """End every process."""
@@ -188,6 +189,13 @@ class Play:
         self._beside.end()
         self.submitted.stop()
         self.local.stop()
+
+
+def _has_ended(transitions: Sequence[Mapping[str, Any]], group: str) -> bool:
+    """Say whether a group's last transition, or one of the same millisecond, leaves it without members."""
+    of_group = [(one["at_ms"], one["to"]) for one in transitions if one["group"] == group]
+    last_ms = max((at_ms for at_ms, _ in of_group), default=-1)
+    return any(at_ms == last_ms and to in {"Empty", "Dead"} for at_ms, to in of_group)
 
 
 def _in_order(found: Mapping[str, Any]) -> list[Any]:

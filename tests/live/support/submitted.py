@@ -49,7 +49,7 @@ class Submitted(Job):
         """Submit it."""
         del flags, command
         given = [*("--master", self._master), *self._options, *("--properties-file", str(self._properties))]
-        environment = os.environ | {"CONFIG": str(self.config), "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment = _as_in_a_new_shell() | {"CONFIG": str(self.config), "SPARK_LOCAL_IP": "127.0.0.1"}
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
                 [ROOT / "deploy" / "spark" / "submit.sh", *given],
@@ -74,3 +74,8 @@ class Submitted(Job):
         """Return the names of the jars that executors get from the driver."""
         entries = told_by_driver(self.ui, "environment")["classpathEntries"]
         return {path.rpartition("/")[2] for path, how in entries if how == "Added By User"}
+
+
+def _as_in_a_new_shell() -> dict[str, str]:
+    """Return our environment without what Spark in this process has set for its own workers."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}

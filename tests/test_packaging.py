@@ -30,6 +30,15 @@ def test_installed_version_is_the_projects() -> None:
     assert importlib.metadata.version("groupwatch") == project["version"]
 
 
+def test_the_released_version_is_kept_and_told() -> None:
+    """Each release leaves a world for later ones, a row of upgrade notes and a heading of the changelog."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+    assert (ROOT / "tests" / "golden" / "checkpoints" / f"v{version}.tar.xz").exists()
+    assert f"\n| {version} |" in (ROOT / "deploy" / "upgrading.md").read_text()
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_the_project_never_reaches_a_package_index() -> None:
     """The classifier makes an upload fail."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

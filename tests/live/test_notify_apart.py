@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from streaming.devkit.kafka import free_ports
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from tests.live.support.stage import Job, Page, Pager, await_that, free_port, need_jars
+from tests.live.support.stage import Job, Page, Pager, await_that, need_jars
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -31,7 +32,7 @@ class Acts:
 
     def __init__(self, kafka: EmbeddedKafka, pager: Pager, folder: Path) -> None:
         self.kafka, self.pager = kafka, pager
-        port = free_port()
+        (port,) = free_ports(1)
         more = {"notify_http": {"port": port}}
         self.job = Job(kafka.bootstrap_servers, folder, pager, RULES, more)
         beside = folder / "notify"

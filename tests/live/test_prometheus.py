@@ -24,7 +24,8 @@ from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, GroupSample, SnapshotCollector
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
-from tests.live.support.stage import await_that, free_port, now_ms
+from streaming.devkit.kafka import free_ports
+from tests.live.support.stage import await_that, now_ms
 
 pytestmark = pytest.mark.promtool
 
@@ -96,7 +97,7 @@ class Scraped:
 
     def __init__(self) -> None:
         self.fleet = Fleet()
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self.behind_s = 0.4
         self._registry = CollectorRegistry()
         self._registry.register(SnapshotCollector(self.fleet, groups_max=100, clock_ms=now_ms))
@@ -163,8 +164,7 @@ class Monitoring:
     def __init__(self, folder: Path, scraped: Scraped) -> None:
         self._folder = folder
         self._scraped = scraped
-        self._prometheus = free_port()
-        self._alertmanager = free_port()
+        self._prometheus, self._alertmanager = free_ports(2)
         self.watched = Watched()
 
     @contextmanager

@@ -97,8 +97,8 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that were free a moment ago, all different.
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Ports of a loopback address that were free a moment ago, all different.
 
     They lie below the range from which systems take ports for outgoing connections (32768 and up on
     Linux): one of those was seen to be taken before its broker bound it, and a stopped broker must find
@@ -108,15 +108,15 @@ def free_ports(count: int) -> list[int]:
     for port in random.sample(range(15_000, 32_768), 2_000):
         if len(free) == count:
             break
-        if _can_bind(port):
+        if _can_bind(host, port):
             free.append(port)
     return free
 
 
-def _can_bind(port: int) -> bool:
+def _can_bind(host: str, port: int) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError:
             return False
     return True

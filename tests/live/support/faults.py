@@ -17,6 +17,7 @@ from typing import Any
 
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from streaming.devkit.kafka import free_ports
 from streaming.devkit.kafka.versions import RELEASES
 from streaming.jars.jars import DEFAULT_VERSIONS
 from tests.live.support.conformance import say
@@ -27,7 +28,7 @@ from tests.live.support.faults_of_progress import RULES as RULES_OF_PROGRESS
 from tests.live.support.members import Member
 from tests.live.support.scene import Case, Expected, Play, Scene, opened, play_all, tell
 from tests.live.support.schedule import MODES
-from tests.live.support.stage import alerts_of, await_that, free_port, records_of
+from tests.live.support.stage import alerts_of, await_that, records_of
 
 __all__ = ["Scene", "main"]
 
@@ -329,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"{', '.join(of_three)} needs --brokers 3")
     folder = options.folder or Path(tempfile.mkdtemp(prefix="groupwatch-faults-"))
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"material: {folder}, port {free_port()}")
+    say(f"material: {folder}, port {free_ports(1)[0]}")
     wanted = [[case for case in CASES[part] if re.fullmatch(options.only, case.name)] for part in parts]
     cases = [case for group in wanted for case in group]
     with opened(

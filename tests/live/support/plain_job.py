@@ -11,8 +11,9 @@ from pathlib import Path
 import httpx
 from confluent_kafka import Consumer
 
+from streaming.devkit.kafka import free_ports
 from streaming.kafka_address import KafkaAddress
-from tests.live.support.stage import await_that, free_port
+from tests.live.support.stage import await_that
 
 PATIENCE_S = 300.0
 """Spark needs seconds to start on an idle machine, and much longer on a busy one."""
@@ -63,7 +64,7 @@ class JobProcess:
         self.address = address
         self.folder = folder
         self._options = options
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self._config = folder / f"{name}.yaml"
         self._config.write_text(
             f"clusters: [{{name: test, bootstrap_servers: {list(address.bootstrap_servers)}}}]\n"

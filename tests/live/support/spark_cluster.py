@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pyspark
 import pytest
 
+from streaming.devkit.kafka import free_ports
 from tests.live.support.stage import await_that
 
 USER = 65534
@@ -57,8 +58,7 @@ class SparkCluster:
         self.folder.chmod(0o755)
         self.shared = self.folder / "shared"
         """The checkpoint's: who writes here shares a group, as on NFS."""
-        self.port = _free_port(MASTER_HOST)
-        self.web_port = _free_port(MASTER_HOST)
+        self.port, self.web_port = free_ports(2, MASTER_HOST)
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._master: subprocess.Popen[bytes] | None = None
         self._home = self.folder / "spark"
@@ -100,23 +100,17 @@ class SparkCluster:
     def pythons(self) -> set[tuple[int, str]]:
         """Return user and program of every Python under an executor."""
         found = set()
-        for pid in {one for host in self.workers for root in self.executors(host) for one in children(root)}:
-            with contextlib.suppress(OSError):
-                program = os.readlink(f"/proc/{pid}/exe")
-                if "python" in program:
-                    found.add((Path(f"/proc/{pid}").stat().st_uid, program))
+        for one in [one for host in self.workers for root in self.executors(host) for one in below(root)]:
+            with contextlib.suppress(psutil.Error):
+                if "python" in one.exe():
+                    found.add((one.uids().real, one.exe()))
         return found
 
     def executors(self, host: str) -> list[int]:
         """Return the process ids of a host's executors."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError):
-                    words = (entry / "cmdline").read_bytes().decode().split("\0")
-                    if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and host in words:
-                        found.append(int(entry.name))
-        return found
+        wanted = {"org.apache.spark.executor.CoarseGrainedExecutorBackend", host}
+        every = psutil.process_iter(["cmdline"])
+        return [one.pid for one in every if wanted <= set(one.info["cmdline"] or ())]
 
     def kill_executor(self, host: str) -> None:
         """Kill the executor of a host, the first one where a replaced one has not ended yet."""
@@ -177,17 +171,12 @@ class SparkCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def children(pid: int) -> set[int]:
-    """Return the processes below one, all generations."""
-    found: set[int] = set()
-    waiting = [pid]
-    while waiting:
-        with contextlib.suppress(OSError):
-            for task in Path(f"/proc/{waiting.pop()}/task").iterdir():
-                below = {int(one) for one in (task / "children").read_text().split()} - found
-                found |= below
-                waiting += below
-    return found
+def below(pid: int) -> list[psutil.Process]:
+    """Return the processes below one, all generations; none if it has ended."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _hidden() -> list[Path]:
@@ -201,12 +190,6 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _free_port(host: str) -> int:
-    with socket.socket() as one:
-        one.bind((host, 0))
-        return int(one.getsockname()[1])
 
 
 def told_by_driver(ui: str, what: str) -> Any:

@@ -8,29 +8,28 @@ are compared.
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pyarrow as pa
 from confluent_kafka import Producer
 
 from streaming.devkit.bench.material import Beats, Population
 from streaming.devkit.kafka import EVENTS_TOPIC, EmbeddedKafka
 from tests.live.support.conformance import say
-from tests.live.support.spark_cluster import SparkCluster, children, tasks_by_host
+from tests.live.support.spark_cluster import SparkCluster, below, tasks_by_host
 from tests.live.support.stage import Pager, await_that
 from tests.live.support.submitted import Submitted
 
 HOSTS = ("127.0.0.3", "127.0.0.4")
 CORES = 2
-_TICKS = os.sysconf("SC_CLK_TCK")
 _BROKERS = 4
 _INTERVAL_MS = 3_000
 
@@ -44,16 +43,13 @@ class Turn(NamedTuple):
     """Of the tasks' time: the larger worker's."""
 
 
-def cpu_s(pids: set[int]) -> float:
+def cpu_s(processes: Iterable[psutil.Process]) -> float:
     """Return the CPU seconds of these processes and of their ended children so far."""
-    total = 0
-    for pid in pids:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        except OSError:
-            continue
-        total += sum(map(int, fields[11:15]))
-    return total / _TICKS
+    total = 0.0
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            total += sum(one.cpu_times()[:4])  # user and system, its own and its ended children's
+    return total
 
 
 class Feeder:
@@ -89,11 +85,7 @@ class Feeder:
 
 def _processed(job: Submitted) -> int:
     """Return how many lines of the request log the job has counted."""
-    total = 0.0
-    for line in job.metrics().splitlines():
-        if line.startswith("groupwatch_events_total{") and 'source="request_log"' in line:
-            total += float(line.rsplit(" ", 1)[1])
-    return round(total)
+    return sum(job.counted("groupwatch_events_total", "request_log", by="kind").values())
 
 
 def measure(kafka: EmbeddedKafka, folder: Path, workers: int, groups: int, rounds: int) -> Turn:
@@ -106,15 +98,14 @@ def measure(kafka: EmbeddedKafka, folder: Path, workers: int, groups: int, round
         job.start()
         try:
             job.await_ready()
-            pids = _job_pids(job, spark)
             done = _processed(job)
             for _ in range(2):
                 done += feeder.feed(2)
                 _await(job, done)
-            before, tasks = cpu_s(pids()), tasks_by_host(job.ui)
+            before, tasks = cpu_s(_processes(job, spark)), tasks_by_host(job.ui)
             done += feeder.feed(rounds)
             _await(job, done)
-            spent, after = cpu_s(pids()) - before, tasks_by_host(job.ui)
+            spent, after = cpu_s(_processes(job, spark)) - before, tasks_by_host(job.ui)
         finally:
             job.stop()
     spent_ms = [after[host]["ms"] - tasks[host]["ms"] for host in after]
@@ -125,12 +116,10 @@ def _await(job: Submitted, lines: int) -> None:
     await_that(lambda: _processed(job) >= lines, f"{lines} lines are read")
 
 
-def _job_pids(job: Submitted, spark: SparkCluster) -> Callable[[], set[int]]:
-    def pids() -> set[int]:
-        roots = [job.pid, *(pid for host in HOSTS for pid in spark.executors(host))]
-        return {*roots, *(child for root in roots for child in children(root))}
-
-    return pids
+def _processes(job: Submitted, spark: SparkCluster) -> set[psutil.Process]:
+    """Return the driver, the executors, and all below them."""
+    roots = [job.pid, *(pid for host in HOSTS for pid in spark.executors(host))]
+    return {psutil.Process(root) for root in roots} | {one for root in roots for one in below(root)}
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from kafka.structs import TopicPartition
 
 from coordinator_model.decoding.line_text import Line
 from coordinator_model.decoding.log_envelope import open_record
+from streaming.devkit.kafka import free_ports
 from streaming.jars.jars import JarError, Kind, Tell, ensure_jars, tell_stderr
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client, consumer
@@ -49,13 +49,6 @@ def await_that(holds: Callable[[], Any], what: str, patience_s: float = PATIENCE
         time.sleep(max(0.1, now - asked))
         asked = time.monotonic()
     return found
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def need_jars(*kinds: Kind, version: str | None = None, tell: Tell = tell_stderr) -> None:
@@ -93,7 +86,7 @@ class Pager:
 
     def __init__(self) -> None:
         """Take a port; answers after ``open``."""
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}/hook"
         self.pages: list[Page] = []
         self._server: ThreadingHTTPServer | None = None
@@ -159,7 +152,7 @@ class Job:
         more: Mapping[str, Any] | None = None,
     ) -> None:
         """Write its configuration: the defaults, one receiver, ``rules``, and ``more`` as it is."""
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self.log = folder / "job.log"
         self.checkpoint = folder / "checkpoint"
         self.config = folder / "groupwatch.yaml"
@@ -214,13 +207,13 @@ class Job:
         answer = self.get("/metrics")
         return "" if answer is None else answer.text
 
-    def counted(self, name: str, source: str) -> dict[str, int]:
-        """Return a counter of one source by its ``reason``."""
+    def counted(self, name: str, source: str, by: str = "reason") -> dict[str, int]:
+        """Return a counter of one source by one more of its labels."""
         found = {}
         for line in self.metrics().splitlines():
             if line.startswith(f"{name}{{") and f'source="{source}"' in line:
-                reason = line.split('reason="', 1)[1].split('"', 1)[0]
-                found[reason] = int(float(line.rsplit(" ", 1)[1]))
+                key = line.split(f'{by}="', 1)[1].split('"', 1)[0]
+                found[key] = int(float(line.rsplit(" ", 1)[1]))
         return found
 
     def kill(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streaming.devkit.kafka import EmbeddedKafka
+from streaming.devkit.kafka import EmbeddedKafka, free_ports
 from tests.live.support.spark_cluster import ROOT, SparkCluster, told_by_driver
-from tests.live.support.stage import Job, Pager, free_port
+from tests.live.support.stage import Job, Pager
 
 OVERRULED = {"spark.master": "local[1]", "spark.executor.memory": "1g"}
 """In its configuration; the command line says otherwise."""
@@ -31,7 +31,7 @@ class Submitted(Job):
         folder.mkdir()
         shared = {"checkpoint": f"{spark.shared}/checkpoint", "checkpoint_is_shared": True}
         super().__init__(kafka.bootstrap_servers, folder, pager, rules, {**shared, "spark": OVERRULED})
-        ui_port = free_port()
+        (ui_port,) = free_ports(1)
         self.ui = f"http://127.0.0.1:{ui_port}"
         self._jar = folder / "theirs.jar"
         self._jar.touch()

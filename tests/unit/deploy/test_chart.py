@@ -14,6 +14,7 @@ import httpx
 import pytest
 import yaml
 
+from streaming.devkit.kafka import free_ports
 from tests.unit.deploy.rendered import (
     CHART,
     ROOT,
@@ -31,7 +32,7 @@ from tests.unit.deploy.rendered import (
     text,
     tool,
 )
-from tests.unit.deploy.started import STARTED_WITHIN_S, first_answer, free_port
+from tests.unit.deploy.started import STARTED_WITHIN_S, first_answer
 
 KUBERNETES = ("v1.25.0", "v1.37.0")
 """The oldest that Chart.yaml admits, and the newest whose schemas are known here."""
@@ -266,7 +267,7 @@ def test_the_rendered_command_runs_until_it_is_told_to_end(tmp_path: Path) -> No
 
     A service manager hears the same.
     """
-    port = free_port()
+    (port,) = free_ports(1)
     placed = Placed(objects("minimal", f"config.http.port={port}", "config.http.host=127.0.0.2"), tmp_path)
     container = pods(objects("minimal"))[0].container
     assert container["command"] == ["groupwatch"]

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from streaming.devkit.kafka import free_ports
 from tests.unit.deploy.dockerfile import DOCKERFILE, ROOT, Container, context, stage, stages
-from tests.unit.deploy.started import first_answer, free_port
+from tests.unit.deploy.started import first_answer
 
 DEVELOPERS = ("pytest", "hypothesis", "coverage", "ruff", "mypy", "importlinter", "confluent_kafka", "psutil")
 NETWORK = ("PIP_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT", "JAVA_HOME", "GROUPWATCH_IVY_SETTINGS")
@@ -95,7 +96,7 @@ def test_the_build_makes_a_groupwatch_that_runs(folder: Path) -> None:
     jars = container.entry(stage("process"), "jars")
 
     config = folder / "etc" / "groupwatch" / "groupwatch.yaml"
-    port = free_port()
+    (port,) = free_ports(1)
     config.parent.mkdir(parents=True)
     config.write_text(
         f"clusters: [{{name: prod-eu, bootstrap_servers: ['127.0.0.1:9']}}]\n"

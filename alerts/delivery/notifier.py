@@ -93,6 +93,7 @@ class Notifier:
                 receiver.name,
                 self._routes,
                 max_age_ms=receiver.max_age_ms,
+                renew_ms=receiver.renew_ms,
                 caught_up=caught_up,
                 quiet=quiet,
             )

@@ -66,6 +66,7 @@ class Outbox:
         routes: Sequence[Route],
         *,
         max_age_ms: int,
+        renew_ms: int | None = None,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
         quiet: Quiet = NO_QUIET,
@@ -76,6 +77,7 @@ class Outbox:
             receiver: its name in the routes.
             routes: see ``routing``.
             max_age_ms: how long one notification is retried.
+            renew_ms: what fires is sent again this often; None: as the routes say.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
             quiet: silences and maintenance; they apply to firing alerts only.
@@ -83,6 +85,7 @@ class Outbox:
         self.receiver = receiver
         self.changed = threading.Condition()
         self._max_age_ms = max_age_ms
+        self._renew_ms = renew_ms
         self._quiet = quiet
         self._known = DeliveryLedger(receiver, routes)
         self._late = LateAlerts(caught_up)
@@ -450,12 +453,11 @@ class Outbox:
 
     def _plan_repeat(self, alert: Alert, now_ms: int) -> None:
         interval_ms = self._known.interval_ms(alert)
-        if (
-            interval_ms is not None
-            and alert.name not in SAID_ONCE
-            and alert.id in self._known.open
-            and alert.id not in self._pending
-        ):
+        if interval_ms is not None and self._renew_ms is not None:
+            interval_ms = self._renew_ms
+        elif alert.name in SAID_ONCE:
+            interval_ms = None
+        if interval_ms is not None and alert.id in self._known.open and alert.id not in self._pending:
             self._repeats.plan(alert.id, now_ms + interval_ms)
 
     def _done(self, entry: Entry) -> None:

@@ -37,6 +37,8 @@ class Sender(threading.Thread):
         self._clock_ms = clock_ms
         self._count = count
         self._may_speak = may_speak
+        self._remark = ""
+        """What was amiss with the last notification although it was delivered."""
         self._stopping = threading.Event()
         self.trouble = ""
         """How the last attempt failed; "" if it did not."""
@@ -102,6 +104,10 @@ class Sender(threading.Thread):
         elif self.trouble and not trouble:
             _LOGGER.info("receiver %s takes notifications again", self._receiver.name)
         self.trouble = trouble
+        if outcome == Outcome.DELIVERED and self._remark != delivery.detail:
+            self._remark = delivery.detail
+            if delivery.detail:
+                _LOGGER.warning("receiver %s took it, but %s", self._receiver.name, delivery.detail)
 
     def stop(self) -> None:
         """Ask the thread to end after its current attempt."""

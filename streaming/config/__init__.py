@@ -6,7 +6,6 @@ from streaming.config.config import (
     ConfigError,
     HttpConfig,
     ProbeConfig,
-    ReceiverConfig,
     RouteConfig,
     load_config,
     notes,
@@ -14,6 +13,7 @@ from streaming.config.config import (
 )
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
+from streaming.config.receivers import ReceiverConfig
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from alerts.alert import Severity
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.mistakes import mistakes_in
+from streaming.config.receivers import ReceiverConfig
 from streaming.config.rules import Rules, rules_settings
 from streaming.config.silences import MaintenanceConfig, SilenceConfig, unknown_clusters
 from streaming.config.source import Mistake, parse
@@ -33,8 +33,6 @@ from streaming.config.types import (
 )
 
 Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
-Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
-_URL_MAX = 8_000
 """HTTP clients, and most receivers, refuse longer addresses."""
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -125,72 +123,6 @@ def _trigger(value: int) -> int:
     if value < 100:
         raise ValueError("must be at least 100ms")
     return value
-
-
-def _http_url(value: str) -> str:
-    # The message omits the value: webhook addresses often contain their secret.
-    try:
-        parts = urlsplit(value)
-        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_good = False  # Python's own words repeat a part of it
-    is_plain = value.isprintable() and not any(character.isspace() for character in value)
-    if not is_good or not is_plain or len(value) > _URL_MAX:
-        raise ValueError("not a usable URL; write http://host/path or https://host/path")
-    return value
-
-
-def _header(value: str) -> str:
-    if not (value.isascii() and value.isprintable()):
-        raise ValueError("a header may contain printable ASCII only")
-    return value
-
-
-class WebhookConfig(Options):
-    """An HTTP endpoint that takes Alertmanager's webhook format, version 4."""
-
-    url: Annotated[str, AfterValidator(_http_url)]
-    headers: dict[Header, Annotated[Property, AfterValidator(_header)]] = Field(default_factory=dict)
-    timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
-    max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
-    """How long one notification is retried."""
-
-
-class LogConfig(Options):
-    """Writes each notification to our own log."""
-
-
-class ReceiverConfig(Options):
-    """One destination of alerts; exactly one kind is given."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
-    webhook: WebhookConfig | None = None
-    log: LogConfig | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "ReceiverConfig":
-        if len(self._given()) != 1:
-            raise ValueError(f"give exactly one of {' and '.join(self.kinds())}")
-        return self
-
-    @classmethod
-    def kinds(cls) -> list[str]:
-        """Return the kinds of receivers: every field but the name."""
-        return [field for field in cls.model_fields if field != "name"]
-
-    def _given(self) -> list[str]:
-        return [kind for kind in self.kinds() if getattr(self, kind) is not None]
-
-    @property
-    def kind(self) -> str:
-        """The kind that is given."""
-        return self._given()[0]
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of that kind, with durations in ms."""
-        given: Options = getattr(self, self.kind)
-        return given.model_dump()
 
 
 class MatchConfig(Options):

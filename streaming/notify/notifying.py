@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, OpenLog, Route, wall_clock_ms
-from alerts.delivery.receivers import KINDS, Receiver
+from alerts.delivery.receivers import KINDS, Receiver, ReceiverContext
 from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
 from streaming.driver import ClusterProbe, Watched, limits_from
@@ -53,8 +53,9 @@ def make_notifier(
         reads_topics: whether it reads the alerts topics.
         may_speak: asked before each attempt; false while another process may deliver as well.
     """
+    context = ReceiverContext(config.http.external_url)
     return Notifier(
-        [receiver_of(one, config.http.external_url) for one in config.receivers],
+        [receiver_of(one, context) for one in config.receivers],
         [route_of(one) for one in config.routes],
         alert_logs(config) if reads_topics else {},
         count=metrics.notified,
@@ -64,9 +65,9 @@ def make_notifier(
     )
 
 
-def receiver_of(config: ReceiverConfig, external_url: str) -> Receiver:
+def receiver_of(config: ReceiverConfig, context: ReceiverContext) -> Receiver:
     """Return the receiver that one entry of ``receivers`` describes."""
-    return KINDS[config.kind](config.name, external_url, **config.options)
+    return KINDS[config.kind](config.name, context, **config.options)
 
 
 def route_of(config: RouteConfig) -> Route:

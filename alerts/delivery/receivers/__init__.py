@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
+from alerts.delivery.receivers.alert_body import ReceiverContext
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver
 from alerts.delivery.receivers.webhook import WebhookReceiver
 
 MakeReceiver = Callable[..., Receiver]
-"""Makes a receiver of its name, ``external_url`` and the options of its kind (durations in ms)."""
+"""Makes a receiver of its name, the context and the options of its kind (durations in ms)."""
 
 KINDS: Mapping[str, MakeReceiver] = {
+    "alertmanager": AlertmanagerReceiver.of_options,
     "webhook": WebhookReceiver.of_options,
     "log": LogReceiver.of_options,
 }
@@ -17,10 +20,12 @@ KINDS: Mapping[str, MakeReceiver] = {
 
 __all__ = [
     "KINDS",
+    "AlertmanagerReceiver",
     "Delivery",
     "LogReceiver",
     "Notification",
     "Outcome",
     "Receiver",
+    "ReceiverContext",
     "WebhookReceiver",
 ]

@@ -3,6 +3,7 @@
 import logging
 
 from alerts.alert import Alert, AlertStatus, Severity, printable
+from alerts.delivery.receivers.alert_body import ReceiverContext
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 
 _LOUDNESS = {
@@ -16,13 +17,14 @@ class LogReceiver:
     """Writes one line per alert: firing at a level that fits its severity, resolved at INFO."""
 
     max_age_ms = 60_000
+    renew_ms: int | None = None
 
     def __init__(self, name: str, logger: logging.Logger | None = None) -> None:
         self.name = name
         self._logger = logger or logging.getLogger("groupwatch.alerts")
 
     @classmethod
-    def of_options(cls, name: str, _external_url: str) -> "LogReceiver":
+    def of_options(cls, name: str, _context: ReceiverContext) -> "LogReceiver":
         """Return the receiver that the configuration describes; it has no options."""
         return cls(name)
 

@@ -50,6 +50,8 @@ class Receiver(Protocol):
     name: str
     max_age_ms: int
     """How long one notification is retried."""
+    renew_ms: int | None
+    """What fires is sent again this often, whatever the routes say; None: as they say."""
 
     def deliver(self, notification: Notification) -> Delivery:
         """Make one attempt; problems of the outside world are outcomes, not exceptions."""

@@ -6,7 +6,7 @@ import pytest
 
 from alerts.alert.alert import Culprit, Severity
 from alerts.alert.wording import printable
-from alerts.delivery.receivers.webhook import culprits_text
+from alerts.delivery.receivers.alert_body import culprits_text
 from alerts.rules.engine.lifecycle import Finding, fire
 from streaming.logs import LineFormatter
 

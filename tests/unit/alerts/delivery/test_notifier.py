@@ -26,6 +26,7 @@ class Desk:
     """A receiver in memory; ``answer`` is what it says, and ``gate`` can hold it inside an attempt."""
 
     max_age_ms = 86_400_000
+    renew_ms: int | None = None
 
     def __init__(self, name: str) -> None:
         self.name = name

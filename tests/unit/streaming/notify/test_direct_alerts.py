@@ -24,6 +24,7 @@ class Desk:
     """A receiver in memory."""
 
     max_age_ms = 86_400_000
+    renew_ms: int | None = None
 
     def __init__(self, name: str = "oncall") -> None:
         self.name = name

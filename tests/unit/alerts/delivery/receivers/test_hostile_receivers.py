@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from alerts.alert.alert import Alert
+from alerts.delivery.receivers.http_post import HttpOptions
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 from alerts.delivery.receivers.webhook import WebhookReceiver
 
@@ -137,7 +138,7 @@ def deliver(make_alert: MakeAlert) -> Iterator[Deliver]:
 
     def make(behave: Behave, *, url: Callable[[str], str] = str) -> Delivery:
         hostile = Hostile(behave)
-        receiver = WebhookReceiver("r", url(hostile.url), timeout_s=DEADLINE_S)
+        receiver = WebhookReceiver("r", url(hostile.url), HttpOptions(timeout_ms=round(DEADLINE_S * 1000)))
         opened.extend((receiver, hostile))
         return receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),)))
 
@@ -235,7 +236,7 @@ def test_nothing_of_an_answer_is_kept(make_alert: MakeAlert) -> None:
             connection.sendall(OK + b"Set-Cookie: a=b; Path=/\r\nContent-Length: 0\r\n\r\n")
 
     hostile = Hostile(behave)
-    receiver = WebhookReceiver("r", hostile.url, timeout_s=5)
+    receiver = WebhookReceiver("r", hostile.url, HttpOptions(timeout_ms=5000))
     for _ in range(3):
         receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),)))
     receiver.close()
@@ -274,7 +275,7 @@ def test_a_name_server_that_hangs_does_not_hold_up_the_end(
         raise OSError("no such name")
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    receiver = WebhookReceiver("r", "http://hook.example/", timeout_s=0.2)
+    receiver = WebhookReceiver("r", "http://hook.example/", HttpOptions(timeout_ms=200))
     try:
         delivery = receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),)))
         began_s = time.monotonic()
@@ -299,7 +300,7 @@ def test_lookups_that_hang_do_not_pile_up(make_alert: MakeAlert, monkeypatch: py
         raise OSError("no such name")
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    receiver = WebhookReceiver("r", "http://hook.example/", timeout_s=0.02)
+    receiver = WebhookReceiver("r", "http://hook.example/", HttpOptions(timeout_ms=20))
     try:
         details = [
             receiver.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),))).detail

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.delivery.receivers.alert_body import ReceiverContext, culprits_text, rfc3339
+from alerts.delivery.receivers.http_post import HttpOptions, retry_after_s
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
-from alerts.delivery.receivers.webhook import (
-    WebhookReceiver,
-    culprits_text,
-    retry_after_s,
-    rfc3339,
-    webhook_body,
-)
+from alerts.delivery.receivers.webhook import WebhookReceiver, webhook_body
 
 if TYPE_CHECKING:
     from tests.unit.alerts.conftest import Web
@@ -29,7 +25,7 @@ def told(*alerts: Alert) -> Notification:
 
 
 def post(web: "Web", *alerts: Alert) -> Delivery:
-    receiver = WebhookReceiver("oncall", web.url, timeout_s=5, external_url="http://gw:9464")
+    receiver = WebhookReceiver("oncall", web.url, context=ReceiverContext("http://gw:9464"))
     delivery = receiver.deliver(told(*alerts))
     receiver.close()
     return delivery
@@ -192,7 +188,9 @@ def test_nobody_listening_is_worth_another_attempt(make_alert: MakeAlert) -> Non
     """A refused connection is an outage, not a refusal."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        receiver = WebhookReceiver("r", f"http://127.0.0.1:{closed.getsockname()[1]}/", timeout_s=5)
+        receiver = WebhookReceiver(
+            "r", f"http://127.0.0.1:{closed.getsockname()[1]}/", HttpOptions(timeout_ms=5000)
+        )
         delivery = receiver.deliver(told(make_alert()))
     receiver.close()
     assert delivery.outcome is Outcome.RETRY
@@ -202,7 +200,9 @@ def test_nobody_listening_is_worth_another_attempt(make_alert: MakeAlert) -> Non
 def test_a_receiver_that_never_answers_is_given_up_on(make_alert: MakeAlert) -> None:
     """The timeout turns a hanging receiver into one to try again."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        receiver = WebhookReceiver("r", f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout_s=0.2)
+        receiver = WebhookReceiver(
+            "r", f"http://127.0.0.1:{silent.getsockname()[1]}/", HttpOptions(timeout_ms=200)
+        )
         delivery = receiver.deliver(told(make_alert()))
     receiver.close()
     assert (delivery.outcome, delivery.detail) == (Outcome.RETRY, "no answer within 0.2 s")
@@ -210,7 +210,7 @@ def test_a_receiver_that_never_answers_is_given_up_on(make_alert: MakeAlert) -> 
 
 def test_an_impossible_url_is_rejected(make_alert: MakeAlert) -> None:
     """No exception reaches the sender's thread."""
-    receiver = WebhookReceiver("r", "http://[::1/", timeout_s=0.2)
+    receiver = WebhookReceiver("r", "http://[::1/", HttpOptions(timeout_ms=200))
     assert receiver.deliver(told(make_alert())).outcome is Outcome.REJECTED
     receiver.close()
 

@@ -1,0 +1,179 @@
+"""One POST within one deadline: how every receiver that speaks HTTP makes an attempt."""
+
+import asyncio
+import contextlib
+import email.utils
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import NamedTuple
+
+import httpx
+import msgspec
+
+from alerts.delivery.receivers.lookups import Lookups
+from alerts.delivery.receivers.receiver import Delivery, Outcome
+
+_DETAIL_BYTES_MAX = 200
+_AGAIN = frozenset({404, 408, 425, 429})
+"""Statuses that may pass: a route is being deployed, a queue is full."""
+_WAIT_CHARACTERS_MAX = 64
+_CLOSE_S = 1.0
+_WAIT_S_MAX = 366 * 86_400.0
+"""Longest believable ``Retry-After``: a year."""
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to reach a receiver; durations in ms, files as paths, "" where nothing is given."""
+
+    headers: Mapping[str, str] = {}
+    timeout_ms: int = 10_000
+    ca: str = ""
+    """Certificates (PEM) of who may sign the receiver's, in place of the system's."""
+    certificate: str = ""
+    """Ours (PEM); with ``key``, if that is not in the same file."""
+    key: str = ""
+    proxy: str = ""
+    """Address of a proxy; "": what the environment says."""
+
+    def tls(self) -> ssl.SSLContext:
+        """Return what connections use.
+
+        Raises:
+            OSError: a file cannot be read, or holds no certificate.
+        """
+        context = ssl.create_default_context(cafile=self.ca or None)
+        if self.certificate:
+            context.load_cert_chain(self.certificate, self.key or None)
+        return context
+
+
+class Post(NamedTuple):
+    """One request."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str] = {}
+
+
+class Poster:
+    """Posts JSON.  It follows no redirects: they would carry alerts, and secrets, elsewhere.
+
+    ``timeout_ms`` bounds a whole delivery: name lookup, connecting, TLS, and the status and headers of the
+    answer.  With a limit per read, a receiver that sends a byte now and then would block the thread for
+    ever; so each delivery is a task that is cancelled after that time.
+    """
+
+    def __init__(self, options: HttpOptions, *, clock_s: Callable[[], float] = time.time) -> None:
+        """Prepare; connections are opened when they are needed.
+
+        Raises:
+            OSError: a certificate cannot be read.
+        """
+        self._clock_s = clock_s
+        self._timeout_s = options.timeout_ms / 1000
+        self._runner = asyncio.Runner()
+        self._runner.get_loop().set_default_executor(Lookups())
+        self._is_closed = False
+        self._client = httpx.AsyncClient(
+            timeout=None,  # noqa: S113 - each delivery as a whole has one
+            follow_redirects=False,
+            verify=options.tls(),
+            proxy=options.proxy or None,
+            headers={"User-Agent": "groupwatch", "Accept-Encoding": "identity", **options.headers},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # nothing is kept of an answer
+            event_hooks={"response": [_set_location_aside]},
+        )
+
+    def post(self, *posts: Post) -> list[Delivery]:
+        """Make all requests at once, each once, and return their outcomes in order, within one deadline."""
+        return self._runner.run(self._post_all(posts))
+
+    async def _post_all(self, posts: Sequence[Post]) -> list[Delivery]:
+        return list(await asyncio.gather(*map(self._attempt, posts)))
+
+    async def _attempt(self, post: Post) -> Delivery:
+        try:
+            return await self._post(post)
+        except TimeoutError:
+            return Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
+        except (httpx.InvalidURL, UnicodeError) as error:
+            return Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
+        except (httpx.HTTPError, OSError) as error:
+            return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
+
+    async def _post(self, post: Post) -> Delivery:
+        headers = {"Content-Type": "application/json", **post.headers}
+        async with (
+            asyncio.timeout(self._timeout_s),
+            self._client.stream("POST", post.url, content=post.body, headers=headers) as response,
+        ):
+            return await self._verdict(response)
+
+    async def _verdict(self, response: httpx.Response) -> Delivery:
+        status = response.status_code
+        if response.is_success:
+            return Delivery(outcome=Outcome.DELIVERED)
+        if status in _AGAIN or not 400 <= status < 500:
+            wait_s = retry_after_s(response.headers.get("Retry-After"), now_s=self._clock_s())
+            return Delivery(outcome=Outcome.RETRY, detail=_refusal(response), retry_after_s=wait_s)
+        words = await self._first_words(response)
+        return Delivery(outcome=Outcome.REJECTED, detail=f"{_refusal(response)}{words}")
+
+    async def _first_words(self, response: httpx.Response) -> str:
+        """Return the beginning of a refusal's body for the log; the rest is never read, whatever its size."""
+        found = b""
+        try:
+            async with asyncio.timeout(min(1.0, self._timeout_s / 4)):
+                async for chunk in response.aiter_raw():
+                    found += chunk[:_DETAIL_BYTES_MAX]
+                    if len(found) >= _DETAIL_BYTES_MAX:
+                        break
+        except (httpx.HTTPError, TimeoutError):
+            pass  # a refusal is one, whatever becomes of its text
+        text = " ".join(found[:_DETAIL_BYTES_MAX].decode("utf-8", "replace").split())
+        return f": {text}" if text else ""
+
+    def close(self) -> None:
+        """Close the connections within a second; the next start sends what was not delivered.
+
+        A delivery under way keeps its own connection until it ends.  A lookup that hangs is abandoned.
+        """
+        if self._is_closed or self._runner.get_loop().is_running():
+            return
+        self._is_closed = True
+        self._runner.run(self._close_connections())
+        self._runner.close()
+
+    async def _close_connections(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._client.aclose()
+
+
+async def _set_location_aside(response: httpx.Response) -> None:
+    """Hide a redirect's target from httpx, which raises on some targets even if it need not follow them."""
+    response.extensions["location"] = response.headers.pop("Location", "")
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Return the status in words, with the target of a redirect, so that the operator can configure it."""
+    where = response.extensions["location"] if response.is_redirect else ""
+    shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if where else ""
+    return f"HTTP {response.status_code}{shown}"
+
+
+def retry_after_s(value: str | None, *, now_s: float) -> float | None:
+    """Return the seconds that a ``Retry-After`` header (seconds or an HTTP date) asks for; None if none."""
+    text = (value or "").strip()
+    if not text or len(text) > _WAIT_CHARACTERS_MAX:
+        return None
+    try:
+        if text.isascii() and text.isdigit():
+            asked_s = float(text)
+        else:
+            asked_s = max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
+        return None
+    return asked_s if asked_s <= _WAIT_S_MAX else None

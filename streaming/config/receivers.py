@@ -1,0 +1,124 @@
+"""The receivers of a configuration: what each kind takes."""
+
+import ssl
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from streaming.config.types import DurationMs, Options, Property
+
+Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+_URL_MAX = 8_000
+
+
+def http_url(value: str) -> str:
+    """Refuse what is no address of an HTTP server."""
+    # The message omits the value: webhook addresses often contain their secret.
+    try:
+        parts = urlsplit(value)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False  # Python's own words repeat a part of it
+    is_plain = value.isprintable() and not any(character.isspace() for character in value)
+    if not is_good or not is_plain or len(value) > _URL_MAX:
+        raise ValueError("not a usable URL; write http://host/path or https://host/path")
+    return value
+
+
+HttpUrl = Annotated[str, AfterValidator(http_url)]
+
+
+def _proxy(value: str) -> str:
+    return http_url(value) if value else ""
+
+
+def _header(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("a header may contain printable ASCII only")
+    return value
+
+
+class HttpReceiverConfig(Options):
+    """What all receivers have that speak HTTP."""
+
+    headers: dict[Header, Annotated[Property, AfterValidator(_header)]] = Field(default_factory=dict)
+    timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
+    max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
+    """How long one notification is retried."""
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    proxy: Annotated[str, AfterValidator(_proxy)] = ""
+
+    @model_validator(mode="after")
+    def _pair(self) -> "HttpReceiverConfig":
+        if self.key and not self.certificate:
+            raise ValueError("key: needs a certificate")
+        for name, load in (("ca", self._load_ca), ("certificate", self._load_certificate)):
+            try:
+                load()
+            except OSError as error:
+                why = error.strerror or "it holds no such thing"
+                raise ValueError(f"{name}: the file cannot be used: {why}") from None
+        return self
+
+    def _load_ca(self) -> None:
+        if self.ca:
+            ssl.create_default_context(cafile=self.ca)
+
+    def _load_certificate(self) -> None:
+        if self.certificate:
+            ssl.create_default_context().load_cert_chain(self.certificate, self.key or None)
+
+
+class WebhookConfig(HttpReceiverConfig):
+    """An HTTP endpoint that takes Alertmanager's webhook format, version 4."""
+
+    url: HttpUrl
+    secret: Property = ""
+    """Signs each body (HMAC-SHA256)."""
+
+
+class AlertmanagerConfig(HttpReceiverConfig):
+    """Alertmanagers, by their API v2; each of them gets everything."""
+
+    urls: Annotated[list[HttpUrl], Field(min_length=1, max_length=20)]
+
+
+class LogConfig(Options):
+    """Writes each notification to our own log."""
+
+
+class ReceiverConfig(Options):
+    """One destination of alerts; exactly one kind is given."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+    alertmanager: AlertmanagerConfig | None = None
+    webhook: WebhookConfig | None = None
+    log: LogConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ReceiverConfig":
+        if len(self._given()) != 1:
+            raise ValueError(f"give exactly one of {' and '.join(self.kinds())}")
+        return self
+
+    @classmethod
+    def kinds(cls) -> list[str]:
+        """Return the kinds of receivers: every field but the name."""
+        return [field for field in cls.model_fields if field != "name"]
+
+    def _given(self) -> list[str]:
+        return [kind for kind in self.kinds() if getattr(self, kind) is not None]
+
+    @property
+    def kind(self) -> str:
+        """The kind that is given."""
+        return self._given()[0]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of that kind, with durations in ms."""
+        given: Options = getattr(self, self.kind)
+        return given.model_dump()

@@ -9,6 +9,7 @@ finds its lease taken has to end.  The broker itself fences what a former holder
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
@@ -96,22 +97,27 @@ class Lease:
     def open_outputs(self) -> FencedProducer:
         """Fence every other writer of the outputs, and then make sure that the lease is still ours.
 
-        Whoever claims it after this look fences us before it writes.
+        Whoever claims it after this look fences us before it writes.  It looks before, too, so that one that
+        was frozen does not fence its successor.
 
         Raises:
             MarkHeldError: another process has it.
             kafka.errors.KafkaError: Kafka does not answer.
         """
         plan = self._plan
+        self._look()
         outputs = FencedProducer(plan.output, f"{GROUP_PREFIX}{plan.cluster}-{plan.alerts_topic}")
         try:
-            if self._keeper is not None:
-                self._keeper.look()
+            self._look()
         except BaseException:
             outputs.close()
             raise
         self._progress.notice("fence", outputs.unfenced)
         return outputs
+
+    def _look(self) -> None:
+        if self._keeper is not None:
+            self._keeper.look()
 
     def ensure(self) -> None:
         """Check that we may still write.
@@ -131,7 +137,8 @@ class Lease:
     def attempt_failed(self, error: Exception) -> bool:
         """Take the failure of an attempt to run the query; return whether the lease explains it."""
         if self._keeper is not None:
-            self._look(self._keeper)
+            with suppress(MarkHeldError):
+                self._keeper.try_to_look()
             if self._keeper.taken:
                 self.taken = self._keeper.taken
                 self.drop()
@@ -141,12 +148,6 @@ class Lease:
             return True
         self.is_decided = self.is_decided or not self._progress.standing_by
         return False
-
-    def _look(self, keeper: MarkKeeper) -> None:
-        try:
-            keeper.look()
-        except Exception as error:
-            _log.debug("%s: looking at the marks: %r", self._plan.cluster, error)
 
     def _stand_by(self, sentence: str) -> None:
         if not self._progress.standing_by:

@@ -19,7 +19,7 @@ SLEPT_S = 6.0
 """If nothing ran in this process for this long, another one may have taken over."""
 _TICK_S = 1.0
 PATIENCE_S = 30.0
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 _STOP_S = 5.0
 
 _log = logging.getLogger(__name__)
@@ -149,31 +149,54 @@ class MarkKeeper:
             MarkHeldError: another process has one now.
         """
         with self._lock:
-            self._look()
+            self.look()
             self._mine = msgspec.structs.replace(self._mine, beat=self._mine.beat + 1)
             for place in self._places:
                 place.write(self._mine)
 
-    def _look(self) -> None:
-        if self.taken:
-            raise MarkHeldError(self.taken)
-        at = self._now()
-        for place in self._places:
-            intruder = place.intruder(self._displaced)
-            if intruder is not None:
-                self.taken = intruder.sentence(place.what)
-                raise MarkHeldError(self.taken)
-        self._looked_at, self._may_have_slept_at = at, None
-
     def look(self) -> None:
-        """Look at the places now.
+        """Look at every place now, also if one of them does not answer: another may name our successor.
 
         Raises:
             MarkHeldError: another process has one.
             Exception: a place did not answer.
         """
         with self._lock:
-            self._look()
+            at, silent = self._now(), self._ask_places()
+            if self.taken:
+                raise MarkHeldError(self.taken)
+            if silent is not None:
+                raise silent
+            self._looked_at, self._may_have_slept_at = at, None
+
+    def _ask_places(self) -> Exception | None:
+        """Note in ``taken`` who has one; return why a place did not answer."""
+        silent: Exception | None = None
+        for place in () if self.taken else self._places:
+            try:
+                intruder = place.intruder(self._displaced)
+            except Exception as error:
+                silent = silent or error
+                continue
+            if intruder is not None:
+                self.taken = intruder.sentence(place.what)
+                return None
+        return silent
+
+    def try_to_look(self) -> Exception | None:
+        """Look at the places now; return why one did not answer.
+
+        Raises:
+            MarkHeldError: another process has one.
+        """
+        try:
+            self.look()
+        except MarkHeldError:
+            raise
+        except Exception as error:
+            _log.debug("%s: looking at the marks: %r", self._mine.cluster, error)
+            return error
+        return None
 
     def _stay_awake(self) -> None:
         while not self._stopped.wait(_TICK_S):
@@ -197,14 +220,11 @@ class MarkKeeper:
         self._notice_sleep()
         if self._may_have_slept_at is None:
             return True
+        slept_at = self._may_have_slept_at
         try:
-            self.look()
+            return self.try_to_look() is None or self._now() - slept_at > PATIENCE_S
         except MarkHeldError:
             return False
-        except Exception as error:
-            _log.debug("%s: looking at the marks: %r", self._mine.cluster, error)
-            return self._now() - self._may_have_slept_at > PATIENCE_S
-        return True
 
     def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
         """Check, before something is written, that no process took over while we were frozen.
@@ -217,17 +237,12 @@ class MarkKeeper:
         """
         began = self._now()
         while self.taken or self._now() - self._looked_at >= FRESH_S:
-            try:
-                with self._lock:
-                    self._look()
+            silent = self.try_to_look()
+            if silent is None:
                 return
-            except MarkHeldError:
-                raise
-            except Exception as error:
-                if self._now() - began > PATIENCE_S:
-                    raise
-                _log.debug("%s: looking at the marks: %r", self._mine.cluster, error)
-                wait(_LOOK_S)
+            if self._now() - began > PATIENCE_S:
+                raise silent
+            wait(_LOOK_S)
 
     def release(self) -> None:
         """Stop renewing, and remove the mark where it is still ours."""

@@ -8,7 +8,7 @@ nothing to the topics that a reader with ``isolation.level=read_committed`` sees
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -22,10 +22,12 @@ from kafka.errors import (
 )
 
 from streaming.kafka_address import KafkaAddress
-from streaming.kafka_clients.clients import producer
+from streaming.kafka_clients.clients import admin_client, producer
 
 READ_COMMITTED = "read_committed"
 """The isolation level of readers that see nothing of a fenced writer."""
+_STATE = "__transaction_state"
+"""Topic that the brokers make with the first transaction; where it stands, transactions are possible."""
 _FLUSH_S = 30.0
 _CLOSE_S = 5.0
 _RETRY_MS = 20
@@ -46,6 +48,19 @@ class Output(NamedTuple):
     partition: int | None = None
 
 
+def topics_of(address: KafkaAddress) -> Collection[str]:
+    """Return the names of all topics that we may see.
+
+    Raises:
+        kafka.errors.KafkaError: no broker answers.
+    """
+    admin = admin_client(address)
+    try:
+        return list(admin.list_topics())
+    finally:
+        admin.close()
+
+
 class FencedProducer:
     """The one writer of a set of outputs, for all threads of this process."""
 
@@ -55,13 +70,15 @@ class FencedProducer:
         transactional_id: str,
         *,
         open_producer: Callable[..., KafkaProducer] = producer,
+        topics_of: Callable[[KafkaAddress], Collection[str]] = topics_of,
     ) -> None:
         """Connect, and fence every earlier writer with this id.
 
-        Where the cluster has no transactions for us, it writes without them, and ``unfenced`` says why.
+        Where the cluster has no transactions for us, it writes without them, and ``unfenced`` says why.  A
+        coordinator that is only away just now is no reason: an earlier writer would stay unfenced.
 
         Raises:
-            kafka.errors.KafkaError: no bootstrap server answers.
+            kafka.errors.KafkaError: no bootstrap server answers, or no coordinator although there is one.
         """
         self._lock = threading.Lock()
         self.unfenced = ""
@@ -70,6 +87,9 @@ class FencedProducer:
         try:
             out.init_transactions()
         except (TransactionalIdAuthorizationFailedError, KafkaTimeoutError) as error:
+            if isinstance(error, KafkaTimeoutError) and _STATE in topics_of(address):
+                out.close(timeout=_CLOSE_S)
+                raise
             self.unfenced = _why_unfenced(transactional_id, error)
             out.close(timeout=_CLOSE_S)
             out = open_producer(address)
@@ -131,7 +151,7 @@ def _why_unfenced(transactional_id: str, error: KafkaError) -> str:
         f"the brokers do not allow the transactional id {transactional_id!r}"
         if isinstance(error, TransactionalIdAuthorizationFailedError)
         else "no broker coordinates its transactions (topic __transaction_state needs as many brokers as "
-        " transaction.state.log.replication.factor says)"
+        "transaction.state.log.replication.factor says)"
     )
     return (
         f"{why}; outputs are written without transactions, so a frozen process that wakes after another "

@@ -130,7 +130,10 @@ def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -
     """What Spark wraps around it is not what happened; and the other one's mark is left alone."""
     released: list[str] = []
     mark = SimpleNamespace(
-        taken="another groupwatch watches", release=lambda: released.append("ours"), look=lambda: None
+        taken="another groupwatch watches",
+        release=lambda: released.append("ours"),
+        look=lambda: None,
+        try_to_look=lambda: None,
     )
 
     def die() -> None:

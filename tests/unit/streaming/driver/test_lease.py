@@ -23,7 +23,9 @@ def _keeper(*, taken: str = "", looks: Exception | None = None) -> Any:
         if looks is not None:
             raise looks
 
-    return SimpleNamespace(taken=taken, look=look, release=lambda: None, may_speak=lambda: True)
+    return SimpleNamespace(
+        taken=taken, look=look, try_to_look=lambda: looks, release=lambda: None, may_speak=lambda: True
+    )
 
 
 def test_a_job_claims_after_the_jobs_before_it() -> None:
@@ -71,6 +73,17 @@ def test_a_query_that_dies_under_our_lease_has_its_own_reason(looks: Exception |
     lease._keeper = _keeper(looks=looks)
     assert not lease.attempt_failed(RuntimeError("disk full"))
     assert (lease.taken, lease.is_ours) == ("", True)
+
+
+def test_whoever_lost_the_lease_does_not_fence_its_successor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that is started again looks before it opens the outputs."""
+    opened: list[str] = []
+    monkeypatch.setattr("streaming.driver.lease.FencedProducer", lambda _, name: opened.append(name))
+    lease, _ = _lease()
+    lease._keeper = _keeper(looks=MarkHeldError("another one"))
+    with pytest.raises(MarkHeldError):
+        lease.open_outputs()
+    assert opened == []
 
 
 def test_who_takes_over_counts_from_then() -> None:

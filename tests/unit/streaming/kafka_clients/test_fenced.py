@@ -41,7 +41,9 @@ class Refusing(FakeProducer):
             raise error
 
 
-def _open(*producers: FakeProducer) -> tuple[FencedProducer, list[dict[str, Any]]]:
+def _open(
+    *producers: FakeProducer, topics: tuple[str, ...] = ()
+) -> tuple[FencedProducer, list[dict[str, Any]]]:
     """Return a writer over these producers, one after the other, and the options of each."""
     options: list[dict[str, Any]] = []
     left = list(producers)
@@ -50,7 +52,9 @@ def _open(*producers: FakeProducer) -> tuple[FencedProducer, list[dict[str, Any]
         options.append(more)
         return left.pop(0)
 
-    return FencedProducer(ADDRESS, "groupwatch-prod", open_producer=cast("Any", open_producer)), options
+    return FencedProducer(
+        ADDRESS, "groupwatch-prod", open_producer=cast("Any", open_producer), topics_of=lambda _: topics
+    ), options
 
 
 def test_all_records_of_a_batch_are_one_transaction() -> None:
@@ -103,6 +107,14 @@ def test_a_cluster_without_transactions_is_written_to_all_the_same(error: Except
     assert "may still add a batch" in writer.unfenced
     assert options[1] == {}
     assert (len(plain.sent), plain.transactions, refusing.transactions) == (2, [], ["init", "close"])
+
+
+def test_a_coordinator_that_is_away_just_now_is_waited_for() -> None:
+    """Without its answer an earlier writer would not be fenced."""
+    out = Refusing(init=KafkaTimeoutError())
+    with pytest.raises(KafkaTimeoutError):
+        _open(out, topics=("__transaction_state",))
+    assert out.transactions == ["init", "close"]
 
 
 def test_another_failure_to_open_is_the_callers() -> None:

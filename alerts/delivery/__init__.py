@@ -5,6 +5,7 @@ from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.log_reader import OpenLog
 from alerts.delivery.notifier import DeliveryState, Notifier, wall_clock_ms
 from alerts.delivery.outbox import EXPIRED
+from alerts.delivery.owners import Owned, Owners
 from alerts.delivery.routing import Route
 from alerts.delivery.silences import DAYS, FOREVER_MS, NO_QUIET, Maintenance, Match, Quiet, Silence
 from alerts.delivery.waiting import RANK
@@ -25,6 +26,8 @@ __all__ = [
     "Match",
     "Notifier",
     "OpenLog",
+    "Owned",
+    "Owners",
     "Quiet",
     "Route",
     "Silence",

@@ -5,7 +5,8 @@ from collections.abc import Container, Iterable, Sequence
 
 from alerts.alert import Alert, AlertStatus, RecentRecords, Severity
 from alerts.delivery.cursor_notes import LastDelivery
-from alerts.delivery.routing import Route, receivers_for
+from alerts.delivery.owners import OwnerOf, nobody_owns
+from alerts.delivery.routing import Route, routes_for
 from alerts.delivery.waiting import Place, Work, label_sets
 
 _ENDED_REMEMBERED_MAX = 100_000
@@ -15,10 +16,11 @@ _FORGET_TRIES = 100
 class DeliveryLedger:
     """One receiver's knowledge; the caller holds the outbox's lock."""
 
-    def __init__(self, receiver: str, routes: Sequence[Route]) -> None:
+    def __init__(self, receiver: str, routes: Sequence[Route], owner_of: OwnerOf = nobody_owns) -> None:
         """Start empty."""
         self._receiver = receiver
         self._routes = routes
+        self._owner_of = owner_of
         self.open: dict[str, Alert] = {}
         self.told: dict[str, LastDelivery] = {}
         self.doubts: dict[str, frozenset[Severity]] = {}
@@ -65,13 +67,13 @@ class DeliveryLedger:
 
     def delivered(self, work: Work, now_ms: int) -> None:
         """Record that the receiver took a notification."""
-        last = work.notification.alerts[-1]
-        self.changed_ids.add(last.id)
-        self.doubts.pop(last.id, None)
-        if last.status is AlertStatus.FIRING:
-            self.told[last.id] = LastDelivery(last.severity, now_ms)
-        else:
-            self.told.pop(last.id, None)
+        for alert in work.notification.alerts:  # of an alert with several label sets the last one counts
+            self.changed_ids.add(alert.id)
+            self.doubts.pop(alert.id, None)
+            if alert.status is AlertStatus.FIRING:
+                self.told[alert.id] = LastDelivery(alert.severity, now_ms)
+            else:
+                self.told.pop(alert.id, None)
 
     # -- what is asked -------------------------------------------------------------------------
 
@@ -81,7 +83,12 @@ class DeliveryLedger:
 
     def interval_ms(self, alert: Alert) -> int | None:
         """Return the repeat interval of ``alert`` for this receiver; None if no route leads here."""
-        return receivers_for(self._routes, alert).get(self._receiver)
+        route = self.route_of(alert)
+        return None if route is None else route.repeat_interval_ms
+
+    def route_of(self, alert: Alert) -> Route | None:
+        """Return the route by which ``alert`` comes to this receiver; None if none does."""
+        return routes_for(self._routes, alert, self._owner_of(alert)).get(self._receiver)
 
     def should_know(self, alert: Alert) -> Severity | None:
         """Return the severity under which the receiver should see ``alert`` firing; None if it should not."""

@@ -9,6 +9,7 @@ from alerts.alert import Alert
 from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.log_reader import OpenLog, Reader
 from alerts.delivery.outbox import Outbox
+from alerts.delivery.owners import OwnerOf, nobody_owns
 from alerts.delivery.receivers import Receiver
 from alerts.delivery.routing import Route, routes_or_everything
 from alerts.delivery.sender import CountOutcome, Sender
@@ -71,6 +72,7 @@ class Notifier:
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         clock_ms: Callable[[], int] = wall_clock_ms,
         quiet: Quiet = NO_QUIET,
+        owner_of: OwnerOf = nobody_owns,
         may_speak: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare everything; ``start`` opens the connections.
@@ -83,6 +85,7 @@ class Notifier:
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             clock_ms: returns the current time.
             quiet: silences and maintenance.
+            owner_of: returns who owns an alert's group.
             may_speak: asked before each attempt; false while another process may deliver as well.
         """
         self._routes = routes_or_everything(routes, (receiver.name for receiver in receivers))
@@ -96,6 +99,7 @@ class Notifier:
                 renew_ms=receiver.renew_ms,
                 caught_up=caught_up,
                 quiet=quiet,
+                owner_of=owner_of,
             )
             for receiver in receivers
         }

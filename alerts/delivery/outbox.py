@@ -34,12 +34,14 @@ from alerts.alert import (
     printable,
 )
 from alerts.delivery.alert_log import Cursor
+from alerts.delivery.bundles import Bundles
 from alerts.delivery.cursor_notes import LastDelivery
 from alerts.delivery.cursors import Cursors
 from alerts.delivery.delivery_ledger import DeliveryLedger
 from alerts.delivery.late_alerts import LateAlerts
+from alerts.delivery.owners import OwnerOf, nobody_owns
 from alerts.delivery.queue_order import Line, Repeats
-from alerts.delivery.receivers import Delivery, Notification, Outcome
+from alerts.delivery.receivers import Delivery, Notification, Outcome, labels_of
 from alerts.delivery.retries import Retries
 from alerts.delivery.routing import SAID_ONCE, Route
 from alerts.delivery.silences import NO_QUIET, Quiet
@@ -53,6 +55,8 @@ EXPIRED = "expired"
 
 _LOGGED = frozenset({HeldBack.SILENCED, HeldBack.EFFECT, HeldBack.CATCHING_UP})
 """Reasons that may last and are logged; every alert waits for its cursor, so that is not logged."""
+_BUNDLE_MAX = 1_000
+"""Most alerts of one bundle that are told as news at once; the others follow."""
 _AT_ONCE = 0
 """A due time in the past."""
 
@@ -70,6 +74,7 @@ class Outbox:
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
         quiet: Quiet = NO_QUIET,
+        owner_of: OwnerOf = nobody_owns,
     ) -> None:
         """Start empty.
 
@@ -81,13 +86,17 @@ class Outbox:
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
             quiet: silences and maintenance; they apply to firing alerts only.
+            owner_of: returns who owns an alert's group.
         """
         self.receiver = receiver
         self.changed = threading.Condition()
         self._max_age_ms = max_age_ms
         self._renew_ms = renew_ms
         self._quiet = quiet
-        self._known = DeliveryLedger(receiver, routes)
+        self._known = DeliveryLedger(receiver, routes, owner_of)
+        self._bundles = Bundles(
+            self._known.route_of, lambda alert, name: labels_of(alert, owner_of(alert)).get(name, "")
+        )
         self._late = LateAlerts(caught_up)
         self._retries = Retries(jitter)
         self._wide = WideCauses()
@@ -138,6 +147,7 @@ class Outbox:
             entry = self._pending.pop(alert_id, None)
             if entry is not None:
                 self._line.leave(entry)
+            self._bundles.forget(alert_id)
             self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
@@ -161,6 +171,7 @@ class Outbox:
             self._accept(alert, None)
             if told is not None:
                 self._known.told[alert.id] = told
+                self._bundles.told(alert, told.at_ms)
             if told is None or told.severity is not self._known.should_know(alert):
                 self._queue(alert, None, now_ms=now_ms, late=False)
             else:
@@ -199,38 +210,64 @@ class Outbox:
                 if alerts and self._hold_back(entry, now_ms):
                     continue
                 if alerts:
-                    if entry.first_attempt_ms < 0:
-                        entry.first_attempt_ms = now_ms
-                    alert = entry.alert
-                    notification = Notification(id=alert.id, revision=alert.revision, alerts=alerts)
-                    self._under_way = Work(entry, notification)
-                    self._known.changed_ids.add(alert.id)
+                    self._under_way = self._work(entry, alerts, now_ms)
                     return self._under_way
                 self._done(entry)
             return None
+
+    def _work(self, first: Entry, alerts: tuple[Alert, ...], now_ms: int) -> Work:
+        """Return the attempt to tell ``alerts`` of an entry, with all that waits in its bundle."""
+        entries, told = [first], list(alerts)
+        for entry in self._bundles.others(first):
+            if len(entries) == _BUNDLE_MAX:
+                break
+            if entry.held_back or not entry.announced or self._late_until_ms(entry) > now_ms:
+                continue
+            its = self._known.worth_telling(entry.alert)
+            if not its:
+                self._done(entry)
+            elif not self._hold_back(entry, now_ms):
+                entries.append(entry)
+                told += its
+        told += [self._known.open[one] for one in self._bundles.still_told(first) if one in self._known.open]
+        for entry in entries:
+            self._known.changed_ids.add(entry.alert.id)
+            if entry.first_attempt_ms < 0:
+                entry.first_attempt_ms = now_ms
+        notification = Notification(
+            id=first.alert.id,
+            revision=first.alert.revision,
+            alerts=tuple(told),
+            group_labels=self._bundles.labels_of(first),
+        )
+        return Work(tuple(entries), notification)
 
     def settle(self, work: Work, delivery: Delivery, now_ms: int) -> str:
         """Record how an attempt ended; return the outcome to count."""
         with self.changed:
             self._under_way = None
-            self._known.changed_ids.add(work.entry.alert.id)
+            self._known.changed_ids.update(entry.alert.id for entry in work.entries)
             if delivery.outcome is Outcome.RETRY:
-                return self._put_off(work.entry, delivery, now_ms)
+                return self._put_off(work, delivery, now_ms)
             self._retries.succeeded()
+            self._bundles.sent(work.entries[0], now_ms)
             if delivery.outcome is Outcome.DELIVERED:
                 self._known.delivered(work, now_ms)
-            self._done(work.entry)
-            self._plan_repeat(work.entry.alert, now_ms)
+                for alert in work.notification.alerts:
+                    self._bundles.told(alert, now_ms)
+            for entry in work.entries:
+                self._done(entry)
+            for alert_id in dict.fromkeys(alert.id for alert in work.notification.alerts):
+                if alert_id in self._known.open:
+                    self._plan_repeat(self._known.open[alert_id], now_ms)
             return str(delivery.outcome)
 
     def put_back(self, work: Work, now_ms: int) -> None:
         """Retry an attempt later if its outcome could not be recorded, so that it delays no other."""
         with self.changed:
             self._under_way = None
-            current = self._pending.get(work.entry.alert.id)
-            if current is not None:
-                self._retries.put_off(current, now_ms)
-                self._line_up(current, now_ms)
+            for entry in work.entries:
+                self._put_off_entry(entry, now_ms)
 
     def cursors(self, log: str, *, closing: bool = False) -> dict[int, Cursor]:
         """Return how far each partition of ``log`` is delivered; {} until ``recovered``.
@@ -244,7 +281,7 @@ class Outbox:
                 return {}
             if not closing:
                 return self._cursors.cursors_to_commit(log, self._pending, self._maybe_told)
-            going_out = {self._under_way.entry.alert.id} if self._under_way else set[str]()
+            going_out = {one.alert.id for one in self._under_way.entries} if self._under_way else set[str]()
             return self._cursors.close(log, self._pending, self._maybe_told_at_close, going_out)
 
     def announced(self, log: str) -> None:
@@ -274,10 +311,13 @@ class Outbox:
     def oldest_undelivered_ms(self, now_ms: int) -> int:
         """Return how long the oldest alert that may be sent has waited; 0 if none waits."""
         with self.changed:
-            waiting = (e.waits_since_ms for e in self._pending.values() if not e.held_back)
+            waiting = (e.waits_since_ms for e in self._pending.values() if self._may_go_out(e, now_ms))
             return max(0, now_ms - min(waiting, default=now_ms))
 
     # -- inside, under the lock ----------------------------------------------------------------
+
+    def _may_go_out(self, entry: Entry, now_ms: int) -> bool:
+        return not entry.held_back and self._bundles.due_ms(entry) <= now_ms
 
     def _maybe_told(self, alert_id: str) -> frozenset[Severity]:
         """Return the severities that the receiver may see besides ``told``, if this process is killed now."""
@@ -291,9 +331,8 @@ class Outbox:
 
     def _going_out(self, alert_id: str) -> tuple[Alert, ...]:
         """Return what is being sent of an alert at this moment."""
-        if self._under_way is None or self._under_way.entry.alert.id != alert_id:
-            return ()
-        return tuple(self._under_way.notification.alerts)
+        alerts = () if self._under_way is None else self._under_way.notification.alerts
+        return tuple(alert for alert in alerts if alert.id == alert_id)
 
     def _accept(self, alert: Alert, place: Place | None) -> None:
         self._known.accept(alert, place, self._pending)
@@ -363,8 +402,10 @@ class Outbox:
             return entry.held_back
         if not entry.announced:
             return HeldBack.NOT_ANNOUNCED
-        if self._late.until_ms(entry, is_told=entry.alert.id in self._known.told) > now_ms:
+        if self._late_until_ms(entry) > now_ms:
             return HeldBack.CATCHING_UP
+        if self._bundles.due_ms(entry) > now_ms:
+            return HeldBack.GROUPING
         is_failing = entry.attempts > 0 or now_ms < self._retries.paused_until_ms
         return HeldBack.RECEIVER_FAILING if is_failing else None
 
@@ -379,8 +420,10 @@ class Outbox:
 
     def _when_ms(self, entry: Entry, now_ms: int) -> int:
         """Return when ``entry`` may be tried, as things stand."""
-        is_told = entry.alert.id in self._known.told
-        return max(entry.due_ms, self._late.until_ms(entry, is_told=is_told))
+        return max(entry.due_ms, self._late_until_ms(entry), self._bundles.due_ms(entry))
+
+    def _late_until_ms(self, entry: Entry) -> int:
+        return self._late.until_ms(entry, is_told=entry.alert.id in self._known.told)
 
     def _remember(self, known: Known, alert: Alert, place: Place, timestamp_ms: int) -> None:
         before = known.latest.get(alert.id)
@@ -403,6 +446,7 @@ class Outbox:
         told, doubts = deliveries_at_start(item, cursor)
         if told is not None:
             self._known.told[alert.id] = told
+            self._bundles.told(alert, told.at_ms)
         if doubts:
             self._known.doubts[alert.id] = doubts
         self._accept(alert, place)
@@ -442,6 +486,7 @@ class Outbox:
         if place is not None:
             self._cursors.hold(place, entry)
         self._known.changed_ids.add(alert.id)
+        self._bundles.join(entry, now_ms)
         self._line_up(entry, now_ms)
         self._repeats.forget(alert.id)
         self.changed.notify_all()
@@ -463,6 +508,7 @@ class Outbox:
     def _done(self, entry: Entry) -> None:
         """Drop ``entry``, unless a newer revision has replaced it meanwhile (that one starts afresh)."""
         self._line.leave(entry)
+        self._bundles.leave(entry)
         self._known.changed_ids.add(entry.alert.id)
         current = self._pending.get(entry.alert.id)
         if current is entry:
@@ -473,14 +519,22 @@ class Outbox:
             if current.announced:
                 self._line.look_at(current, _AT_ONCE)
 
-    def _put_off(self, entry: Entry, delivery: Delivery, now_ms: int) -> str:
-        if now_ms - entry.first_attempt_ms >= self._max_age_ms:
-            self._done(entry)
-            self._plan_repeat(entry.alert, now_ms)
+    def _put_off(self, work: Work, delivery: Delivery, now_ms: int) -> str:
+        """Retry later what is young enough, and give up the rest."""
+        young = [one for one in work.entries if now_ms - one.first_attempt_ms < self._max_age_ms]
+        for entry in work.entries:
+            if entry not in young:
+                self._done(entry)
+                self._plan_repeat(entry.alert, now_ms)
+        for entry in young:
+            self._put_off_entry(entry, now_ms)
+        if not young:
             return EXPIRED
-        current = self._pending.get(entry.alert.id, entry)
-        self._retries.put_off(current, now_ms)
-        if current.alert.id in self._pending:
-            self._line_up(current, now_ms)
         self._retries.pause(delivery, now_ms)
         return str(Outcome.RETRY)
+
+    def _put_off_entry(self, entry: Entry, now_ms: int) -> None:
+        current = self._pending.get(entry.alert.id)
+        if current is not None:
+            self._retries.put_off(current, now_ms)
+            self._line_up(current, now_ms)

@@ -26,6 +26,8 @@ class HeldBack(StrEnum):
     """A cause that concerns a broker or the whole cluster fires; this alert may be its effect."""
     CATCHING_UP = "job_catching_up"
     """The job is still reading old records: it may resolve the alert a moment later."""
+    GROUPING = "grouping"
+    """The route groups alerts: it waits for others, or until a while after the last message."""
     NOT_ANNOUNCED = "not_announced"
     """Kafka has not yet confirmed the cursor that announces the alert."""
     RECEIVER_FAILING = "receiver_failing"
@@ -67,7 +69,8 @@ class Entry(msgspec.Struct, kw_only=True, eq=False):
 class Work(NamedTuple):
     """One attempt to make now."""
 
-    entry: Entry
+    entries: tuple[Entry, ...]
+    """What is done with it: one alert, or those of a bundle that wait."""
     notification: Notification
 
 

@@ -6,14 +6,13 @@ from streaming.config.config import (
     ConfigError,
     HttpConfig,
     ProbeConfig,
-    RouteConfig,
     load_config,
     notes,
     settings_json,
 )
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
-from streaming.config.receivers import ReceiverConfig
+from streaming.config.receivers import ReceiverConfig, RouteConfig
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 

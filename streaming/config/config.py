@@ -10,29 +10,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from alerts.alert import Severity
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.mistakes import mistakes_in
-from streaming.config.receivers import ReceiverConfig
+from streaming.config.receivers import OwnerConfig, ReceiverConfig, RouteConfig
 from streaming.config.rules import Rules, rules_settings
 from streaming.config.silences import MaintenanceConfig, SilenceConfig, unknown_clusters
 from streaming.config.source import Mistake, parse
 from streaming.config.types import (
     Addresses,
     DurationMs,
-    Many,
     Options,
     Patterns,
     Property,
     Timezone,
     Topic,
-    one_or_many,
     shown,
 )
 
-Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
 """HTTP clients, and most receivers, refuse longer addresses."""
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -125,24 +121,6 @@ def _trigger(value: int) -> int:
     return value
 
 
-class MatchConfig(Options):
-    """Selects alerts for a route; a missing key matches all.  ``group`` holds patterns."""
-
-    severity: Severities = Field(default_factory=list)
-    alertname: Many = Field(default_factory=list)
-    cluster: Many = Field(default_factory=list)
-    group: Patterns = Field(default_factory=list)
-
-
-class RouteConfig(Options):
-    """Routes are tried in order: the first that matches takes the alert, unless it says ``continue``."""
-
-    match: MatchConfig = Field(default_factory=MatchConfig)
-    receivers: Annotated[Many, Field(min_length=1)]
-    repeat_interval_ms: DurationMs = Field(default=14_400_000, alias="repeat_interval")
-    goes_on: bool = Field(default=False, alias="continue")
-
-
 class NotifyHttpConfig(Options):
     """The small HTTP server of ``groupwatch notify``: metrics and health; port 0 takes any free one."""
 
@@ -170,6 +148,8 @@ class Config(Options):
     runbook_base: str = ""
     """Where the runbooks are published; the alert's name in lower case is appended."""
     receivers: list[ReceiverConfig] = Field(default_factory=list)
+    owners: list[OwnerConfig] = Field(default_factory=list)
+    """Who owns which groups: a label of their alerts, and what routes can match."""
     routes: list[RouteConfig] = Field(default_factory=list)
     """Without any, every receiver gets every alert."""
     silences: list[SilenceConfig] = Field(default_factory=list)
@@ -256,7 +236,7 @@ def _cross_mistakes(values: dict[str, Any]) -> Iterator[Mistake]:
             if isinstance(name, str) and name not in known:
                 yield Mistake(f"routes[{position}].receivers", f"there is no receiver {shown(name)}")
     clusters = _names(values, "clusters")
-    for key in ("silences", "maintenance"):
+    for key in ("owners", "silences", "maintenance"):
         yield from unknown_clusters(key, _entries(values, key), clusters)
     yield from _shared_topics(values.get("output"))
 

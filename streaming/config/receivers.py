@@ -1,15 +1,18 @@
-"""The receivers of a configuration: what each kind takes."""
+"""Who is told: what each kind of receiver takes, who owns which groups, and the routes."""
 
 import ssl
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from streaming.config.types import DurationMs, Options, Property
+from alerts.alert import Severity
+from alerts.delivery import Owned
+from streaming.config.types import DurationMs, Many, Options, Patterns, Property, one_or_many
 
 Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _URL_MAX = 8_000
+Severities = Annotated[list[Severity], BeforeValidator(one_or_many)]
 
 
 def http_url(value: str) -> str:
@@ -122,3 +125,43 @@ class ReceiverConfig(Options):
         """The options of that kind, with durations in ms."""
         given: Options = getattr(self, self.kind)
         return given.model_dump()
+
+
+class MatchConfig(Options):
+    """Selects alerts for a route; a missing key matches all.  ``group`` holds patterns."""
+
+    severity: Severities = Field(default_factory=list)
+    alertname: Many = Field(default_factory=list)
+    cluster: Many = Field(default_factory=list)
+    group: Patterns = Field(default_factory=list)
+    owner: Many = Field(default_factory=list)
+
+
+GroupBy = Annotated[
+    list[Literal["alertname", "cluster", "group", "severity", "owner"]], BeforeValidator(one_or_many)
+]
+
+
+class OwnerConfig(Options):
+    """Who owns groups; the first entry that matches says it."""
+
+    owner: Annotated[str, Field(min_length=1, max_length=200)]
+    groups: Annotated[Patterns, Field(min_length=1)]
+    clusters: Many = Field(default_factory=list)
+
+    def owned(self) -> Owned:
+        """Return the entry for the notifier."""
+        return Owned(owner=self.owner, groups=tuple(self.groups), clusters=tuple(self.clusters))
+
+
+class RouteConfig(Options):
+    """Routes are tried in order: the first that matches takes the alert, unless it says ``continue``."""
+
+    match: MatchConfig = Field(default_factory=MatchConfig)
+    receivers: Annotated[Many, Field(min_length=1)]
+    repeat_interval_ms: DurationMs = Field(default=14_400_000, alias="repeat_interval")
+    goes_on: bool = Field(default=False, alias="continue")
+    group_by: GroupBy = Field(default_factory=list)
+    """Alerts with the same values of these labels are told together."""
+    group_wait_ms: DurationMs = Field(default=30_000, alias="group_wait")
+    group_interval_ms: DurationMs = Field(default=300_000, alias="group_interval")

@@ -9,7 +9,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from alerts.delivery import GROUP_PREFIX, AlertLog, DeliveryState, Notifier, OpenLog, Route, wall_clock_ms
+from alerts.delivery import (
+    GROUP_PREFIX,
+    AlertLog,
+    DeliveryState,
+    Notifier,
+    OpenLog,
+    Owners,
+    Route,
+    wall_clock_ms,
+)
 from alerts.delivery.receivers import KINDS, Receiver, ReceiverContext
 from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
@@ -53,7 +62,8 @@ def make_notifier(
         reads_topics: whether it reads the alerts topics.
         may_speak: asked before each attempt; false while another process may deliver as well.
     """
-    context = ReceiverContext(config.http.external_url)
+    owners = Owners([one.owned() for one in config.owners])
+    context = ReceiverContext(config.http.external_url, owners.of)
     return Notifier(
         [receiver_of(one, context) for one in config.receivers],
         [route_of(one) for one in config.routes],
@@ -61,6 +71,7 @@ def make_notifier(
         count=metrics.notified,
         caught_up=caught_up,
         quiet=quiet_of(config.silences, config.maintenance),
+        owner_of=owners.of,
         may_speak=may_speak,
     )
 
@@ -80,6 +91,10 @@ def route_of(config: RouteConfig) -> Route:
         group=tuple(config.match.group),
         repeat_interval_ms=config.repeat_interval_ms,
         goes_on=config.goes_on,
+        owner=tuple(config.match.owner),
+        group_by=tuple(config.group_by),
+        group_wait_ms=config.group_wait_ms,
+        group_interval_ms=config.group_interval_ms,
     )
 
 

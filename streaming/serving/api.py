@@ -74,8 +74,8 @@ class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     """Alert id -> until when (epoch ms) the configuration silences it."""
     held_back: dict[str, dict[str, str]] = {}
     """Id -> receiver -> why it is not sent there now: not_routed, silenced, effect_of_cause, job_catching_up,
-    not_announced or receiver_failing.  Receivers that were told are left out; empty where another process
-    delivers."""
+    grouping, not_announced or receiver_failing.  Receivers that were told are left out; empty where another
+    process delivers."""
 
 
 class UndecodableSample(msgspec.Struct, frozen=True, kw_only=True):

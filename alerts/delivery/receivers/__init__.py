@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from alerts.delivery.receivers.alert_body import ReceiverContext
+from alerts.delivery.receivers.alert_body import ReceiverContext, labels_of
 from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver
@@ -28,4 +28,5 @@ __all__ = [
     "Receiver",
     "ReceiverContext",
     "WebhookReceiver",
+    "labels_of",
 ]

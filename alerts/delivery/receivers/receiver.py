@@ -1,5 +1,7 @@
 """The interface of a receiver: one attempt to deliver, and its outcome."""
 
+import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -28,20 +30,26 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """What one receiver is sent about one revision of one alert.
+    """What one receiver is sent about one revision of one alert, or about a bundle of alerts.
 
-    ``alerts`` usually has one entry.  If the severity changed it has more: first the old severity as
-    resolved, so that a system which keeps the last state of each fingerprint ends with the right one.
+    About one alert ``alerts`` usually has one entry.  If the severity changed it has more: first the old
+    severity as resolved, so that a system which keeps the last state of each fingerprint ends with the right
+    one.
     """
 
     id: str
     revision: int
     alerts: tuple[Alert, ...]
+    group_labels: Mapping[str, str] | None = None
+    """What the alerts of a bundle have in common; None: it is about one alert."""
 
     @property
     def idempotency_key(self) -> str:
         """Equal for every repeat of the same content."""
-        return f"{self.id}/{self.revision}"
+        if self.group_labels is None:
+            return f"{self.id}/{self.revision}"
+        pairs = sorted({f"{alert.id}/{alert.revision}" for alert in self.alerts})
+        return hashlib.sha256("\n".join(pairs).encode("utf-8", "replace")).hexdigest()
 
 
 class Receiver(Protocol):

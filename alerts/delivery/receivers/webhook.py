@@ -92,7 +92,9 @@ def webhook_body(
     alerts = [_alert_body(alert, context) for alert in notification.alerts]
     firing = any(alert["status"] == AlertStatus.FIRING for alert in alerts)
     labels = _common([alert["labels"] for alert in alerts])
-    group_labels = {name: labels[name] for name in _GROUP_LABELS}
+    group_labels = notification.group_labels
+    if group_labels is None:
+        group_labels = {name: labels[name] for name in _GROUP_LABELS}
     return {
         "version": "4",
         "groupKey": _group_key(group_labels),

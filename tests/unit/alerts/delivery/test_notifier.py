@@ -259,7 +259,7 @@ def test_a_sender_comes_back_after_an_error_of_ours(
     settle = outbox.settle
 
     def breaks(work: Work, delivery: Delivery, now_ms: int) -> str:
-        if work.entry.alert.id == "a1" and not broken.is_set():
+        if work.entries[0].alert.id == "a1" and not broken.is_set():
             broken.set()
             raise OverflowError("cannot convert float infinity to integer")
         return settle(work, delivery, now_ms)

@@ -3,7 +3,7 @@
 import pytest
 
 from alerts.alert.alert import Alert, Severity
-from alerts.delivery.routing import Route, matches, receivers_for, routes_or_everything
+from alerts.delivery.routing import Route, matches, routes_for, routes_or_everything
 from tests.unit.made_alerts import an_alert
 
 
@@ -33,8 +33,8 @@ def test_every_given_key_must_match(route: Route, expected: bool) -> None:
 def test_the_first_matching_route_takes_the_alert() -> None:
     """A catch-all at the end gets only the rest."""
     routes = [Route(receivers=("pager",), severity=(Severity.CRITICAL,)), Route(receivers=("chat",))]
-    assert set(receivers_for(routes, alert(Severity.CRITICAL))) == {"pager"}
-    assert set(receivers_for(routes, alert(Severity.INFO))) == {"chat"}
+    assert set(routes_for(routes, alert(Severity.CRITICAL))) == {"pager"}
+    assert set(routes_for(routes, alert(Severity.INFO))) == {"chat"}
 
 
 def test_continue_looks_further_and_the_first_interval_counts() -> None:
@@ -44,14 +44,15 @@ def test_continue_looks_further_and_the_first_interval_counts() -> None:
         Route(receivers=("a", "b"), repeat_interval_ms=2),
         Route(receivers=("c",)),
     ]
-    assert receivers_for(routes, alert()) == {"a": 1, "b": 2}
+    found = routes_for(routes, alert())
+    assert {name: route.repeat_interval_ms for name, route in found.items()} == {"a": 1, "b": 2}
 
 
 def test_no_route_matches_means_nobody() -> None:
     """Nothing is sent by accident."""
-    assert receivers_for([Route(receivers=("a",), cluster=("us",))], alert()) == {}
+    assert routes_for([Route(receivers=("a",), cluster=("us",))], alert()) == {}
 
 
 def test_without_routes_everybody_gets_everything() -> None:
     """The shortest configuration works."""
-    assert set(receivers_for(routes_or_everything((), ["a", "b"]), alert())) == {"a", "b"}
+    assert set(routes_for(routes_or_everything((), ["a", "b"]), alert())) == {"a", "b"}

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from alerts.alert import Severity
 from alerts.delivery import Owned
+from alerts.delivery.receivers import Messages, ReceiverContext, service_at
 from streaming.config.types import DurationMs, Many, Options, Patterns, Property, one_or_many
 
 Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
@@ -34,6 +35,18 @@ HttpUrl = Annotated[str, AfterValidator(http_url)]
 
 def _proxy(value: str) -> str:
     return http_url(value) if value else ""
+
+
+def _apprise(value: str) -> str:
+    # The message omits the value: it is full of secrets.
+    if service_at(value) is None:
+        raise ValueError("apprise knows no service with this address")
+    return value
+
+
+def _template(value: str) -> str:
+    Messages(ReceiverContext(), value)
+    return value
 
 
 def _header(value: str) -> str:
@@ -89,6 +102,17 @@ class AlertmanagerConfig(HttpReceiverConfig):
     urls: Annotated[list[HttpUrl], Field(min_length=1, max_length=20)]
 
 
+class AppriseConfig(Options):
+    """Chat, pagers and mail, by an address of the library apprise."""
+
+    url: Annotated[Property, AfterValidator(_apprise)]
+    title: Annotated[str, AfterValidator(_template)] = ""
+    body: Annotated[str, AfterValidator(_template)] = ""
+    """Templates (Jinja2); "": ours."""
+    timeout_ms: DurationMs = Field(default=10_000, alias="timeout")
+    max_age_ms: DurationMs = Field(default=86_400_000, alias="max_age")
+
+
 class LogConfig(Options):
     """Writes each notification to our own log."""
 
@@ -98,6 +122,7 @@ class ReceiverConfig(Options):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
     alertmanager: AlertmanagerConfig | None = None
+    apprise: AppriseConfig | None = None
     webhook: WebhookConfig | None = None
     log: LogConfig | None = None
 

@@ -11,7 +11,17 @@ from streaming.logs.formats import JsonFormatter, LineFormatter
 _SPARK_OPTIONS = "SPARK_SUBMIT_OPTS"
 """Spark's launcher gives the JVM of the driver the options in this variable."""
 _FILE_OPTION = "-Dlog4j2.configurationFile="
-_QUIET_LOGGERS = ("kafka", "httpx", "httpcore", "py4j", "pyspark", "uvicorn", "asyncio")
+_QUIET_LOGGERS = (
+    "kafka",
+    "httpx",
+    "httpcore",
+    "py4j",
+    "pyspark",
+    "uvicorn",
+    "asyncio",
+    "urllib3",
+    "requests_oauthlib",
+)
 
 
 class LogLevel(StrEnum):

@@ -1,0 +1,127 @@
+"""Services as they look from outside: a proxy behind which every HTTPS address answers, and a mail server."""
+
+import contextlib
+import http.client
+import json
+import socket
+import socketserver
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+def certificates(folder: Path, *hosts: str) -> tuple[Path, Path]:
+    """Make an authority, and a certificate with its key for these hosts; return both files."""
+    ca, ca_key, key, request, signed = (
+        folder / f"{name}.pem" for name in ("ca", "ca-key", "key", "csr", "both")
+    )
+    extensions = folder / "extensions"
+    names = ",".join(f"DNS:{host}" for host in hosts)
+    extensions.write_text(f"subjectAltName={names}\n")
+    own = ["-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    for arguments in (
+        ["req", "-x509", *own, "-subj", "/CN=our authority", "-keyout", str(ca_key), "-out", str(ca)],
+        ["req", *own[:3], "-subj", f"/CN={hosts[0]}", "-keyout", str(key), "-out", str(request)],
+        [
+            *("x509", "-req", "-in", str(request), "-CA", str(ca), "-CAkey", str(ca_key), "-days", "2"),
+            *("-CAcreateserial", "-extfile", str(extensions), "-out", str(signed)),
+        ],
+    ):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    signed.write_bytes(signed.read_bytes() + key.read_bytes())
+    return ca, signed
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    host: str
+    path: str
+    body: Any
+
+
+class HttpsTwins:
+    """A proxy that opens every tunnel to itself and answers there for whatever host is asked."""
+
+    def __init__(self, certificate: Path) -> None:
+        self.asked: list[Asked] = []
+        self.status = 200
+        self.answer = "ok"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        twins = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                """Open a tunnel, and answer in it."""
+                host = self.rfile.readline().split()[1].decode().partition(":")[0]
+                http.client.parse_headers(self.rfile)
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                with (
+                    contextlib.suppress(OSError),
+                    context.wrap_socket(self.request, server_side=True) as inside,
+                ):
+                    twins._converse(host, inside)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def _converse(self, host: str, inside: socket.socket) -> None:
+        stream = inside.makefile("rwb")
+        path = stream.readline().split()[1].decode()
+        headers = http.client.parse_headers(stream)
+        body = stream.read(int(headers["Content-Length"] or 0))
+        self.asked.append(Asked(host, path, json.loads(body)))
+        head = f"HTTP/1.1 {self.status} X\r\nContent-Length: {len(self.answer)}\r\nConnection: close\r\n\r\n"
+        stream.write(f"{head}{self.answer}".encode())
+        stream.flush()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class MailTwin:
+    """A mail server that keeps what it gets; ``refuses`` makes it say no."""
+
+    def __init__(self) -> None:
+        self.mails: list[str] = []
+        self.refuses = False
+        twin = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                """Speak SMTP until the client leaves."""
+                self._say("220 twin")
+                while line := self.rfile.readline():
+                    word = line.split()[0].upper()
+                    if word == b"DATA":
+                        self._say("354 go on")
+                        twin.mails.append(self._mail())
+                    self._say("550 no" if twin.refuses and word == b"MAIL" else "250 ok")
+                    if word == b"QUIT":
+                        return
+
+            def _mail(self) -> str:
+                lines = []
+                while (line := self.rfile.readline()) not in (b".\r\n", b""):
+                    lines.append(line)
+                return b"".join(lines).decode()
+
+            def _say(self, text: str) -> None:
+                self.wfile.write(f"{text}\r\n".encode())
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.port: int = self._server.server_address[1]
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()

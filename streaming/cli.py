@@ -326,6 +326,22 @@ def _refuse_client_properties(config: "Config") -> None:
         raise CommandError("; ".join(mistakes), BAD_USAGE)
 
 
+def test(
+    config: _ConfigOption,
+    receiver: Annotated[str, typer.Option(help="The receiver's name in the configuration.")],
+) -> int:
+    """Send a test page (one alert that begins and ends) to one receiver, and print what came back."""
+    from streaming.notify import NoReceiverError, send_test_page
+
+    try:
+        answers = list(send_test_page(_load(config), receiver))
+    except NoReceiverError as error:
+        raise CommandError(str(error), BAD_USAGE) from None
+    for sentence, _ in answers:
+        typer.echo(sentence)
+    return 0 if all(is_taken for _, is_taken in answers) else FAILED
+
+
 def jars() -> int:
     """Fetch the jars of Spark's Kafka connector, as an image needs them, and print their paths."""
     from streaming.jars import ensure_jars
@@ -410,6 +426,9 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
     for command in (run, notify, demo, replay, explain, decode, check_config, jars):
         app.command(command.__name__.replace("_", "-"))(_guarded(command))
+    alerts = typer.Typer(help="What concerns the delivery of alerts: test.", no_args_is_help=True)
+    alerts.command("test")(_guarded(test))
+    app.add_typer(alerts, name="alerts")
     passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))
     first = next((argument for argument in arguments if not argument.startswith("-")), "")

@@ -1,6 +1,7 @@
 """What the documents say exists, exists, and nothing committed speaks of one machine or one registry."""
 
 import importlib
+import itertools
 import pkgutil
 import re
 import subprocess
@@ -61,14 +62,13 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
 
 
 def _documented() -> list[list[str]]:
-    """The rows of README's table of commands; `a|b|c` is three commands."""
+    """The rows of README's table of commands; `a|b|c` is three commands, words in capitals are the user's."""
     commands = []
     for words in ROW.findall((ROOT / "README.md").read_text()):
-        names = [[word] for word in words.split()[:1]]
-        if "\\|" in words:
-            names = [[words.split()[0], other] for other in words.split()[1].split("\\|")]
+        plain = [word for word in words.split() if re.fullmatch(r"[a-z|\\-]+", word) and word[0] != "-"]
+        choices = itertools.product(*(word.split("\\|") for word in plain))
         options = re.findall(r"--[a-z-]+", words)
-        commands += [[*name, *options] for name in names]
+        commands += [[*names, *options] for names in choices]
     return commands
 
 

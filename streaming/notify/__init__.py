@@ -2,10 +2,13 @@
 
 from streaming.notify.direct_alerts import DirectAlerts, state_file
 from streaming.notify.notifying import make_notifier, run
+from streaming.notify.trial import NoReceiverError, send_test_page
 
 __all__ = [
     "DirectAlerts",
+    "NoReceiverError",
     "make_notifier",
     "run",
+    "send_test_page",
     "state_file",
 ]

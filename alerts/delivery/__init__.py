@@ -2,12 +2,31 @@
 
 from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
 from alerts.delivery.cursor_notes import LastDelivery
+from alerts.delivery.kept_silences import (
+    SILENCES_MAX,
+    KeptSilence,
+    PatternError,
+    SilenceBook,
+    check_pattern,
+    silences_in,
+    wrong_in,
+)
 from alerts.delivery.log_reader import OpenLog
 from alerts.delivery.notifier import DeliveryState, Notifier, wall_clock_ms
 from alerts.delivery.outbox import EXPIRED
 from alerts.delivery.owners import Owned, Owners
 from alerts.delivery.routing import Route
-from alerts.delivery.silences import DAYS, FOREVER_MS, NO_QUIET, Maintenance, Match, Quiet, Silence
+from alerts.delivery.silences import (
+    DAYS,
+    FOREVER_MS,
+    NO_QUIET,
+    LiveQuiet,
+    Maintenance,
+    Match,
+    Quiet,
+    Silence,
+    Silenced,
+)
 from alerts.delivery.waiting import RANK
 
 __all__ = [
@@ -17,19 +36,28 @@ __all__ = [
     "GROUP_PREFIX",
     "NO_QUIET",
     "RANK",
+    "SILENCES_MAX",
     "AlertLog",
     "AlertRecord",
     "Cursor",
     "DeliveryState",
+    "KeptSilence",
     "LastDelivery",
+    "LiveQuiet",
     "Maintenance",
     "Match",
     "Notifier",
     "OpenLog",
     "Owned",
     "Owners",
+    "PatternError",
     "Quiet",
     "Route",
     "Silence",
+    "SilenceBook",
+    "Silenced",
+    "check_pattern",
+    "silences_in",
     "wall_clock_ms",
+    "wrong_in",
 ]

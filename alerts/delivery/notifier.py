@@ -13,7 +13,7 @@ from alerts.delivery.owners import OwnerOf, nobody_owns
 from alerts.delivery.receivers import Receiver
 from alerts.delivery.routing import Route, routes_or_everything
 from alerts.delivery.sender import CountOutcome, Sender
-from alerts.delivery.silences import NO_QUIET, Quiet
+from alerts.delivery.silences import NO_QUIET, LiveQuiet, Quiet
 from alerts.delivery.waiting import HeldBack
 
 
@@ -71,7 +71,7 @@ class Notifier:
         count: CountOutcome = lambda _receiver, _outcome: None,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         clock_ms: Callable[[], int] = wall_clock_ms,
-        quiet: Quiet = NO_QUIET,
+        quiet: Quiet | LiveQuiet = NO_QUIET,
         owner_of: OwnerOf = nobody_owns,
         may_speak: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -84,7 +84,7 @@ class Notifier:
             count: called with the outcome of each attempt.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             clock_ms: returns the current time.
-            quiet: silences and maintenance.
+            quiet: silences and maintenance; the outboxes look again when they change.
             owner_of: returns who owns an alert's group.
             may_speak: asked before each attempt; false while another process may deliver as well.
         """

@@ -44,7 +44,7 @@ from alerts.delivery.queue_order import Line, Repeats
 from alerts.delivery.receivers import Delivery, Notification, Outcome, labels_of
 from alerts.delivery.retries import Retries
 from alerts.delivery.routing import SAID_ONCE, Route
-from alerts.delivery.silences import NO_QUIET, Quiet
+from alerts.delivery.silences import NO_QUIET, LiveQuiet, Quiet
 from alerts.delivery.waiting import Entry, HeldBack, Known, Place, Recovered, Work, deliveries_at_start
 from alerts.rules import WideCauses
 
@@ -73,7 +73,7 @@ class Outbox:
         renew_ms: int | None = None,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
-        quiet: Quiet = NO_QUIET,
+        quiet: Quiet | LiveQuiet = NO_QUIET,
         owner_of: OwnerOf = nobody_owns,
     ) -> None:
         """Start empty.
@@ -93,6 +93,7 @@ class Outbox:
         self._max_age_ms = max_age_ms
         self._renew_ms = renew_ms
         self._quiet = quiet
+        self._heeded = quiet.now
         self._known = DeliveryLedger(receiver, routes, owner_of)
         self._bundles = Bundles(
             self._known.route_of, lambda alert, name: labels_of(alert, owner_of(alert)).get(name, "")
@@ -350,7 +351,7 @@ class Outbox:
         alert = entry.alert
         if alert.status is AlertStatus.RESOLVED:
             return False
-        why, until_ms = HeldBack.SILENCED, self._quiet.until_ms(alert, now_ms)
+        why, until_ms = HeldBack.SILENCED, self._heeded.until_ms(alert, now_ms)
         if until_ms is None and alert.id not in self._known.told:
             why = HeldBack.EFFECT
             until_ms = self._wide.hold_until_ms(alert, queued_at_ms=entry.queued_at_ms, now_ms=now_ms)
@@ -366,6 +367,7 @@ class Outbox:
     def _look_again(self, now_ms: int) -> None:
         """Release entries that are due; a held-back one is sent after a cursor has announced it."""
         self._look_at_progress(now_ms)
+        self._look_at_silences(now_ms)
         for entry in list(self._line.woken(now_ms)):
             if entry.held_back:
                 entry.held_back, entry.announced = None, self._known.is_known_to_cursor(entry.alert)
@@ -382,6 +384,18 @@ class Outbox:
             for entry in self._pending.values():
                 if entry.late and entry.alert.cluster in changed:
                     self._line_up(entry, now_ms)
+
+    def _look_at_silences(self, now_ms: int) -> None:
+        """Look at silenced entries when their silence ends now; ``_hold_back`` sees new silences."""
+        quiet = self._quiet.now
+        if quiet is self._heeded:
+            return
+        self._heeded = quiet
+        for entry in self._pending.values():
+            if entry.held_back is HeldBack.SILENCED:
+                until_ms = quiet.until_ms(entry.alert, now_ms)
+                entry.due_ms = now_ms if until_ms is None else until_ms
+                self._line.look_at(entry, entry.due_ms)
 
     def _line_up(self, entry: Entry, now_ms: int) -> None:
         """Put ``entry`` into the structure that it has to wait in."""

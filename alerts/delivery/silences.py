@@ -1,11 +1,13 @@
 """Silences (with a beginning and an end) and recurring maintenance, during which receivers get no alerts.
 
 Only sending stops: the rules still judge, and a silenced alert stands in the topic and on the page.  What
-still fires when the silence ends is sent then.  Pure; the caller gives the time.
+still fires when the silence ends is sent then.  ``Quiet`` never changes and is pure; the caller gives the
+time.  ``LiveQuiet`` holds the one that is valid now.
 """
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -31,16 +33,32 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     alerts: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
+    alert_id: str = ""
+    """Selects one alert; "" selects all."""
 
     def is_of(self, alert: Alert) -> bool:
         """Say whether ``alert`` matches."""
-        if (self.alerts and alert.name not in self.alerts) or (
-            self.clusters and alert.cluster not in self.clusters
+        if (
+            (self.alert_id and alert.id != self.alert_id)
+            or (self.alerts and alert.name not in self.alerts)
+            or (self.clusters and alert.cluster not in self.clusters)
         ):
             return False
-        if not self.groups:
-            return True
-        return bool(alert.group) and any(re.fullmatch(pattern, alert.group) for pattern in self.groups)
+        return not self.groups or (bool(alert.group) and self._is_of_group(alert.group))
+
+    def _is_of_group(self, group: str) -> bool:
+        return any(re.fullmatch(pattern, group) for pattern in self.groups)
+
+
+class Silenced(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an alert is silenced, and for how long."""
+
+    until_ms: int
+    """When all silences that meet have ended."""
+    id: str = ""
+    """The silence's id; "" for silences and maintenance of the configuration."""
+    author: str = ""
+    comment: str = ""
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +67,9 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
     match: Match
     from_ms: int = 0
     until_ms: int = FOREVER_MS
+    id: str = ""
+    author: str = ""
+    comment: str = ""
 
     def until(self, now_ms: int) -> int | None:
         """Return when the quiet in force at ``now_ms`` ends; None if none is."""
@@ -65,6 +86,9 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
     """Minute of the day, in ``timezone``."""
     to_minute: int = _DAY_MINUTES
     timezone: str = "UTC"
+    id: str = ""
+    author: str = ""
+    comment: str = ""
 
     def until(self, now_ms: int) -> int | None:
         """Return when the quiet in force at ``now_ms`` ends; None if none is."""
@@ -90,21 +114,83 @@ def _moment_ms(midnight: datetime, minute: int) -> int:
 
 
 class Quiet:
-    """All silences and maintenance of the configuration."""
+    """All silences and maintenance that are valid at one time; it never changes."""
 
     def __init__(self, silences: Sequence[Silence] = (), maintenance: Sequence[Maintenance] = ()) -> None:
-        self._windows: tuple[Silence | Maintenance, ...] = (*silences, *maintenance)
+        windows: tuple[Silence | Maintenance, ...] = (*silences, *maintenance)
+        self._windows = tuple(window for window in windows if not window.match.alert_id)
+        self._of_one: dict[str, list[Silence | Maintenance]] = {}
+        for window in windows:
+            if window.match.alert_id:
+                self._of_one.setdefault(window.match.alert_id, []).append(window)
+
+    @property
+    def now(self) -> "Quiet":
+        """Itself; ``LiveQuiet`` returns what is valid now."""
+        return self
+
+    def and_also(self, silences: Iterable[Silence]) -> "Quiet":
+        """Return this quiet with more silences."""
+        more = Quiet(tuple(silences))
+        more._windows = (*self._windows, *more._windows)
+        for alert_id, windows in self._of_one.items():
+            more._of_one.setdefault(alert_id, []).extend(windows)
+        return more
 
     def until_ms(self, alert: Alert, now_ms: int) -> int | None:
         """Return when the silence of ``alert`` ends, across windows that meet; None: it is not silenced."""
-        mine = [window for window in self._windows if window.match.is_of(alert)]
-        ends_ms = None
-        for _ in range(_LINKS_MAX):
-            found = [end for window in mine if (end := window.until(ends_ms or now_ms)) is not None]
+        found = self.silenced(alert, now_ms)
+        return None if found is None else found.until_ms
+
+    def silenced(self, alert: Alert, now_ms: int) -> Silenced | None:
+        """Return the silence of ``alert`` that ends last, until all that meet it end; None: there is none."""
+        windows = (*self._of_one.get(alert.id, ()), *self._windows)
+        mine = [window for window in windows if window.match.is_of(alert)]
+        in_force = [(end, window) for window in mine if (end := window.until(now_ms)) is not None]
+        if not in_force:
+            return None
+        ends_ms, why = max(in_force, key=lambda one: one[0])
+        for _ in range(_LINKS_MAX - 1):
+            found = [end for window in mine if (end := window.until(ends_ms)) is not None]
             if not found:
                 break
             ends_ms = max(found)
-        return ends_ms
+        return Silenced(until_ms=ends_ms, id=why.id, author=why.author, comment=why.comment)
 
 
 NO_QUIET = Quiet()
+
+
+class LiveQuiet:
+    """The quiet that is valid now: the configuration's, and silences that were added at run time.
+
+    ``now`` is replaced as a whole, so a reader needs no lock and sees each change by comparing it.
+    """
+
+    def __init__(self, configured: Quiet = NO_QUIET) -> None:
+        self._lock = threading.Lock()
+        self._configured = configured
+        self._added: tuple[Silence, ...] = ()
+        self.now = configured
+
+    def configure(self, configured: Quiet) -> None:
+        """Replace the silences and maintenance of the configuration."""
+        with self._lock:
+            self._configured = configured
+            self.now = configured.and_also(self._added)
+
+    def add_all(self, silences: Iterable[Silence]) -> None:
+        """Replace the silences that were added at run time."""
+        with self._lock:
+            added = tuple(silences)
+            if added != self._added:
+                self._added = added
+                self.now = self._configured.and_also(added)
+
+    def until_ms(self, alert: Alert, now_ms: int) -> int | None:
+        """Return when the silence of ``alert`` ends; None: it is not silenced."""
+        return self.now.until_ms(alert, now_ms)
+
+    def silenced(self, alert: Alert, now_ms: int) -> Silenced | None:
+        """Return why and until when ``alert`` is silenced; None: it is not."""
+        return self.now.silenced(alert, now_ms)

@@ -21,7 +21,7 @@ class HeldBack(StrEnum):
     NOT_ROUTED = "not_routed"
     """No route leads to this receiver: the alert's name, severity, cluster or group matches none."""
     SILENCED = "silenced"
-    """A configured silence or maintenance is in force."""
+    """A silence or maintenance is in force."""
     EFFECT = "effect_of_cause"
     """A cause that concerns a broker or the whole cluster fires; this alert may be its effect."""
     CATCHING_UP = "job_catching_up"

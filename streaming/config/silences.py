@@ -103,6 +103,7 @@ class SilenceConfig(_QuietConfig):
             match=self.match,
             from_ms=0 if self.from_ is None else self._ms(self.from_),
             until_ms=FOREVER_MS if self.until is None else self._ms(self.until),
+            comment=self.comment,
         )
 
     def _ms(self, moment: datetime) -> int:
@@ -137,6 +138,7 @@ class MaintenanceConfig(_QuietConfig):
             from_minute=self.from_ % 1_440,
             to_minute=self.to,
             timezone=self.timezone,
+            comment=self.comment,
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,8 @@ from alerts.delivery.log_reader import Reader
 from alerts.delivery.outbox import Outbox
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.routing import Route
-from alerts.delivery.silences import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
+from alerts.delivery.silences import DAYS, FOREVER_MS, LiveQuiet, Maintenance, Match, Quiet, Silence
+from alerts.delivery.waiting import HeldBack
 from alerts.rules.wide_causes import WIDE_HOLD_MAX_MS
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def test_every_day_without_an_end_is_bounded(make_alert: MakeAlert) -> None:
 class Desk:
     """An outbox with its reader, a clock, and a receiver that takes everything."""
 
-    def __init__(self, topic: "MemoryTopic", quiet: Quiet, now_ms: int = T0) -> None:
+    def __init__(self, topic: "MemoryTopic", quiet: Quiet | LiveQuiet, now_ms: int = T0) -> None:
         self.now_ms = now_ms
         routes = (Route(receivers=("oncall",), repeat_interval_ms=4 * HOUR),)
         self.outbox = Outbox("oncall", routes, max_age_ms=24 * HOUR, caught_up=lambda _: True, quiet=quiet)
@@ -149,9 +150,7 @@ class Desk:
 
 @pytest.fixture
 def make_desk(topic: "MemoryTopic") -> Callable[..., Desk]:
-    def make(
-        until_ms: int = T0 + HOUR, *, from_ms: int = 0, now_ms: int = T0, **match: tuple[str, ...]
-    ) -> Desk:
+    def make(until_ms: int = T0 + HOUR, *, from_ms: int = 0, now_ms: int = T0, **match: Any) -> Desk:
         silence = Silence(match=Match(**match), from_ms=from_ms, until_ms=until_ms)
         return Desk(topic, Quiet([silence]), now_ms)
 
@@ -257,6 +256,67 @@ def test_a_silence_without_an_end_never_tells(
     topic.write(make_alert())
 
     assert desk.send(T0 + 10_000 * HOUR) == []
+
+
+# --- silences that change while alerts wait ----------------------------------------------------------
+
+
+def a_silence(until_ms: int = T0 + HOUR, **match: Any) -> Silence:
+    return Silence(match=Match(**match), until_ms=until_ms)
+
+
+def test_a_new_silence_holds_back_what_was_not_sent(topic: "MemoryTopic", make_alert: MakeAlert) -> None:
+    """At the next look, and nothing else."""
+    quiet = LiveQuiet()
+    desk = Desk(topic, quiet)
+    topic.write(make_alert(), make_alert(id="a2", group="other"))
+    quiet.add_all([a_silence(groups=("payments",))])
+
+    assert [told[0] for told in desk.send()] == ["a2"]
+    assert desk.outbox.held_back("a1", T0) is HeldBack.SILENCED
+
+
+def test_a_silence_that_was_ended_lets_go_at_once(topic: "MemoryTopic", make_alert: MakeAlert) -> None:
+    """What still fires is sent, once; what another silence is about goes on waiting."""
+    quiet = LiveQuiet()
+    other = a_silence(groups=("other",))
+    quiet.add_all([a_silence(groups=("payments",)), other])
+    desk = Desk(topic, quiet)
+    topic.write(make_alert(), make_alert(id="a2", group="other"))
+    assert desk.send() == []
+    quiet.add_all([other])
+
+    assert desk.send(T0 + 1) == [("a1", 0, [("firing", "warning")])]
+    assert desk.send(T0 + 2) == []
+    assert desk.send(T0 + HOUR) == [("a2", 0, [("firing", "warning")])]
+
+
+def test_a_silence_that_was_made_longer_lasts_longer(topic: "MemoryTopic", make_alert: MakeAlert) -> None:
+    """And one that was made shorter ends sooner."""
+    quiet = LiveQuiet()
+    quiet.add_all([a_silence()])
+    desk = Desk(topic, quiet)
+    topic.write(make_alert())
+    assert desk.send() == []
+    quiet.add_all([a_silence(T0 + 3 * HOUR)])
+    assert desk.send(T0 + HOUR) == []
+    quiet.add_all([a_silence(T0 + 2 * HOUR)])
+
+    assert desk.send(T0 + 2 * HOUR - 1) == []
+    assert desk.send(T0 + 2 * HOUR) == [("a1", 0, [("firing", "warning")])]
+
+
+def test_what_was_told_and_is_silenced_is_not_repeated(topic: "MemoryTopic", make_alert: MakeAlert) -> None:
+    """Until the silence ends."""
+    quiet = LiveQuiet()
+    desk = Desk(topic, quiet)
+    topic.write(make_alert())
+    assert len(desk.send()) == 1
+    quiet.add_all([Silence(match=Match(alert_id="a1"))])
+
+    assert desk.send(T0 + 5 * HOUR) == []
+    quiet.add_all([])
+    assert desk.send(T0 + 5 * HOUR + 1) == [("a1", 0, [("firing", "warning")])]
 
 
 # --- effects of what the whole cluster suffers from --------------------------------------------------

@@ -124,8 +124,9 @@ def run(
     loaded = _load(config)
     _refuse_client_properties(loaded)
     from streaming import job
+    from streaming.config import load_config
 
-    return job.run(loaded, notify=not no_notify)
+    return job.run(loaded, notify=not no_notify, load=lambda: load_config(config))
 
 
 def notify(config: _ConfigOption) -> int:
@@ -136,8 +137,9 @@ def notify(config: _ConfigOption) -> int:
         raise CommandError(f"{config} has no receivers, so there is nobody to notify", BAD_USAGE)
     _refuse_client_properties(loaded)
     from streaming import notify as notifying
+    from streaming.config import load_config
 
-    return notifying.run(loaded)
+    return notifying.run(loaded, load=lambda: load_config(config))
 
 
 def demo(

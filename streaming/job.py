@@ -11,10 +11,19 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
-from alerts.delivery import DeliveryState, wall_clock_ms
+from alerts.delivery import DeliveryState, LiveQuiet, wall_clock_ms
 from alerts.metrics import DeliveryCollector, OwnMetrics, SnapshotCollector
 from streaming import pipeline
-from streaming.config import ClusterConfig, ClusterPlan, Config, plan_of, quiet_of
+from streaming.config import (
+    Changes,
+    ClusterConfig,
+    ClusterPlan,
+    Config,
+    changes,
+    plan_of,
+    quiet_of,
+    read_again,
+)
 from streaming.driver import (
     ANSWERING_S,
     ClusterJob,
@@ -35,6 +44,8 @@ from streaming.version import version
 _log = logging.getLogger("groupwatch.job")
 
 _LOOK_S = 1.0
+_DELIVERY = {"receivers", "routes", "owners"}
+"""Blocks for which the notifier is made anew."""
 _LOST_STOP_S = 7.0
 """How long a process without its JVM may take to notify receivers and to restore what it changed."""
 _STOP_S = 90.0
@@ -92,6 +103,8 @@ class Monitor:
 
     def __init__(self, config: Config, make_notifier: MakeNotifier | None) -> None:
         """Build the parts; with ``make_notifier`` None another process delivers alerts."""
+        self._config = config
+        self._quiet = LiveQuiet(quiet_of(config.silences, config.maintenance))
         names = [cluster.name for cluster in config.clusters]
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
@@ -102,7 +115,7 @@ class Monitor:
             self._store,
             self._alerts,
             clock_ms=wall_clock_ms,
-            quiet=quiet_of(config.silences, config.maintenance),
+            quiet=self._quiet,
             held_back=self._held_back,
         )
         registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
@@ -114,7 +127,9 @@ class Monitor:
         )
         self.jobs: dict[str, ClusterJob] = {}
         self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
-        self._speaker = Speaker(config, self.jobs, own, make_notifier, remember=self._alerts.remember)
+        self._speaker = Speaker(
+            config, self.jobs, own, make_notifier, remember=self._alerts.remember, quiet=self._quiet
+        )
         for name, job in self.jobs.items():
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
@@ -198,6 +213,21 @@ class Monitor:
         """Return the sentence that a process spoke before it found, after an outage, another that does."""
         return job.progress.standing_by if self._speaker.has_begun else ""
 
+    def change(self, config: Config) -> Changes:
+        """Take over what can change while the process runs, and return what has changed."""
+        found = changes(self._config, config)
+        self._config = found.config
+        self._quiet.configure(quiet_of(found.config.silences, found.config.maintenance))
+        for cluster in found.config.clusters:
+            self.jobs[cluster.name].change(plan_of(found.config, cluster))
+        if _DELIVERY & set(found.made):
+            self._speaker.change(found.config)
+        return found
+
+    def reloaded(self, *, is_good: bool) -> None:
+        """Show whether the configuration could be read again."""
+        self._own.reloaded(is_good=is_good)
+
     def clusters(self) -> list[Mapping[str, Any]]:
         """Return the health of each cluster's job, as ``/ready`` has it."""
         return self._health.clusters()
@@ -222,8 +252,13 @@ def _leads(job: ClusterJob) -> bool:
     return job.lease.is_ours
 
 
-def run(config: Config, *, notify: bool = True) -> int:
-    """Run until SIGTERM or SIGINT; return the exit code.
+def run(config: Config, *, notify: bool = True, load: Callable[[], Config] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; SIGHUP reads the configuration again.  Return the exit code.
+
+    Args:
+        config: the configuration.
+        notify: deliver alerts.
+        load: reads the configuration again; None: it never changes.
 
     Raises:
         JobRefusedError: no cluster can be watched; if one can, the others keep trying.
@@ -231,7 +266,8 @@ def run(config: Config, *, notify: bool = True) -> int:
         JvmLostError: Spark's JVM has ended.
         streaming.jars.JarError: the Kafka connector is not available.
     """
-    stopping = threading.Event()
+    stopping, asked = threading.Event(), threading.Event()
+    signal.signal(signal.SIGHUP, lambda *_: asked.set())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     service = ServiceManager()
@@ -240,6 +276,9 @@ def run(config: Config, *, notify: bool = True) -> int:
     try:
         while not stopping.wait(_LOOK_S):
             monitor.check()
+            if asked.is_set() and load is not None:
+                asked.clear()
+                read_again(load, monitor)
             service.update(monitor.clusters())
         _log.info("stopping after the running batches")
     except JvmLostError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from alerts.alert import Alert
-from alerts.delivery import DeliveryState, Notifier
+from alerts.delivery import DeliveryState, LiveQuiet, Notifier
 from alerts.metrics import NotifierMetrics
 from streaming.config import Config
 from streaming.driver import ClusterJob, Supervisor, Watched, limits_from
@@ -25,6 +25,7 @@ class MakeNotifier(Protocol):
         caught_up: Callable[[str], bool | None],
         *,
         may_speak: Callable[[], bool],
+        quiet: LiveQuiet,
     ) -> Notifier:
         """Return it; ``start`` opens its connections."""
         ...
@@ -41,6 +42,7 @@ class Speaker:
         make_notifier: MakeNotifier | None,
         *,
         remember: Callable[[Alert], None],
+        quiet: LiveQuiet,
     ) -> None:
         """Prepare.
 
@@ -50,15 +52,42 @@ class Speaker:
             metrics: counts the attempts.
             make_notifier: makes the notifier; None: another process delivers alerts.
             remember: takes each direct alert for the page.
+            quiet: silences and maintenance, as they are now.
+            quiet: silences and maintenance, as they are now.
         """
         self._config = config
         self._jobs = jobs
         self._remember = remember
-        self._notifier: Notifier | None = None
-        if make_notifier is not None:
-            self._notifier = make_notifier(config, metrics, self._caught_up, may_speak=self.may_speak)
+        self._quiet = quiet
+        self._quiet = quiet
+        self._metrics = metrics
+        self._make_notifier = make_notifier
+        self._notifier = self._made()
         self._direct: DirectAlerts | None = None
         self._supervisor: Supervisor | None = None
+
+    def _made(self) -> Notifier | None:
+        if self._make_notifier is None:
+            return None
+        return self._make_notifier(
+            self._config, self._metrics, self._caught_up, may_speak=self.may_speak, quiet=self._quiet
+        )
+
+    def change(self, config: Config) -> None:
+        """Deliver as another configuration says, from where the receivers have come."""
+        self._config = config
+        before, direct = self._notifier, self._direct
+        if before is None:
+            return
+        if direct is None:
+            self._notifier = self._made()
+            return
+        before.stop()
+        direct.save()
+        after = self._notifier = self._made()
+        if after is not None:
+            after.start()
+            direct.speak_through(after)
 
     @property
     def delivers(self) -> bool:

@@ -222,6 +222,23 @@ class NotifierMetrics:
         for receiver in receivers:
             for outcome in (*Outcome, EXPIRED):
                 self._notifications.labels(receiver, str(outcome))
+        self._reload_good = Gauge(
+            "groupwatch_config_last_reload_successful",
+            "1 if the configuration was good when it was last read; 0: the one of before holds.",
+            registry=registry,
+        )
+        self._reloaded_at = Gauge(
+            "groupwatch_config_last_reload_success_timestamp_seconds",
+            "When the configuration that holds was read.",
+            registry=registry,
+        )
+        self.reloaded(is_good=True)
+
+    def reloaded(self, *, is_good: bool) -> None:
+        """Show whether the configuration could be read; if so, it holds from now on."""
+        self._reload_good.set(is_good)
+        if is_good:
+            self._reloaded_at.set_to_current_time()
 
     def notified(self, receiver: str, outcome: str) -> None:
         """Count one attempt to deliver."""

@@ -13,10 +13,12 @@ from streaming.config.config import (
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.receivers import ReceiverConfig, RouteConfig
+from streaming.config.reloading import Changes, changes, read_again
 from streaming.config.silences import quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
 __all__ = [
+    "Changes",
     "ClusterConfig",
     "ClusterPlan",
     "Config",
@@ -26,11 +28,13 @@ __all__ = [
     "ProbeConfig",
     "ReceiverConfig",
     "RouteConfig",
+    "changes",
     "load_config",
     "notes",
     "parse_duration_ms",
     "parse_timezone",
     "plan_of",
     "quiet_of",
+    "read_again",
     "settings_json",
 ]

@@ -234,6 +234,8 @@ class AlertsTopicKeeper:
             adopt: takes open alerts that the start could not read in time.
         """
         self._plan = plan
+        self.receivers = plan.receivers
+        """Whose cursors say what everybody has; it may be replaced."""
         self._progress = progress
         self._outputs = outputs
         self._adopt = adopt
@@ -331,7 +333,7 @@ class AlertsTopicKeeper:
 
     def _cursors(self) -> list[dict[int, int]]:
         """Return each receiver's cursor: partition -> offset."""
-        return [self._cursor(receiver) for receiver in self._plan.receivers]
+        return [self._cursor(receiver) for receiver in self.receivers]
 
     def _cursor(self, receiver: str) -> dict[int, int]:
         reader = consumer(self._plan.output, group_id=f"{GROUP_PREFIX}{receiver}")

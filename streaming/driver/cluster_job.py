@@ -28,7 +28,7 @@ from streaming.driver.outlets import Counts, Outlets
 from streaming.driver.probing import ClusterView, EndsTeller, GroupProbe, TopicEnds
 from streaming.driver.query_watch import (
     QueryWatch,
-    TopicsChangedError,
+    StartAgainError,
     gist,
     notice_topics,
     stop_gently,
@@ -130,6 +130,17 @@ class ClusterJob:
         self._alerts_keeper.start()
         self._thread.start()
 
+    def change(self, plan: ClusterPlan) -> None:
+        """Take another plan, of which only settings and receivers may differ.
+
+        With other settings the query starts again, and tells them to the shards.
+        """
+        is_same = plan.settings == self.plan.settings
+        self.plan = plan
+        self._alerts_keeper.receivers = plan.receivers
+        if not is_same:
+            self._watch.start_again()
+
     def ask_to_stop(self) -> None:
         """Request the stop; ``stop`` waits for it."""
         self._stopping.set()
@@ -164,7 +175,7 @@ class ClusterJob:
             try:
                 self._run_once()
                 return
-            except TopicsChangedError as change:
+            except StartAgainError as change:
                 self.progress.query_ended()
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue

@@ -28,7 +28,11 @@ _NAMES_ERROR = re.compile(r"(?!Caused by)[\w.]*(Error|Exception)\b: \S")
 _log = logging.getLogger(__name__)
 
 
-class TopicsChangedError(RuntimeError):
+class StartAgainError(RuntimeError):
+    """The query has to start again, and nothing is wrong; the text says why."""
+
+
+class TopicsChangedError(StartAgainError):
     """A topic has more partitions, or was recreated; the query must restart to read them."""
 
 
@@ -57,13 +61,18 @@ class QueryWatch:
         self._watermark = watermark
         self._lease = lease
         self._stopping = stopping
+        self._asked = threading.Event()
+
+    def start_again(self) -> None:
+        """Let the query that runs, or the next one, start again."""
+        self._asked.set()
 
     def follow(self, running: StreamingQuery, check: Callable[[], None]) -> None:
         """Follow the query until we are stopped; call ``check`` at intervals.
 
         Raises:
             Exception: the query died of it.
-            TopicsChangedError: a topic was recreated.
+            StartAgainError: a topic was recreated, or somebody asked.
             MarkHeldError: another process took over.
         """
         last_batch, before = -1, dict[str, list[int]]()
@@ -72,6 +81,9 @@ class QueryWatch:
             running.awaitTermination(_WATCH_S)  # raises the query's own failure
             if not running.isActive:
                 raise RuntimeError("the query ended by itself")
+            if self._asked.is_set():
+                self._asked.clear()
+                raise StartAgainError("the settings have changed")
             if self._lease.is_lost:
                 raise MarkHeldError("another process took over")
             told: Any = running.lastProgress

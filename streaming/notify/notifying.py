@@ -13,6 +13,7 @@ from alerts.delivery import (
     GROUP_PREFIX,
     AlertLog,
     DeliveryState,
+    LiveQuiet,
     Notifier,
     OpenLog,
     Owners,
@@ -21,7 +22,17 @@ from alerts.delivery import (
 )
 from alerts.delivery.receivers import KINDS, Receiver, ReceiverContext
 from alerts.metrics import DeliveryCollector, NotifierMetrics
-from streaming.config import ClusterPlan, Config, ReceiverConfig, RouteConfig, plan_of, quiet_of
+from streaming.config import (
+    Changes,
+    ClusterPlan,
+    Config,
+    ReceiverConfig,
+    RouteConfig,
+    changes,
+    plan_of,
+    quiet_of,
+    read_again,
+)
 from streaming.driver import ClusterProbe, Watched, limits_from
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import READ_COMMITTED, consumer
@@ -52,6 +63,7 @@ def make_notifier(
     *,
     reads_topics: bool = True,
     may_speak: Callable[[], bool] = lambda: True,
+    quiet: LiveQuiet | None = None,
 ) -> Notifier:
     """Return the notifier with all receivers and routes of ``config``.
 
@@ -61,6 +73,7 @@ def make_notifier(
         caught_up: whether the job has caught up with a cluster; None if nobody knows.
         reads_topics: whether it reads the alerts topics.
         may_speak: asked before each attempt; false while another process may deliver as well.
+        quiet: silences and maintenance, as they are now; None: those of ``config``.
     """
     owners = Owners([one.owned() for one in config.owners])
     context = ReceiverContext(config.http.external_url, owners.of)
@@ -70,7 +83,7 @@ def make_notifier(
         alert_logs(config) if reads_topics else {},
         count=metrics.notified,
         caught_up=caught_up,
-        quiet=quiet_of(config.silences, config.maintenance),
+        quiet=quiet or quiet_of(config.silences, config.maintenance),
         owner_of=owners.of,
         may_speak=may_speak,
     )
@@ -226,6 +239,18 @@ class NotifyProcess:
             self._direct.speak_through(notifier)
             self._notifier = notifier
 
+    def change(self, config: Config) -> Changes:
+        """Take over what can change while the process runs, and return what has changed."""
+        found = changes(self._config, config)
+        self._config = found.config
+        if found.made and self._notifier is not None:
+            self._deliver_through(make_notifier(self._config, self._metrics, reads_topics=self._speaks))
+        return found
+
+    def reloaded(self, *, is_good: bool) -> None:
+        """Show whether the configuration could be read again."""
+        self._metrics.reloaded(is_good=is_good)
+
     def stop(self) -> None:
         """Finish the current attempts, write down which receivers were told, and end."""
         self._deliver_through(None)
@@ -259,13 +284,16 @@ class NotifyProcess:
         return [] if self._notifier is None else self._notifier.deliveries()
 
 
-def run(config: Config) -> int:
+def run(config: Config, *, load: Callable[[], Config] | None = None) -> int:
     """Deliver alerts until SIGTERM or SIGINT, in a process apart from the job; return the exit code.
+
+    SIGHUP reads the configuration again by ``load``.
 
     Raises:
         OSError: the server's address is not available.
     """
-    stopping = threading.Event()
+    stopping, asked = threading.Event(), threading.Event()
+    signal.signal(signal.SIGHUP, lambda *_: asked.set())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     registry = CollectorRegistry()
@@ -282,6 +310,9 @@ def run(config: Config) -> int:
     try:
         while not stopping.wait(_LOOK_S):
             station.look()
+            if asked.is_set() and load is not None:
+                asked.clear()
+                read_again(load, station)
     finally:
         station.stop()
         server.stop()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from alerts.delivery import NO_QUIET, Quiet
+from alerts.delivery import NO_QUIET, LiveQuiet, Quiet
 from alerts.metrics import ClusterSample, GroupSample
 from coordinator_model.groups import KINDS
 from coordinator_model.kafka import GroupState
@@ -43,7 +43,7 @@ class View:
         alerts: ShownAlerts,
         *,
         clock_ms: Callable[[], int],
-        quiet: Quiet = NO_QUIET,
+        quiet: Quiet | LiveQuiet = NO_QUIET,
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
     ) -> None:
         """Prepare.

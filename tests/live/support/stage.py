@@ -237,6 +237,11 @@ class Job:
         (jvm,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "java"]
         os.kill(int(jvm), what)
 
+    def reload(self) -> None:
+        """Let it read its configuration again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
     def stop(self) -> int:
         """As an orchestrator would; return the exit code."""
         if self._process is None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from alerts.delivery.silences import LiveQuiet
 from alerts.metrics.metrics import NotifierMetrics
 from streaming.config.config import Config, parse_config
 from streaming.health.query_progress import Progress
@@ -27,7 +28,7 @@ class Notifier:
         self.asked: list[str] = []
         self.may_speak: Any = None
 
-    def __call__(self, _config: Config, _metrics: Any, _caught_up: Any, *, may_speak: Any) -> Any:
+    def __call__(self, _config: Config, _metrics: Any, _caught_up: Any, *, may_speak: Any, quiet: Any) -> Any:
         """Be made."""
         self.may_speak = may_speak
         return self
@@ -64,7 +65,7 @@ def _speaker(config: Config, speaks: dict[str, bool]) -> tuple[Speaker, Notifier
     }
     metrics = NotifierMetrics(CollectorRegistry())
     return Speaker(
-        config, cast("Any", jobs), metrics, cast("Any", notifier), remember=lambda _: None
+        config, cast("Any", jobs), metrics, cast("Any", notifier), remember=lambda _: None, quiet=LiveQuiet()
     ), notifier
 
 
@@ -95,3 +96,14 @@ def test_once_it_has_begun_all_threads_run_until_it_stops(config: Config) -> Non
     speaker.stop_judging()
     speaker.stop()
     assert notifier.asked == ["start", "stop"]
+
+
+def test_another_configuration_is_delivered_by_another_notifier(config: Config) -> None:
+    """The old one ends its attempts first; before anybody speaks, none is started."""
+    speaker, notifier = _speaker(config, {"a": True, "b": True})
+    speaker.change(config)
+    assert notifier.asked == []
+    speaker.begin()
+    speaker.change(config)
+    speaker.stop_judging()
+    assert notifier.asked == ["start", "stop", "start"]

@@ -380,6 +380,16 @@ def _kafka_app(*, wanted: bool) -> typer.Typer:
     return made
 
 
+def _silence_app(*, wanted: bool) -> typer.Typer:
+    """Return the ``silence`` commands; unless wanted they are only named, since they load Kafka's client."""
+    summary = "Keep receivers from being told for a while: add, list, expire."
+    if not wanted:
+        return typer.Typer(help=summary)
+    from streaming.silences import silence_app
+
+    return silence_app
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         from streaming.version import version
@@ -435,6 +445,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))
     first = next((argument for argument in arguments if not argument.startswith("-")), "")
     app.add_typer(_kafka_app(wanted=first == "kafka"), name="kafka")
+    app.add_typer(_silence_app(wanted=first == "silence"), name="silence")
     return app
 
 

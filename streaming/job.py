@@ -38,6 +38,8 @@ from streaming.notify import make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.service_manager import ServiceManager
 from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
+from streaming.silences import Follower, SilenceDesk
+from streaming.silences import topics_of as silence_topics_of
 from streaming.speaker import MakeNotifier, Speaker
 from streaming.version import version
 
@@ -111,6 +113,8 @@ class Monitor:
         own = OwnMetrics(registry, clusters=names, receivers=receivers, version=version())
         self._store = GroupStore(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced)
         self._alerts = ShownAlerts(wall_clock_ms, own.detected)
+        self._silences = Follower(silence_topics_of(config), self._quiet)
+        self._silence_desk = SilenceDesk(self._silences, clusters=names, alert_of=self._alerts.known)
         view = View(
             self._store,
             self._alerts,
@@ -134,10 +138,10 @@ class Monitor:
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
         registry.register(DeliveryCollector(self._speaker.deliveries))
-        self._health = Health(
-            self.jobs, self._speaker.dead_threads, limits_from(config), self._speaker.deliveries
+        self._health = Health(self.jobs, self._dead_threads, limits_from(config), self._speaker.deliveries)
+        self._server = HttpServer(
+            config.http, view, self._health, registry, TopicReader(config), silencing=self._silence_desk
         )
-        self._server = HttpServer(config.http, view, self._health, registry, TopicReader(config))
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
         plan: ClusterPlan = plan_of(config, cluster)
@@ -162,6 +166,9 @@ class Monitor:
         self._store.apply(cluster, rows)
         self._alerts.apply(cluster, rows)
 
+    def _dead_threads(self) -> list[str]:
+        return [*self._speaker.dead_threads(), *self._silences.dead_threads()]
+
     def _held_back(self, alert_id: str) -> Mapping[str, str]:
         return self._speaker.held_back(alert_id)
 
@@ -172,6 +179,8 @@ class Monitor:
             OSError: the server's address is not available.
         """
         port = self._server.start()
+        self._silences.start()
+        self._silence_desk.start(may_write=lambda: self._speaker.has_begun and self._speaker.may_speak())
         for job in self.jobs.values():
             job.start()
         return port
@@ -204,7 +213,7 @@ class Monitor:
         losses = [job.lease.taken or self._late(job) for job in self.jobs.values()]
         if all(refusals) or any(losses):
             raise JobRefusedError("; ".join(filter(None, losses)) or "; ".join(refusals))
-        if not self._speaker.has_begun and self._speaker.may_speak():
+        if not self._speaker.has_begun and self._silences.is_settled and self._speaker.may_speak():
             for name, job in self.jobs.items():
                 self._own.watermark(name, job.progress.watermark_behind_s)
             self._speaker.begin()
@@ -240,6 +249,8 @@ class Monitor:
         for job in self.jobs.values():
             job.stop()
         self._speaker.stop()
+        self._silence_desk.stop()
+        self._silences.stop()
         self._server.stop()
         try:
             self._spark.stop()

@@ -53,12 +53,10 @@ class Speaker:
             make_notifier: makes the notifier; None: another process delivers alerts.
             remember: takes each direct alert for the page.
             quiet: silences and maintenance, as they are now.
-            quiet: silences and maintenance, as they are now.
         """
         self._config = config
         self._jobs = jobs
         self._remember = remember
-        self._quiet = quiet
         self._quiet = quiet
         self._metrics = metrics
         self._make_notifier = make_notifier

@@ -14,7 +14,7 @@ from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.receivers import ReceiverConfig, RouteConfig
 from streaming.config.reloading import Changes, changes, read_again
-from streaming.config.silences import quiet_of
+from streaming.config.silences import SilenceRequestError, kept_of_request, quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
 __all__ = [
@@ -28,7 +28,9 @@ __all__ = [
     "ProbeConfig",
     "ReceiverConfig",
     "RouteConfig",
+    "SilenceRequestError",
     "changes",
+    "kept_of_request",
     "load_config",
     "notes",
     "parse_duration_ms",

@@ -100,6 +100,8 @@ class OutputConfig(Options):
     alerts_topic: Topic = "groupwatch-alerts"
     control_topic: Topic = "groupwatch-control"
     evidence_topic: Topic = "groupwatch-evidence"
+    silences_topic: Topic = "groupwatch-silences"
+    """Silences that were added at run time; whoever may write it can keep people from being told."""
     bootstrap_servers: Addresses | None = None
     client: dict[str, Property] = Field(default_factory=dict)
 
@@ -263,7 +265,7 @@ def _repeated_names(key: str, entries: list[tuple[int, dict[str, Any]]]) -> Iter
 
 def _shared_topics(output: Any) -> Iterator[Mistake]:
     topics = OutputConfig.model_construct().model_dump(
-        include={"transitions_topic", "alerts_topic", "control_topic", "evidence_topic"}
+        include={"transitions_topic", "alerts_topic", "control_topic", "evidence_topic", "silences_topic"}
     )
     if isinstance(output, dict):
         topics |= {key: output[key] for key in topics if isinstance(output.get(key), str)}

@@ -32,6 +32,7 @@ class ClusterPlan:
     evidence: EvidenceConfig | None = None
     """Which request logs may be raised, and for how long; None: none."""
     evidence_topic: str = "groupwatch-evidence"
+    silences_topic: str = "groupwatch-silences"
     receivers: tuple[str, ...] = ()
     """The receivers of alerts, served by this process or another."""
 
@@ -63,6 +64,7 @@ def plan_of(config: Config, cluster: ClusterConfig) -> ClusterPlan:
         probe=cluster.probe if cluster.probe.enabled else None,
         evidence=cluster.evidence if cluster.evidence.enabled else None,
         evidence_topic=config.output.evidence_topic,
+        silences_topic=config.output.silences_topic,
         receivers=tuple(receiver.name for receiver in config.receivers),
     )
 

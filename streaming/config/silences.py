@@ -3,16 +3,28 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from alerts.delivery import DAYS, FOREVER_MS, Maintenance, Match, Quiet, Silence
+from alerts.delivery import (
+    DAYS,
+    FOREVER_MS,
+    KeptSilence,
+    Maintenance,
+    Match,
+    PatternError,
+    Quiet,
+    Silence,
+    check_pattern,
+)
+from streaming.config.mistakes import mistakes_in
 from streaming.config.rules import ALERTS
-from streaming.config.source import Mistake
-from streaming.config.types import Many, Options, Patterns, Timezone, one_or_many, shown
+from streaming.config.source import Mistake, Source
+from streaming.config.types import Many, Options, Patterns, Timezone, one_or_many, parse_duration_ms, shown
 
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)|24:00")
 _LONG_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -140,6 +152,72 @@ class MaintenanceConfig(_QuietConfig):
             timezone=self.timezone,
             comment=self.comment,
         )
+
+
+class SilenceRequestError(ValueError):
+    """A silence that somebody wants to add makes no sense; the message is for them."""
+
+
+class SilenceRequest(_QuietConfig):
+    """A silence that is added at run time; ``end`` may be missing if ``alert_id`` acknowledges one alert."""
+
+    alert_id: str = ""
+    author: str = ""
+    start: str | None = None
+    """A time, or a span from now."""
+    end: str | None = None
+    """A time, or a span from the start."""
+
+    @model_validator(mode="after")
+    def _patterns_are_bounded(self) -> "SilenceRequest":
+        for pattern in self.groups:
+            try:
+                check_pattern(pattern)
+            except PatternError as error:
+                raise ValueError(f"groups: {shown(pattern)}: {error}") from None
+        return self
+
+
+def kept_of_request(request: Any, silence_id: str, now_ms: int) -> KeptSilence:
+    """Return the silence that ``request`` (plain values) asks for; its bounds are still to be checked.
+
+    Raises:
+        SilenceRequestError: with every mistake in it.
+    """
+    if not isinstance(request, dict):
+        raise SilenceRequestError("expected an object with keys and values")
+    try:
+        asked = SilenceRequest.model_validate(request)
+        starts_at_ms = now_ms if asked.start is None else _time_or_span(asked.start, now_ms)
+        ends_at_ms = None if asked.end is None else _time_or_span(asked.end, starts_at_ms)
+    except ValidationError as error:
+        found = mistakes_in(error, Source(request, {}, []), SilenceRequest)
+        raise SilenceRequestError("; ".join(f"{p}: {m}" if p else m for p, m in found)[:1_000]) from None
+    except ValueError as error:
+        raise SilenceRequestError(str(error)) from None
+    if ends_at_ms is not None and ends_at_ms <= max(starts_at_ms, now_ms):
+        raise SilenceRequestError("end: must be later than start, and later than now")
+    return KeptSilence(
+        id=silence_id,
+        author=asked.author,
+        comment=asked.comment,
+        groups=tuple(asked.groups),
+        alerts=tuple(asked.alerts),
+        clusters=tuple(asked.clusters),
+        alert_id=asked.alert_id,
+        starts_at_ms=starts_at_ms,
+        ends_at_ms=ends_at_ms,
+        updated_at_ms=now_ms,
+    )
+
+
+def _time_or_span(text: str, from_ms: int) -> int:
+    with suppress(ValueError):
+        return from_ms + parse_duration_ms(text)
+    with suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat(text)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)
+    raise ValueError(f'{shown(text)} is neither a span nor a time; write "2h" or "2026-11-21T03:00" (UTC)')
 
 
 def quiet_of(silences: Sequence[SilenceConfig], maintenance: Sequence[MaintenanceConfig]) -> Quiet:

@@ -41,6 +41,7 @@ from streaming.notify.job_metrics import JobCollector
 from streaming.notify.kafka_alert_log import KafkaAlertLog
 from streaming.notify.watching import FRESH_S, JobReader, RemoteProgress
 from streaming.serving import Server, health_application
+from streaming.silences import Follower, topics_of
 from streaming.version import version
 
 _LOOK_S = 1.0
@@ -162,6 +163,8 @@ class NotifyProcess:
         self._readers = [
             JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
         ]
+        self._quiet = LiveQuiet(quiet_of(config.silences, config.maintenance))
+        self._silences = Follower(topics_of(config), self._quiet)
         self._direct = DirectAlerts(state_file(config, "notify"))
         self._direct.end_all_but(self.jobs)
         opened = self._direct.open_alerts()
@@ -185,6 +188,7 @@ class NotifyProcess:
 
     def start(self) -> None:
         """Start to look; some seconds later it is known who delivers alerts."""
+        self._silences.start()
         for probe in self._probes:
             probe.start()
         for reader in self._readers:
@@ -194,7 +198,7 @@ class NotifyProcess:
         """Start or stop delivering, and judge every job once; to be called each second."""
         if any(job.job_speaks for job in self.jobs.values()):
             self._be_silent()
-        elif not self._speaks and self._is_settled:
+        elif not self._speaks and self._is_settled and self._silences.is_settled:
             self._speak()
         for one in self._watched:
             try:
@@ -214,7 +218,7 @@ class NotifyProcess:
         return waited_s > _LISTEN_S or (heard and waited_s > 1.0)
 
     def _speak(self) -> None:
-        notifier = make_notifier(self._config, self._metrics)
+        notifier = make_notifier(self._config, self._metrics, quiet=self._quiet)
         self._deliver_through(notifier)
         self._speaks = True
         _log.info("delivering alerts to %s", ", ".join(notifier.outboxes))
@@ -255,6 +259,7 @@ class NotifyProcess:
         """Finish the current attempts, write down which receivers were told, and end."""
         self._deliver_through(None)
         self._direct.save()
+        self._silences.stop()
         for reader in self._readers:
             reader.stop(_STOP_S)
         for probe in self._probes:
@@ -271,6 +276,7 @@ class NotifyProcess:
     def problems(self) -> list[str]:
         """Return what is broken in this process; an outage of Kafka, the job or a receiver does not count."""
         dead = [] if self._notifier is None else self._notifier.dead_threads()
+        dead += self._silences.dead_threads()
         dead += [reader.name for reader in self._readers if not reader.is_alive]
         dead += [f"probe-{name}" for name, p in zip(self.jobs, self._probes, strict=True) if not p.is_alive]
         found = [f"thread {name} is dead" for name in dead]

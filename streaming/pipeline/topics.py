@@ -6,6 +6,7 @@
 | control | 1 | 1 day | one order for all clock records |
 | transitions | 6 | 7 days | keyed by group |
 | alerts | 1 | compacted | read whole at each start; one order over all alerts |
+| silences | 1 | compacted | the same; a job watches without it, too |
 
 Events, control and alerts use ``LogAppendTime``: it shows the clock how far each broker's clock is from ours,
 and nobody can backdate an alert's end.  Topics created by others are used unchanged; ``faults`` reports a
@@ -76,14 +77,26 @@ def ensure_topics(plan: ClusterPlan) -> None:
     try:
         inputs, outputs = specs(plan, _broker_count(admin))
         create_missing(admin, plan.kafka, inputs if plan.has_own_output else inputs + outputs)
+        if not plan.has_own_output:
+            _ensure_silences(admin, plan)
     finally:
         admin.close()
     if plan.has_own_output:
         admin = admin_client(plan.output)
         try:
             create_missing(admin, plan.output, outputs)
+            _ensure_silences(admin, plan)
         finally:
             admin.close()
+
+
+def _ensure_silences(admin: KafkaAdminClient, plan: ClusterPlan) -> None:
+    """Create the topic of the silences, without which only nobody can add any."""
+    spec = TopicSpec(plan.silences_topic, 1, {"cleanup.policy": "compact"})
+    try:
+        create_missing(admin, plan.output, [spec])
+    except TopicsRefusedError as error:
+        _log.warning("%s: no silences can be added at run time: %s", plan.cluster, error)
 
 
 _TIMES, _CLEANUP = "message.timestamp.type", "cleanup.policy"
@@ -98,7 +111,7 @@ def look_at_topics(plan: ClusterPlan) -> dict[str, str]:
     admin = admin_client(plan.kafka)
     try:
         of_inputs = [plan.events_topic] if plan.events_topic else []
-        of_outputs = [plan.control_topic, plan.transitions_topic, plan.alerts_topic]
+        of_outputs = [plan.control_topic, plan.transitions_topic, plan.alerts_topic, plan.silences_topic]
         found = faults(admin, plan, of_inputs if plan.has_own_output else of_inputs + of_outputs)
     finally:
         admin.close()
@@ -113,6 +126,8 @@ def look_at_topics(plan: ClusterPlan) -> dict[str, str]:
 
 def faults(admin: KafkaAdminClient, plan: ClusterPlan, names: list[str]) -> dict[str, str]:
     """Return the same for ``names``, all on the cluster of ``admin``."""
+    if plan.silences_topic in names and plan.silences_topic not in admin.list_topics():
+        names = [name for name in names if name != plan.silences_topic]
     wanted = {_TIMES: None, _CLEANUP: None}
     asked = [ConfigResource(ConfigResourceType.TOPIC, name, wanted) for name in names]
     told = admin.describe_configs(asked, config_filter="all").get("topic", {})
@@ -138,6 +153,11 @@ def _faults_of(name: str, plan: ClusterPlan, told: Mapping[str, Any], partitions
         yield (
             f"{name} has cleanup.policy={cleanup}: alerts that stay open for longer than its retention are "
             "forgotten by the next start, which tells them anew. Set it to compact."
+        )
+    if name == plan.silences_topic and cleanup and "compact" not in cleanup:
+        yield (
+            f"{name} has cleanup.policy={cleanup}: silences that last longer than its retention are "
+            "forgotten by the next start. Set it to compact."
         )
     if name == plan.alerts_topic and times == "CreateTime":
         yield (

@@ -5,9 +5,11 @@ from typing import Any
 import msgspec
 
 from alerts.alert import Alert
+from alerts.delivery import Silenced
 from alerts.story import Explanation
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
+from streaming.silences import SilenceList
 
 
 class TopicLag(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +73,9 @@ class AlertList(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     alerts: list[Alert]
     silenced: dict[str, int] = {}
-    """Alert id -> until when (epoch ms) the configuration silences it."""
+    """Alert id -> until when (epoch ms) it is silenced."""
+    silenced_by: dict[str, Silenced] = {}
+    """Alert id -> the silence: id, author and comment; without id it stands in the configuration."""
     held_back: dict[str, dict[str, str]] = {}
     """Id -> receiver -> why it is not sent there now: not_routed, silenced, effect_of_cause, job_catching_up,
     grouping, not_announced or receiver_failing.  Receivers that were told are left out; empty where another
@@ -158,6 +162,7 @@ ENDPOINTS: dict[str, type[msgspec.Struct]] = {
     "/api/v1/groups/{cluster}/{group}": GroupDetail,
     "/api/v1/groups/{cluster}/{group}/explain": Explanation,
     "/api/v1/alerts": AlertList,
+    "/api/v1/silences": SilenceList,
     "/api/v1/undecodable": Undecodable,
     "/api/v1/clusters": ClusterList,
 }

@@ -14,14 +14,14 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from alerts.alert import Alert
+from alerts.alert import Alert, AlertStatus
 from alerts.story import Explanation, Present, as_text, explain
 from coordinator_model.observations import is_time_ms
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
 from streaming.config import ClusterConfig, Config, parse_duration_ms, plan_of
 from streaming.kafka_clients import KafkaError
-from streaming.serving.api import GroupDetail, Problem
+from streaming.serving.api import AlertList, GroupDetail, Problem
 from streaming.serving.history import READ_S, History, ReadHistory, read_history
 from streaming.serving.view import View
 
@@ -75,7 +75,8 @@ def explain_of_view(
     """Return the story of a group that the running job watches, or that the topics remember."""
     detail = view.group(cluster, group)
     past = read(cluster, group, since_ms) if read else History([], [], [])
-    alerts = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX).alerts
+    listed = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX)
+    alerts = listed.alerts
     if detail is None and not past.transitions and not past.alerts and not alerts:
         return None
     return explain(
@@ -86,8 +87,20 @@ def explain_of_view(
         since_ms=since_ms,
         until_ms=now_ms,
         present=_present(detail),
-        notes=past.notes,
+        notes=[*past.notes, *_silenced_notes(listed)],
     )
+
+
+def _silenced_notes(listed: AlertList) -> list[str]:
+    """Return a sentence for each open alert that is silenced."""
+    notes = []
+    for alert in listed.alerts:
+        why = listed.silenced_by.get(alert.id)
+        if why is not None and alert.status is AlertStatus.FIRING:
+            who = f" by {why.author}" if why.author else " by the configuration"
+            comment = f": {why.comment}" if why.comment else ""
+            notes.append(f"{alert.name} is silenced{who}{comment}.")
+    return notes
 
 
 def _present(detail: GroupDetail | None) -> Present:

@@ -1,6 +1,7 @@
 """The HTTP server: metrics, health, the API and the page.
 
-One uvicorn in a thread of the driver.  It only reads, so there is no login.  Group names come from outside
+One uvicorn in a thread of the driver.  There is no login: only silences can be
+changed, and ``silencing`` says by whom.  Group names come from outside
 and can hold any character: in paths they are percent-encoded, and only the encoded path distinguishes a slash
 in a name from a separator.
 
@@ -42,6 +43,7 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.history import READ_HTTP_S, ReadHistory
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
+from streaming.serving.silencing import Silencing, silence_routes
 from streaming.serving.view import View
 
 _LOGGER = logging.getLogger("groupwatch.http")
@@ -144,7 +146,13 @@ class _Stories:
 
 
 def application(
-    view: View, health: Health, registry: CollectorRegistry, read_history: ReadHistory | None = None
+    view: View,
+    health: Health,
+    registry: CollectorRegistry,
+    read_history: ReadHistory | None = None,
+    *,
+    config: HttpConfig | None = None,
+    silencing: Silencing | None = None,
 ) -> Starlette:
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     published = msgspec.json.encode(schema())
@@ -189,6 +197,7 @@ def application(
         Route("/api/v1/groups", answering(groups)),
         Route("/api/v1/groups/{names:names}", answering(group)),
         Route("/api/v1/alerts", answering(alerts)),
+        *(silence_routes(silencing, config or HttpConfig(), answering) if silencing else ()),
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
@@ -387,5 +396,8 @@ class HttpServer(Server):
         health: Health,
         registry: CollectorRegistry,
         read_history: ReadHistory | None = None,
+        *,
+        silencing: Silencing | None = None,
     ) -> None:
-        super().__init__(config.host, config.port, application(view, health, registry, read_history))
+        made = application(view, health, registry, read_history, config=config, silencing=silencing)
+        super().__init__(config.host, config.port, made)

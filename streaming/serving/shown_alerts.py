@@ -66,6 +66,11 @@ class ShownAlerts:
                 self._said.is_repeat(alert)
                 self._put(alert)
 
+    def known(self, alert_id: str) -> Alert | None:
+        """Return an alert that is open or ended lately; None if it is unknown."""
+        with self._lock:
+            return self._open.get(alert_id) or self._resolved.get(alert_id)
+
     def of(self, cluster: str, group: str) -> list[Alert]:
         """Return the open alerts of one group, loudest first."""
         with self._lock:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from alerts.delivery import NO_QUIET, LiveQuiet, Quiet
+from alerts.delivery import NO_QUIET, LiveQuiet, Quiet, Silenced
 from alerts.metrics import ClusterSample, GroupSample
 from coordinator_model.groups import KINDS
 from coordinator_model.kafka import GroupState
@@ -138,7 +138,8 @@ class View:
         """Return open alerts; with ``status`` "resolved" the last that ended, with "" both."""
         matching = self._alerts.matching(status=status, cluster=cluster, group=group)
         page, now_ms = matching[offset : offset + limit], self._clock_ms()
-        untils = {alert.id: self._quiet.until_ms(alert, now_ms) for alert in page}
+        found = ((alert.id, self._quiet.silenced(alert, now_ms)) for alert in page)
+        silenced: dict[str, Silenced] = {alert_id: why for alert_id, why in found if why is not None}
         reasons = {alert.id: dict(self._held_back(alert.id)) for alert in page}
         return AlertList(
             total=len(matching),
@@ -146,7 +147,8 @@ class View:
             limit=limit,
             at_ms=now_ms,
             alerts=page,
-            silenced={alert_id: until for alert_id, until in untils.items() if until is not None},
+            silenced={alert_id: why.until_ms for alert_id, why in silenced.items()},
+            silenced_by=silenced,
             held_back={alert_id: why for alert_id, why in reasons.items() if why},
         )
 

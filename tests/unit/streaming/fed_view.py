@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from alerts.delivery.silences import NO_QUIET, Quiet
+from alerts.delivery.silences import NO_QUIET, LiveQuiet, Quiet
 from streaming.group_store.store import GroupStore
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.view import View
@@ -18,7 +18,7 @@ class FedView(View):
         clock_ms: Callable[[], int],
         rebalanced: Callable[[str, float], None] = lambda _cluster, _seconds: None,
         detected: Callable[[float], None] = lambda _seconds: None,
-        quiet: Quiet = NO_QUIET,
+        quiet: Quiet | LiveQuiet = NO_QUIET,
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
     ) -> None:
         self.store = GroupStore(clusters, clock_ms=clock_ms, rebalanced=rebalanced)

@@ -38,6 +38,7 @@ receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
 @pytest.fixture
 def make_station(config: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], NotifyProcess]]:
     monkeypatch.setattr(notifying, "_LISTEN_S", 0.0)
+    monkeypatch.setattr(notifying, "topics_of", lambda _config: [])
     monkeypatch.setattr(notifying, "alert_logs", lambda _config: {"gone": no_log})
     made: list[NotifyProcess] = []
 
@@ -173,6 +174,7 @@ receivers: [{{name: oncall, webhook: {{url: "{web.url}"}}}}]
 @pytest.fixture
 def standby(tmp_path: Path, web: WebhookProbe, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standby]:
     made = Standby(tmp_path, web)
+    monkeypatch.setattr(notifying, "topics_of", lambda _config: [])
     monkeypatch.setattr(notifying, "alert_logs", lambda _config: {"near": made.open_log})
     yield made
     made.station.stop()

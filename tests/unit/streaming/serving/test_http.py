@@ -13,10 +13,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from alerts.alert.alert import AlertStatus
+from alerts.delivery.silences import LiveQuiet
 from alerts.metrics.exporter import SnapshotCollector
 from coordinator_model.kafka.states import GroupState
 from streaming.config.config import HttpConfig
 from streaming.serving.http import HttpServer
+from streaming.silences.desk import SilenceDesk
+from streaming.silences.following import Follower
 from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ def view() -> FedView:
 def client(view: FedView, health: FakeHealth) -> Iterator[httpx.Client]:
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(view, groups_max=100, clock_ms=lambda: NOW_MS))
-    server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, health, registry)
+    desk = SilenceDesk(Follower([], LiveQuiet()), clusters=["eu"])
+    server = HttpServer(HttpConfig(host="127.0.0.1", port=0), view, health, registry, silencing=desk)
     port = server.start()
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as made:
         yield made
@@ -187,7 +191,7 @@ def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: FedVi
     paths = {path: path for path in published["endpoints"]}
     paths["/api/v1/groups/{cluster}/{group}"] = "/api/v1/groups/eu/g"
     paths["/api/v1/groups/{cluster}/{group}/explain"] = "/api/v1/groups/eu/g/explain"
-    assert len(paths) == 6
+    assert len(paths) == 7
     for path, address in paths.items():
         _check(client.get(address).json(), published["endpoints"][path], published["$defs"])
 

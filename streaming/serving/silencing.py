@@ -1,0 +1,169 @@
+"""The routes by which people add, list and end silences.
+
+Whoever may write here can keep people from being told, so a request is refused unless ``may_write`` lets it
+pass, and no page of another site can make a browser send one.
+"""
+
+import ipaddress
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from streaming.config import HttpConfig
+from streaming.serving.api import Problem
+from streaming.silences import ShownSilence, SilenceList, SilenceRefusedError
+
+PATH = "/api/v1/silences"
+_STATES = ("pending", "active", "expired")
+_BODY_MAX = 64 * 1024
+
+Answer = Callable[[Request], Response]
+Answering = Callable[[Answer], Callable[[Request], Any]]
+"""Makes an endpoint that runs a handler in a thread."""
+
+
+class Silencing(Protocol):
+    """What adds, lists and ends silences."""
+
+    def silences(self, state: str = "") -> SilenceList:
+        """Return the silences in ``state``; "" is all."""
+        ...
+
+    def add(self, request: Any) -> ShownSilence:
+        """Add a silence."""
+        ...
+
+    def expire(self, silence_id: str) -> ShownSilence:
+        """End a silence."""
+        ...
+
+
+def may_write(request: Request, config: HttpConfig) -> str:
+    """Return why a request may change nothing here; "" if it may: the one guard of what writes."""
+    if not _is_loopback(config.host):
+        return (
+            "silences can be changed over HTTP only where http.host is a loopback address, as this server "
+            "knows no login; use groupwatch silence with --config"
+        )
+    return _foreign(request, config.external_url)
+
+
+def _foreign(request: Request, external_url: str) -> str:
+    """Return that a browser sends the request for another site's page; "" if not.
+
+    Programs that are no browsers send no Origin.
+    """
+    origin = request.headers.get("origin")
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return "a page of another site sent this request"
+    if origin is None or (external_url and origin == _origin(external_url)):
+        return ""
+    host = request.headers.get("host", "")
+    # A name that its owner lets point here would make a foreign page look like ours; an address cannot.
+    is_ours = urlsplit(origin).netloc == host and _is_loopback(urlsplit(f"//{host}").hostname or "")
+    return "" if is_ours else "a page of another site sent this request; http.external_url names ours"
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Endpoints:
+    """The endpoints of one server."""
+
+    def __init__(self, desk: Silencing, config: HttpConfig, answering: Answering) -> None:
+        self._desk = desk
+        self._config = config
+        self._adding = answering(self._add)
+        self._ending = answering(self._expire)
+
+    async def post(self, request: Request) -> Response:
+        """Add a silence."""
+        refused = may_write(request, self._config)
+        if refused:
+            return _problem(403, refused)
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return _problem(415, "send the silence as Content-Type: application/json")
+        body = await _body(request)
+        if body is None:
+            return _problem(413, f"a silence has at most {_BODY_MAX} bytes")
+        request.state.body = body
+        answer: Response = await self._adding(request)
+        return answer
+
+    async def delete(self, request: Request) -> Response:
+        """End a silence."""
+        refused = may_write(request, self._config)
+        if refused:
+            return _problem(403, refused)
+        answer: Response = await self._ending(request)
+        return answer
+
+    def listed(self, request: Request) -> Response:
+        """List silences."""
+        state = request.query_params.get("state", "")
+        if state and state not in _STATES:
+            return _problem(400, f"state must be one of {', '.join(_STATES)}")
+        return _json(self._desk.silences(state))
+
+    def _add(self, request: Request) -> Response:
+        try:
+            given = msgspec.json.decode(request.state.body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return _problem(400, f"the body is no JSON: {error}")
+        return _changed(lambda: self._desk.add(given), 201)
+
+    def _expire(self, request: Request) -> Response:
+        return _changed(lambda: self._desk.expire(request.path_params["id"]), 200)
+
+
+def silence_routes(desk: Silencing, config: HttpConfig, answering: Answering) -> list[Route]:
+    """Return the routes."""
+    endpoints = _Endpoints(desk, config, answering)
+    return [
+        Route(PATH, answering(endpoints.listed), methods=["GET"]),
+        Route(PATH, endpoints.post, methods=["POST"]),
+        Route(f"{PATH}/{{id}}", endpoints.delete, methods=["DELETE"]),
+    ]
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body, as far as it was sent; None if it is too long."""
+    body = b""
+    with suppress(ClientDisconnect):
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _BODY_MAX:
+                return None
+    return body
+
+
+def _changed(change: Callable[[], ShownSilence], status: int) -> Response:
+    try:
+        return _json(change(), status)
+    except SilenceRefusedError as error:
+        return _problem(error.status, str(error))
+
+
+def _problem(status: int, sentence: str) -> Response:
+    return _json(Problem(error=sentence), status)
+
+
+def _json(content: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")

@@ -57,6 +57,18 @@ class ClusterSample(NamedTuple):
     """Groups quarantined because our own code failed on them."""
 
 
+class Firing(NamedTuple):
+    """An open alert, as the labels of its series have it."""
+
+    cluster: str
+    group: str
+    """Empty for alerts about a whole cluster."""
+    alertname: str
+    severity: str
+    silenced: str
+    """true or false."""
+
+
 class MetricsSource(Protocol):
     """The latest snapshot; each method may be called from any thread."""
 
@@ -64,8 +76,8 @@ class MetricsSource(Protocol):
         """Return at most ``limit`` groups: those with alerts first, then those not Stable, then by name."""
         ...
 
-    def firing(self, limit: int) -> Iterable[tuple[str, str, str]]:
-        """Return (cluster, group, alert name) of at most ``limit`` open alerts."""
+    def firing(self, limit: int) -> Iterable[Firing]:
+        """Return at most ``limit`` open alerts."""
         ...
 
     def cluster_samples(self) -> Iterable[ClusterSample]:

@@ -62,8 +62,8 @@ GROUP_LAG_SECONDS = Metric(
 ALERTS_FIRING = Metric(
     "groupwatch_alerts_firing",
     "gauge",
-    (*_GROUP, "alertname"),
-    "1 for each open alert; the group is empty for alerts about a whole cluster.",
+    (*_GROUP, "alertname", "severity", "silenced"),
+    "1 for each open alert; the group is empty for alerts about a whole cluster; silenced is true or false.",
 )
 GROUPS = Metric(
     "groupwatch_groups",

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from alerts.alert import Alert
 from alerts.delivery import NO_QUIET, LiveQuiet, Quiet, Silenced
-from alerts.metrics import ClusterSample, GroupSample
+from alerts.metrics import ClusterSample, Firing, GroupSample
 from coordinator_model.groups import KINDS
 from coordinator_model.kafka import GroupState
 from coordinator_model.shard import GroupReport
@@ -81,10 +82,15 @@ class View:
             for name, group in self._chosen(self._store.groups(), limit)
         ]
 
-    def firing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return (cluster, group, name) of the open alerts, loudest first."""
-        chosen = self._alerts.loudest(limit)
-        return list(dict.fromkeys((alert.cluster, alert.group, alert.name) for alert in chosen))
+    def firing(self, limit: int) -> list[Firing]:
+        """Return the open alerts, loudest first."""
+        now_ms = self._clock_ms()
+        return list(dict.fromkeys(self._firing(one, now_ms) for one in self._alerts.loudest(limit)))
+
+    def _firing(self, alert: Alert, now_ms: int) -> Firing:
+        is_silenced = self._quiet.until_ms(alert, now_ms) is not None
+        silenced = "true" if is_silenced else "false"
+        return Firing(alert.cluster, alert.group, alert.name, str(alert.severity), silenced)
 
     def cluster_samples(self) -> list[ClusterSample]:
         """Return every cluster for the metrics."""

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from alerts.delivery.notifier import DeliveryState
 from alerts.metrics import metrics
 from alerts.metrics.delivery_metrics import DeliveryCollector
-from alerts.metrics.exporter import ClusterSample, GroupSample, SnapshotCollector
+from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
 from streaming.devkit.kafka import free_ports
@@ -63,10 +63,15 @@ class Fleet:
             GroupSample(CALM, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
         ][:limit]
 
-    def firing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return two alerts of one group, and one of the cluster."""
-        of_group = [(CLUSTER, "orders", name) for name in ("RebalanceStorm", "SessionTimeout")]
-        return [*of_group, (CLUSTER, "", "SourceSilent")][:limit] if self.in_trouble else []
+    def firing(self, limit: int) -> list[Firing]:
+        """Return two alerts of one group, one of the cluster, and one that is silenced."""
+        found = [
+            Firing(CLUSTER, "orders", "RebalanceStorm", "critical", "false"),
+            Firing(CLUSTER, "orders", "SessionTimeout", "warning", "false"),
+            Firing(CLUSTER, "", "SourceSilent", "warning", "false"),
+            Firing(CLUSTER, "slow", "RebalanceStorm", "critical", "true"),
+        ]
+        return found[:limit] if self.in_trouble else []
 
     def cluster_samples(self) -> list[ClusterSample]:
         """Return both clusters; in trouble, lines go on coming and are two minutes old."""
@@ -250,7 +255,13 @@ class Monitoring:
 
 WARNING = {"severity": "warning", "cluster": CLUSTER}
 ENDING = {
-    labels(alertname="GroupwatchAlertFiring", alert="RebalanceStorm", group="orders", **WARNING),
+    labels(
+        alertname="GroupwatchAlertFiring",
+        alert="RebalanceStorm",
+        group="orders",
+        severity="critical",
+        cluster=CLUSTER,
+    ),
     labels(alertname="GroupwatchAlertFiring", alert="SessionTimeout", group="orders", **WARNING),
     labels(alertname="GroupwatchAlertFiring", alert="SourceSilent", **WARNING),
     labels(

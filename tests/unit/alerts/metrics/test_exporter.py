@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from alerts.metrics.exporter import STATES, ClusterSample, GroupSample, SnapshotCollector
+from alerts.metrics.exporter import STATES, ClusterSample, Firing, GroupSample, SnapshotCollector
 from coordinator_model.kafka.states import GroupState
 
 NOW_MS = 1_700_000_100_000
@@ -16,14 +16,14 @@ class Still:
 
     def __init__(self) -> None:
         self.groups: list[GroupSample] = []
-        self.alerts: list[tuple[str, str, str]] = []
+        self.alerts: list[Firing] = []
         self.clusters: list[ClusterSample] = []
 
     def group_samples(self, limit: int) -> list[GroupSample]:
         """Return the first groups."""
         return self.groups[:limit]
 
-    def firing(self, limit: int) -> list[tuple[str, str, str]]:
+    def firing(self, limit: int) -> list[Firing]:
         """Return the first alerts."""
         return self.alerts[:limit]
 
@@ -61,7 +61,10 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
     picture.groups = [
         sample(rebalances={"member_left": 4}, lags={"orders": (12, 3.5)}, state=GroupState.EMPTY)
     ]
-    picture.alerts = [("eu", "g", "RebalanceStorm"), ("eu", "", "SourceSilent")]
+    picture.alerts = [
+        Firing("eu", "g", "RebalanceStorm", "critical", "false"),
+        Firing("eu", "", "SourceSilent", "warning", "true"),
+    ]
     picture.clusters = [
         ClusterSample(
             cluster="eu",
@@ -89,8 +92,10 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             f'groupwatch_group_rebalances_total{{cause="member_left",{group}}} 4.0',
             f'groupwatch_group_lag{{{group},topic="orders"}} 12.0',
             f'groupwatch_group_lag_seconds{{{group},topic="orders"}} 3.5',
-            f'groupwatch_alerts_firing{{alertname="RebalanceStorm",{group}}} 1.0',
-            'groupwatch_alerts_firing{alertname="SourceSilent",cluster="eu",group=""} 1.0',
+            'groupwatch_alerts_firing{alertname="RebalanceStorm",'
+            f'{group},severity="critical",silenced="false"}} 1.0',
+            'groupwatch_alerts_firing{alertname="SourceSilent",'
+            'cluster="eu",group="",severity="warning",silenced="true"} 1.0',
             'groupwatch_groups{cluster="eu"} 1.0',
             'groupwatch_events_total{cluster="eu",kind="commit",source="offsets"} 5.0',
             'groupwatch_undecodable_total{cluster="eu",reason="truncated",source="events"} 2.0',

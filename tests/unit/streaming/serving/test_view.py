@@ -111,7 +111,7 @@ def test_an_alert_opens_gains_revisions_and_ends(view: FedView, rows: "Rows") ->
     """What was said before changes nothing, whenever it comes again."""
     view.apply("eu", [rows.alert(), rows.alert(revision=1, severity=Severity.CRITICAL), rows.alert()])
     assert [alert.severity for alert in view.alerts().alerts] == ["critical"]
-    assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
+    assert view.firing(10) == [("eu", "payments", "RebalanceStorm", "critical", "false")]
     view.apply("eu", [rows.alert(revision=2, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS), rows.alert()])
     assert view.alerts().total == 0
     assert view.firing(10) == []
@@ -137,7 +137,7 @@ def test_a_forged_revision_from_the_topic_mutes_nothing_that_the_job_says(
     view.shown.remember(rows.make_alert(revision=100, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS))
     view.apply("eu", [rows.alert(revision=2)])
     assert [alert.revision for alert in view.alerts().alerts] == [2]
-    assert view.firing(10) == [("eu", "payments", "RebalanceStorm")]
+    assert view.firing(10) == [("eu", "payments", "RebalanceStorm", "warning", "false")]
     view.apply("eu", [rows.alert(revision=3, status=AlertStatus.RESOLVED, ends_at_ms=NOW_MS)])
     assert [alert.revision for alert in view.alerts(status="").alerts] == [3]
 

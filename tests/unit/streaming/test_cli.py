@@ -120,7 +120,7 @@ def test_run_hands_over_to_the_job(
 
     told: list[tuple[str, bool]] = []
 
-    def fake(config: Config, *, notify: bool) -> int:
+    def fake(config: Config, *, notify: bool, load: object) -> int:
         told.append((config.clusters[0].name, notify))
         return 7
 
@@ -135,7 +135,7 @@ def test_a_failure_is_one_sentence_and_exit_1(
     """No traceback, unless --debug asks for it."""
     from streaming import job  # noqa: PLC0415 - loads Spark's Python side
 
-    def fake(config: Config, *, notify: bool) -> int:
+    def fake(config: Config, *, notify: bool, load: object) -> int:
         raise OSError(98, "cannot listen on 0.0.0.0 port 1: in use")
 
     monkeypatch.setattr(job, "run", fake)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from streaming.config import Config, plan_of
 from streaming.kafka_address import KafkaAddress
-from streaming.kafka_clients import KafkaError, consumer, producer, read_whole
+from streaming.kafka_clients import KafkaConsumer, KafkaError, consumer, producer, read_whole
 
 Record = tuple[bytes, bytes | None]
 
@@ -47,9 +47,12 @@ class SilencesTopic:
         """
         reader = consumer(self.address)
         try:
-            return read_whole(reader, self.topic)
+            return self._all(reader)
         finally:
             reader.close()
+
+    def _all(self, reader: KafkaConsumer) -> list[Record]:
+        return read_whole(reader, self.topic) if reader.partitions_for_topic(self.topic) else []
 
     def follow(
         self,
@@ -67,7 +70,7 @@ class SilencesTopic:
         """
         reader = consumer(self.address)
         try:
-            began(read_whole(reader, self.topic))
+            began(self._all(reader))
             if not reader.partitions_for_topic(self.topic):
                 return
             while not is_over():

@@ -15,14 +15,15 @@ from alerts.delivery import DeliveryState, LiveQuiet, wall_clock_ms
 from alerts.metrics import DeliveryCollector, OwnMetrics, SnapshotCollector
 from streaming import pipeline
 from streaming.config import (
+    DELIVERY,
     Changes,
     ClusterConfig,
     ClusterPlan,
     Config,
+    Reloads,
     changes,
     plan_of,
     quiet_of,
-    read_again,
 )
 from streaming.driver import (
     ANSWERING_S,
@@ -46,8 +47,6 @@ from streaming.version import version
 _log = logging.getLogger("groupwatch.job")
 
 _LOOK_S = 1.0
-_DELIVERY = {"receivers", "routes", "owners"}
-"""Blocks for which the notifier is made anew."""
 _LOST_STOP_S = 7.0
 """How long a process without its JVM may take to notify receivers and to restore what it changed."""
 _STOP_S = 90.0
@@ -103,7 +102,9 @@ class Health:
 class Monitor:
     """All parts of one process, started and stopped in order."""
 
-    def __init__(self, config: Config, make_notifier: MakeNotifier | None) -> None:
+    def __init__(
+        self, config: Config, make_notifier: MakeNotifier | None, reloads: Reloads | None = None
+    ) -> None:
         """Build the parts; with ``make_notifier`` None another process delivers alerts."""
         self._config = config
         self._quiet = LiveQuiet(quiet_of(config.silences, config.maintenance))
@@ -140,7 +141,13 @@ class Monitor:
         registry.register(DeliveryCollector(self._speaker.deliveries))
         self._health = Health(self.jobs, self._dead_threads, limits_from(config), self._speaker.deliveries)
         self._server = HttpServer(
-            config.http, view, self._health, registry, TopicReader(config), silencing=self._silence_desk
+            config.http,
+            view,
+            self._health,
+            registry,
+            TopicReader(config),
+            silencing=self._silence_desk,
+            reloads=reloads,
         )
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
@@ -229,7 +236,7 @@ class Monitor:
         self._quiet.configure(quiet_of(found.config.silences, found.config.maintenance))
         for cluster in found.config.clusters:
             self.jobs[cluster.name].change(plan_of(found.config, cluster))
-        if _DELIVERY & set(found.made):
+        if DELIVERY & set(found.made):
             self._speaker.change(found.config)
         return found
 
@@ -277,19 +284,17 @@ def run(config: Config, *, notify: bool = True, load: Callable[[], Config] | Non
         JvmLostError: Spark's JVM has ended.
         streaming.jars.JarError: the Kafka connector is not available.
     """
-    stopping, asked = threading.Event(), threading.Event()
-    signal.signal(signal.SIGHUP, lambda *_: asked.set())
+    stopping, reloads = threading.Event(), Reloads(load)
+    signal.signal(signal.SIGHUP, lambda *_: reloads.ask())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     service = ServiceManager()
-    monitor = Monitor(config, make_notifier if notify else None)
+    monitor = Monitor(config, make_notifier if notify else None, reloads)
     monitor.start()
     try:
         while not stopping.wait(_LOOK_S):
             monitor.check()
-            if asked.is_set() and load is not None:
-                asked.clear()
-                read_again(load, monitor)
+            reloads.serve(monitor)
             service.update(monitor.clusters())
         _log.info("stopping after the running batches")
     except JvmLostError as error:

@@ -230,7 +230,8 @@ class Outbox:
             elif not self._hold_back(entry, now_ms):
                 entries.append(entry)
                 told += its
-        told += [self._known.open[one] for one in self._bundles.still_told(first) if one in self._known.open]
+        still = (self._known.open.get(one) for one in self._bundles.still_told(first))
+        told += [one for one in still if one and self._heeded.until_ms(one, now_ms) is None]
         for entry in entries:
             self._known.changed_ids.add(entry.alert.id)
             if entry.first_attempt_ms < 0:

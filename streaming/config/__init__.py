@@ -13,11 +13,12 @@ from streaming.config.config import (
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.receivers import ReceiverConfig, RouteConfig
-from streaming.config.reloading import Changes, changes, read_again
+from streaming.config.reloading import DELIVERY, Changes, Reloads, changes
 from streaming.config.silences import SilenceRequestError, kept_of_request, quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
 __all__ = [
+    "DELIVERY",
     "Changes",
     "ClusterConfig",
     "ClusterPlan",
@@ -27,6 +28,7 @@ __all__ = [
     "HttpConfig",
     "ProbeConfig",
     "ReceiverConfig",
+    "Reloads",
     "RouteConfig",
     "SilenceRequestError",
     "changes",
@@ -37,6 +39,5 @@ __all__ = [
     "parse_timezone",
     "plan_of",
     "quiet_of",
-    "read_again",
     "settings_json",
 ]

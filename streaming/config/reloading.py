@@ -1,8 +1,12 @@
 """What a new configuration file changes in a process that runs, and what has to wait for a restart."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from streaming.config.config import Config, ConfigError
 
@@ -10,6 +14,8 @@ _log = logging.getLogger("groupwatch.config")
 
 LIVE = ("receivers", "routes", "owners", "silences", "maintenance", "rules", "runbook_base")
 """Blocks that can change while the process runs."""
+DELIVERY = frozenset({"receivers", "routes", "owners"})
+"""Those for which the notifier is made anew."""
 LIVE_OF_CLUSTERS = ("groups", "forget_after_ms")
 
 
@@ -35,7 +41,16 @@ class Changing(Protocol):
         ...
 
 
-def read_again(load: Callable[[], Config], process: Changing) -> None:
+class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a wish to read the configuration again."""
+
+    error: str = ""
+    """Why the file cannot be used: everything is as it was; "" if it can."""
+    changed: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+
+
+def read_again(load: Callable[[], Config], process: Changing) -> Reloaded:
     """Read the configuration again, and log what follows; a wrong file changes nothing."""
     try:
         new = load()
@@ -43,12 +58,51 @@ def read_again(load: Callable[[], Config], process: Changing) -> None:
         process.reloaded(is_good=False)
         why = "; ".join(str(error).splitlines())
         _log.error("the configuration is as it was, for the file cannot be used: %s", why)
-        return
+        return Reloaded(error=why)
     found = process.change(new)
     process.reloaded(is_good=True)
     _log.info("the configuration was read again; changed: %s", ", ".join(found.made) or "nothing")
     if found.waiting:
         _log.warning("these changes of the configuration need a restart: %s", ", ".join(found.waiting))
+    return Reloaded(changed=found.made, needs_restart=found.waiting)
+
+
+class Reloads:
+    """Wishes to read the configuration again, from signals and requests; the main thread does it."""
+
+    def __init__(self, load: Callable[[], Config] | None) -> None:
+        """Take what reads the file; None: the configuration never changes."""
+        self._load = load
+        self._asked = threading.Event()
+        self._lock = threading.Lock()
+        self._waiting: list[Future[Reloaded]] = []
+
+    def ask(self) -> None:
+        """Ask, without waiting; safe in a signal handler."""
+        self._asked.set()
+
+    def ask_and_wait(self, timeout_s: float) -> Reloaded:
+        """Ask, and return what became of it.
+
+        Raises:
+            TimeoutError: nobody did it in time; it is done when there is time.
+        """
+        mine: Future[Reloaded] = Future()
+        with self._lock:
+            self._waiting.append(mine)
+        self._asked.set()
+        return mine.result(timeout_s)
+
+    def serve(self, process: Changing) -> None:
+        """Do what was asked for, if anything was."""
+        if self._load is None or not self._asked.is_set():
+            return
+        self._asked.clear()
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        found = read_again(self._load, process)
+        for one in waiting:
+            one.set_result(found)
 
 
 def changes(old: Config, new: Config) -> Changes:

@@ -23,15 +23,16 @@ from alerts.delivery import (
 from alerts.delivery.receivers import KINDS, Receiver, ReceiverContext
 from alerts.metrics import DeliveryCollector, NotifierMetrics
 from streaming.config import (
+    DELIVERY,
     Changes,
     ClusterPlan,
     Config,
     ReceiverConfig,
+    Reloads,
     RouteConfig,
     changes,
     plan_of,
     quiet_of,
-    read_again,
 )
 from streaming.driver import ClusterProbe, Watched, limits_from
 from streaming.kafka_address import KafkaAddress
@@ -247,8 +248,11 @@ class NotifyProcess:
         """Take over what can change while the process runs, and return what has changed."""
         found = changes(self._config, config)
         self._config = found.config
-        if found.made and self._notifier is not None:
-            self._deliver_through(make_notifier(self._config, self._metrics, reads_topics=self._speaks))
+        self._quiet.configure(quiet_of(self._config.silences, self._config.maintenance))
+        if DELIVERY & set(found.made) and self._notifier is not None:
+            self._deliver_through(
+                make_notifier(self._config, self._metrics, reads_topics=self._speaks, quiet=self._quiet)
+            )
         return found
 
     def reloaded(self, *, is_good: bool) -> None:
@@ -298,8 +302,8 @@ def run(config: Config, *, load: Callable[[], Config] | None = None) -> int:
     Raises:
         OSError: the server's address is not available.
     """
-    stopping, asked = threading.Event(), threading.Event()
-    signal.signal(signal.SIGHUP, lambda *_: asked.set())
+    stopping, reloads = threading.Event(), Reloads(load)
+    signal.signal(signal.SIGHUP, lambda *_: reloads.ask())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     registry = CollectorRegistry()
@@ -316,9 +320,7 @@ def run(config: Config, *, load: Callable[[], Config] | None = None) -> int:
     try:
         while not stopping.wait(_LOOK_S):
             station.look()
-            if asked.is_set() and load is not None:
-                asked.clear()
-                read_again(load, station)
+            reloads.serve(station)
     finally:
         station.stop()
         server.stop()

@@ -1,7 +1,7 @@
 """The HTTP server: metrics, health, the API and the page.
 
-One uvicorn in a thread of the driver.  There is no login: only silences can be
-changed, and ``silencing`` says by whom.  Group names come from outside
+One uvicorn in a thread of the driver.  There is no login: only silences and the
+configuration can be changed, and ``silencing`` says by whom.  Group names come from outside
 and can hold any character: in paths they are percent-encoded, and only the encoded path distinguishes a slash
 in a name from a separator.
 
@@ -33,7 +33,7 @@ from alerts.alert import AlertStatus
 from alerts.delivery import wall_clock_ms
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
-from streaming.config import HttpConfig
+from streaming.config import HttpConfig, Reloads
 from streaming.serving.api import Problem, schema
 from streaming.serving.explaining import (
     DEFAULT_BACK_MS,
@@ -43,6 +43,7 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.history import READ_HTTP_S, ReadHistory
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
+from streaming.serving.reload_route import reload_route
 from streaming.serving.silencing import Silencing, silence_routes
 from streaming.serving.view import View
 
@@ -153,6 +154,7 @@ def application(
     *,
     config: HttpConfig | None = None,
     silencing: Silencing | None = None,
+    reloads: Reloads | None = None,
 ) -> Starlette:
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     published = msgspec.json.encode(schema())
@@ -198,6 +200,7 @@ def application(
         Route("/api/v1/groups/{names:names}", answering(group)),
         Route("/api/v1/alerts", answering(alerts)),
         *(silence_routes(silencing, config or HttpConfig(), answering) if silencing else ()),
+        *((reload_route(reloads, config or HttpConfig(), answering),) if reloads else ()),
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
@@ -398,6 +401,9 @@ class HttpServer(Server):
         read_history: ReadHistory | None = None,
         *,
         silencing: Silencing | None = None,
+        reloads: Reloads | None = None,
     ) -> None:
-        made = application(view, health, registry, read_history, config=config, silencing=silencing)
+        made = application(
+            view, health, registry, read_history, config=config, silencing=silencing, reloads=reloads
+        )
         super().__init__(config.host, config.port, made)

@@ -48,8 +48,8 @@ def may_write(request: Request, config: HttpConfig) -> str:
     """Return why a request may change nothing here; "" if it may: the one guard of what writes."""
     if not _is_loopback(config.host):
         return (
-            "silences can be changed over HTTP only where http.host is a loopback address, as this server "
-            "knows no login; use groupwatch silence with --config"
+            "over HTTP, silences and the configuration can be changed only where http.host is a loopback "
+            "address, as this server knows no login; use groupwatch silence with --config, and SIGHUP"
         )
     return _foreign(request, config.external_url)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from streaming.devkit.kafka import EmbeddedKafka
@@ -30,6 +31,8 @@ class Seen:
     """(id, status) as the first receiver had them."""
     keys: list[str] = field(default_factory=list)
     """(id/revision) as the first receiver had them."""
+    answer: tuple[int, Any] = (0, None)
+    refused: int = 0
     later_pages: list[tuple[str, str]] = field(default_factory=list)
     alerts: list[dict[str, Any]] = field(default_factory=list)
     good: list[str] = field(default_factory=list)
@@ -82,6 +85,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             routes = [{"match": {}, "receivers": ["pager", "second"]}]
             reload({"rules": NERVOUS, "receivers": both, "routes": routes}, "changed: receivers, routes")
             await_that(lambda: _told(second), "the new receiver is told what fires")
+            answer = httpx.post(f"http://127.0.0.1:{job.port}/-/reload", timeout=40)
+            found.answer = (answer.status_code, answer.json())
+            job.config.write_text("clusters: [")
+            found.refused = httpx.post(f"http://127.0.0.1:{job.port}/-/reload", timeout=40).status_code
             found.log, found.alerts = job.log.read_text(), alerts_of(kafka.address)
             found.keys = first.keys()
             found.pages, found.later_pages = _told(first), _told(second)
@@ -105,6 +112,12 @@ def test_rules_change_while_the_job_runs(seen: Seen) -> None:
 def test_what_needs_a_restart_is_named(seen: Seen) -> None:
     """The server goes on listening where it did."""
     assert "these changes of the configuration need a restart: http.port" in seen.log
+
+
+def test_a_request_does_the_same_and_answers(seen: Seen) -> None:
+    """What changed, here nothing; a wrong file is refused."""
+    assert seen.answer == (200, {"error": "", "changed": [], "needs_restart": []})
+    assert seen.refused == 400
 
 
 def test_a_new_receiver_is_told_what_fires_and_the_old_one_nothing_twice(seen: Seen) -> None:

@@ -13,6 +13,7 @@ from alerts.delivery.owners import Owned, Owners
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 from alerts.delivery.receivers.webhook import webhook_body
 from alerts.delivery.routing import Route
+from alerts.delivery.silences import LiveQuiet, Match, Silence
 from alerts.delivery.waiting import HeldBack, Work
 
 MakeAlert = Callable[..., Alert]
@@ -29,7 +30,10 @@ class Desk:
         wanted: dict[str, Any] = {"group_by": ("cluster",), "repeat_interval_ms": REPEAT, **route}
         routes = [Route(receivers=("r",), group_wait_ms=WAIT, group_interval_ms=INTERVAL, **wanted)]
         owners = Owners([Owned(owner="team-a", groups=("a.*",))])
-        self.outbox = Outbox("r", routes, max_age_ms=86_400_000, jitter=lambda: 1.0, owner_of=owners.of)
+        self.quiet = LiveQuiet()
+        self.outbox = Outbox(
+            "r", routes, max_age_ms=86_400_000, jitter=lambda: 1.0, quiet=self.quiet, owner_of=owners.of
+        )
         self.sent: list[Work] = []
 
     def fire(self, name: str, revision: int = 0, **changes: Any) -> Alert:
@@ -81,6 +85,18 @@ def test_what_changes_is_told_after_the_interval_with_what_still_fires(desk: Des
     assert desk.after(1) == [["a.", "a!", "b!"]]
     desk.end("b")
     assert desk.after(INTERVAL) == [["b.", "a!"]]
+
+
+def test_what_is_silenced_is_left_out(desk: Desk) -> None:
+    """Also what was told before and still fires."""
+    for name in "ab":
+        desk.fire(name)
+    assert desk.after(WAIT) == [["a!", "b!"]]
+    desk.quiet.add_all([Silence(match=Match(groups=("a",)))])
+    desk.fire("c")
+    assert desk.after(INTERVAL) == [["c!", "b!"]]
+    desk.end("a")
+    assert desk.after(INTERVAL) == [["a.", "b!", "c!"]]
 
 
 def test_other_labels_are_other_messages(desk: Desk) -> None:

@@ -8,6 +8,7 @@ finds its lease taken has to end.  The broker itself fences what a former holder
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -19,9 +20,15 @@ from streaming.control import MarkHeldError, mark_of
 from streaming.driver.mark_keeper import MarkKeeper
 from streaming.driver.mark_places import FileMarkPlace, MarkPlace, TopicMarkPlace
 from streaming.health import Progress
-from streaming.kafka_clients import GROUP_PREFIX, FencedProducer
+from streaming.kafka_clients import GROUP_PREFIX, FencedProducer, KafkaError
 
 _log = logging.getLogger(__name__)
+
+_FENCE_PATIENCE_S = 30.0
+"""After this long without an answer of the coordinator, outputs are written unfenced, and that is said.
+
+A transaction whose markers a topic refused is never ended, so its id never answers again (seen with
+``max.message.bytes`` of 20, Kafka 4.3.1)."""
 
 Turn = Callable[[], str | None]
 """Returns None: this job may claim its lease; a sentence: why it stands by; "": it has to wait a little."""
@@ -50,6 +57,8 @@ class Lease:
         self._stopping = stopping
         self._turn = turn
         self._keeper: MarkKeeper | None = None
+        self._unfenced_since_s: float | None = None
+        """Since when the outputs could not be opened with a fence."""
 
     @property
     def is_ours(self) -> bool:
@@ -106,7 +115,15 @@ class Lease:
         """
         plan = self._plan
         self._look()
-        outputs = FencedProducer(plan.output, f"{GROUP_PREFIX}{plan.cluster}-{plan.alerts_topic}")
+        now_s = time.monotonic()
+        waits = now_s - (self._unfenced_since_s or now_s) < _FENCE_PATIENCE_S
+        name = f"{GROUP_PREFIX}{plan.cluster}-{plan.alerts_topic}"
+        try:
+            outputs = FencedProducer(plan.output, name, waits=waits)
+        except KafkaError:
+            self._unfenced_since_s = self._unfenced_since_s or now_s
+            raise
+        self._unfenced_since_s = None if not outputs.unfenced else self._unfenced_since_s
         try:
             self._look()
         except BaseException:

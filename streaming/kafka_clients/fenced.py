@@ -69,13 +69,22 @@ class FencedProducer:
         address: KafkaAddress,
         transactional_id: str,
         *,
+        waits: bool = True,
         open_producer: Callable[..., KafkaProducer] = producer,
         topics_of: Callable[[KafkaAddress], Collection[str]] = topics_of,
     ) -> None:
         """Connect, and fence every earlier writer with this id.
 
         Where the cluster has no transactions for us, it writes without them, and ``unfenced`` says why.  A
-        coordinator that is only away just now is no reason: an earlier writer would stay unfenced.
+        coordinator that only does not answer just now is no reason, as long as the caller waits: an earlier
+        writer would stay unfenced.
+
+        Args:
+            address: the output cluster.
+            transactional_id: what all writers of these outputs have in common.
+            waits: fail where the cluster has transactions and its coordinator does not answer.
+            open_producer: opens a producer.
+            topics_of: returns the names of the cluster's topics.
 
         Raises:
             kafka.errors.KafkaError: no bootstrap server answers, or no coordinator although there is one.
@@ -87,7 +96,7 @@ class FencedProducer:
         try:
             out.init_transactions()
         except (TransactionalIdAuthorizationFailedError, KafkaTimeoutError) as error:
-            if isinstance(error, KafkaTimeoutError) and _STATE in topics_of(address):
+            if waits and isinstance(error, KafkaTimeoutError) and _STATE in topics_of(address):
                 out.close(timeout=_CLOSE_S)
                 raise
             self.unfenced = _why_unfenced(transactional_id, error)
@@ -151,7 +160,7 @@ def _why_unfenced(transactional_id: str, error: KafkaError) -> str:
         f"the brokers do not allow the transactional id {transactional_id!r}"
         if isinstance(error, TransactionalIdAuthorizationFailedError)
         else "no broker coordinates its transactions (topic __transaction_state needs as many brokers as "
-        "transaction.state.log.replication.factor says)"
+        "transaction.state.log.replication.factor says; or an earlier transaction cannot be ended)"
     )
     return (
         f"{why}; outputs are written without transactions, so a frozen process that wakes after another "

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from streaming.control.marks import MarkHeldError
 from streaming.driver.lease import Lease, Turn
@@ -78,12 +79,33 @@ def test_a_query_that_dies_under_our_lease_has_its_own_reason(looks: Exception |
 def test_whoever_lost_the_lease_does_not_fence_its_successor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that is started again looks before it opens the outputs."""
     opened: list[str] = []
-    monkeypatch.setattr("streaming.driver.lease.FencedProducer", lambda _, name: opened.append(name))
+    monkeypatch.setattr("streaming.driver.lease.FencedProducer", lambda _, name, **_more: opened.append(name))
     lease, _ = _lease()
     lease._keeper = _keeper(looks=MarkHeldError("another one"))
     with pytest.raises(MarkHeldError):
         lease.open_outputs()
     assert opened == []
+
+
+def test_an_unanswered_fence_is_waited_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the outputs are opened without it."""
+    now_s, waited = [100.0], []
+    monkeypatch.setattr("streaming.driver.lease.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def opened(_: Any, _name: str, *, waits: bool) -> Any:
+        waited.append(waits)
+        if waits:
+            raise KafkaTimeoutError
+        return SimpleNamespace(unfenced="nobody answers", close=lambda: None)
+
+    monkeypatch.setattr("streaming.driver.lease.FencedProducer", opened)
+    lease, _ = _lease()
+    for _ in range(3):
+        with pytest.raises(KafkaTimeoutError):
+            lease.open_outputs()
+        now_s[0] += 12
+    assert lease.open_outputs().unfenced
+    assert waited == [True, True, True, False]
 
 
 def test_who_takes_over_counts_from_then() -> None:

@@ -42,7 +42,7 @@ class Refusing(FakeProducer):
 
 
 def _open(
-    *producers: FakeProducer, topics: tuple[str, ...] = ()
+    *producers: FakeProducer, topics: tuple[str, ...] = (), waits: bool = True
 ) -> tuple[FencedProducer, list[dict[str, Any]]]:
     """Return a writer over these producers, one after the other, and the options of each."""
     options: list[dict[str, Any]] = []
@@ -53,7 +53,11 @@ def _open(
         return left.pop(0)
 
     return FencedProducer(
-        ADDRESS, "groupwatch-prod", open_producer=cast("Any", open_producer), topics_of=lambda _: topics
+        ADDRESS,
+        "groupwatch-prod",
+        open_producer=cast("Any", open_producer),
+        topics_of=lambda _: topics,
+        waits=waits,
     ), options
 
 
@@ -115,6 +119,15 @@ def test_a_coordinator_that_is_away_just_now_is_waited_for() -> None:
     with pytest.raises(KafkaTimeoutError):
         _open(out, topics=("__transaction_state",))
     assert out.transactions == ["init", "close"]
+
+
+def test_a_coordinator_that_never_answers_stops_nobody_for_ever() -> None:
+    """Who has waited long enough writes without a fence, and says so."""
+    refusing, plain = Refusing(init=KafkaTimeoutError()), FakeProducer()
+    writer, _ = _open(refusing, plain, topics=("__transaction_state",), waits=False)
+    writer.write(RECORDS)
+    assert "an earlier transaction cannot be ended" in writer.unfenced
+    assert len(plain.sent) == 2
 
 
 def test_another_failure_to_open_is_the_callers() -> None:

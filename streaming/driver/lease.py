@@ -20,7 +20,7 @@ from streaming.control import MarkHeldError, mark_of
 from streaming.driver.mark_keeper import MarkKeeper
 from streaming.driver.mark_places import FileMarkPlace, MarkPlace, TopicMarkPlace
 from streaming.health import Progress
-from streaming.kafka_clients import GROUP_PREFIX, FencedProducer, KafkaError
+from streaming.kafka_clients import GROUP_PREFIX, FencedProducer, KafkaTimeoutError
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +59,8 @@ class Lease:
         self._keeper: MarkKeeper | None = None
         self._unfenced_since_s: float | None = None
         """Since when the outputs could not be opened with a fence."""
+        self._has_fenced = False
+        """Every earlier writer is fenced; since then, nobody but this process has opened the outputs."""
 
     @property
     def is_ours(self) -> bool:
@@ -107,7 +109,8 @@ class Lease:
         """Fence every other writer of the outputs, and then make sure that the lease is still ours.
 
         Whoever claims it after this look fences us before it writes.  It looks before, too, so that one that
-        was frozen does not fence its successor.
+        was frozen does not fence its successor.  A coordinator that does not answer is waited for only until
+        earlier writers are fenced: later it would hide what the query really dies of.
 
         Raises:
             MarkHeldError: another process has it.
@@ -116,14 +119,15 @@ class Lease:
         plan = self._plan
         self._look()
         now_s = time.monotonic()
-        waits = now_s - (self._unfenced_since_s or now_s) < _FENCE_PATIENCE_S
+        is_early = now_s - (self._unfenced_since_s or now_s) < _FENCE_PATIENCE_S
+        waits = is_early and not self._has_fenced
         name = f"{GROUP_PREFIX}{plan.cluster}-{plan.alerts_topic}"
         try:
             outputs = FencedProducer(plan.output, name, waits=waits)
-        except KafkaError:
+        except KafkaTimeoutError:
             self._unfenced_since_s = self._unfenced_since_s or now_s
             raise
-        self._unfenced_since_s = None if not outputs.unfenced else self._unfenced_since_s
+        self._has_fenced = self._has_fenced or not outputs.unfenced
         try:
             self._look()
         except BaseException:

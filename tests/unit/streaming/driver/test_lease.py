@@ -108,6 +108,20 @@ def test_an_unanswered_fence_is_waited_for_half_a_minute(monkeypatch: pytest.Mon
     assert waited == [True, True, True, False]
 
 
+def test_who_has_fenced_the_others_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its query that starts again writes, fenced or not, and says what it fails of."""
+    waited = []
+
+    def opened(_: Any, _name: str, *, waits: bool) -> Any:
+        waited.append(waits)
+        return SimpleNamespace(unfenced="" if waits else "nobody answers", close=lambda: None)
+
+    monkeypatch.setattr("streaming.driver.lease.FencedProducer", opened)
+    lease, _ = _lease()
+    assert [bool(lease.open_outputs().unfenced) for _ in range(3)] == [False, True, True]
+    assert waited == [True, False, False]
+
+
 def test_who_takes_over_counts_from_then() -> None:
     """The time of standing by is no time without a batch."""
     now = [0.0]

@@ -7,6 +7,7 @@ that were read stay in force while their topic cannot be read.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from alerts.delivery import KeptSilence, LiveQuiet, SilenceBook, silences_in, wall_clock_ms
@@ -16,6 +17,8 @@ _REOPEN_S = 2.0
 _MISSING_S = 5.0
 PATIENCE_S = 20.0
 """How long delivery waits at a start for the silences: a page too many is better than none."""
+_TRIES = 2
+"""After so many failed attempts to read a topic nobody waits for it any more."""
 
 _log = logging.getLogger("groupwatch.silences")
 
@@ -41,6 +44,7 @@ class Follower:
         self._book = SilenceBook()
         self._read: set[str] = set()
         """Names of the topics that were read to their end."""
+        self._failed: Counter[str] = Counter()
         self._told: dict[str, str] = {}
         self._stopping = threading.Event()
         self._threads = [
@@ -64,7 +68,10 @@ class Follower:
     @property
     def is_settled(self) -> bool:
         """Every topic was read, or has been waited for long enough: alerts may be delivered."""
-        return len(self._read) == len(self.topics) or self._now_s() - self._began_s > PATIENCE_S
+        is_waited_for = self._now_s() - self._began_s <= PATIENCE_S
+        return not is_waited_for or all(
+            one.name in self._read or self._failed[one.name] >= _TRIES for one in self.topics
+        )
 
     def dead_threads(self) -> list[str]:
         """Return the names of threads that have died."""
@@ -119,6 +126,7 @@ class Follower:
             except Exception as error:
                 # Kafka's client may raise anything here; silences that were read stay in force.
                 self._tell(topic, f"{type(error).__name__}: {error}")
+                self._failed[topic.name] += 1
                 pause_s = _REOPEN_S
             self._stopping.wait(pause_s)
 

@@ -12,6 +12,8 @@ Record = tuple[bytes, bytes | None]
 
 _ANSWER_S = 8.0
 _POLL_MS = 250
+_BOOTSTRAP_MS = 3_000
+"""How long a broker may take to answer: outages are to be told soon, and delivery waits for the silences."""
 
 _log = logging.getLogger("groupwatch.silences")
 
@@ -68,7 +70,7 @@ class SilencesTopic:
             TimeoutError: the topic could not be read to its end.
             kafka.errors.KafkaError: Kafka does not answer.
         """
-        reader = consumer(self.address)
+        reader = consumer(self.address, bootstrap_timeout_ms=_BOOTSTRAP_MS)
         try:
             began(self._all(reader))
             if not reader.partitions_for_topic(self.topic):

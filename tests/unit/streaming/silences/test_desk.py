@@ -1,10 +1,12 @@
 """Adding, listing and ending silences, over topics in memory."""
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.delivery.silences import LiveQuiet
@@ -221,3 +223,22 @@ def test_delivery_waits_for_the_silences_but_not_for_ever() -> None:
     office.now_s = PATIENCE_S + 1
     assert office.follower.is_settled
     assert Office((MemorySilences("here"),)).follower.is_settled
+
+
+def test_a_topic_that_cannot_be_read_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two attempts fail, and alerts are delivered; the outage itself has to be told."""
+    monkeypatch.setattr("streaming.silences.following._REOPEN_S", 0.0)
+    away, tried = MemorySilences("away"), threading.Semaphore(0)
+
+    def follow(*_: object) -> None:
+        tried.release()
+        raise KafkaTimeoutError("nobody answers")
+
+    monkeypatch.setattr(away, "follow", follow)
+    follower = Follower((away,), LiveQuiet())
+    follower.start()
+    assert not follower._read
+    for _ in range(3):
+        assert tried.acquire(timeout=20)
+    assert follower.is_settled
+    follower.stop()

@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart
+.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ state: setup ## note what saved structs have gained; refuses anything but growth
 
 tables: setup ## write the reference configuration and the tables of alerts and metrics from the declarations
 	$(BIN)/python -m tests.tables
+
+monitoring: setup ## write the rules for Prometheus, the mixin and the dashboards from their generator
+	$(BIN)/python -m deploy.generator
+	@$(MAKE) -s chart
 
 chart: ## copy the rules and dashboards of deploy into the Helm chart
 	rm -f deploy/helm/groupwatch/files/*/*

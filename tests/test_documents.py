@@ -96,7 +96,7 @@ def test_the_readme_names_every_command() -> None:
 
 def test_every_rule_that_can_fire_has_a_runbook() -> None:
     """And no runbook is about an alert that nobody can get."""
-    runbooks = {file.stem for file in (ROOT / "deploy" / "runbooks").glob("*.md")}
+    runbooks = {file.stem for file in (ROOT / "alerts" / "runbooks").glob("*.md")}
 
     assert runbooks == {rule.name for rule in ALL_RULES}
 

@@ -148,7 +148,7 @@ class Config(Options):
     """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
     rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
     runbook_base: str = ""
-    """Where the runbooks are published; the alert's name in lower case is appended."""
+    """Where the runbooks are published; the alert's name and ".md" follow.  "": at ``http.external_url``, if set."""
     receivers: list[ReceiverConfig] = Field(default_factory=list)
     owners: list[OwnerConfig] = Field(default_factory=list)
     """Who owns which groups: a label of their alerts, and what routes can match."""
@@ -158,6 +158,12 @@ class Config(Options):
     """Receivers get no alerts until these end; the topic, the API and the page show everything."""
     maintenance: list[MaintenanceConfig] = Field(default_factory=list)
     """The same, at fixed times of certain days."""
+
+    @property
+    def runbooks_url(self) -> str:
+        """Where people find the runbooks: as configured, else at this job itself; "" if nobody said where."""
+        own = self.http.external_url.rstrip("/")
+        return self.runbook_base or (f"{own}/runbooks" if own else "")
 
     def rule(self, name: str) -> dict[str, Any]:
         """Return one rule's options as plain values, durations in ``…_ms``."""
@@ -222,7 +228,7 @@ def settings_json(config: Config, cluster: ClusterConfig) -> bytes:
         "forget_after_ms": cluster.forget_after_ms,
         "offsets_enabled": cluster.offsets.enabled,
         "events_enabled": cluster.events.enabled,
-        "runbook_base": config.runbook_base,
+        "runbook_base": config.runbooks_url,
     }
     return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 

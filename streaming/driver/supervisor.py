@@ -60,7 +60,7 @@ def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_b
 def limits_from(config: Config) -> Limits:
     """Return the limits in ``config``."""
     rules = {name: config.rule(name) for name in (UNREACHABLE.key, STALLED.key)}
-    return limits_of(rules, config.trigger_interval_ms, config.runbook_base)
+    return limits_of(rules, config.trigger_interval_ms, config.runbooks_url)
 
 
 def _severity(rule: Mapping[str, Any]) -> Severity | None:

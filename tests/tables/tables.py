@@ -11,7 +11,7 @@ import msgspec
 from alerts.rules import ALL_RULES, DeclaredRule
 
 ROOT = Path(__file__).parents[2]
-RUNBOOKS = ROOT / "deploy" / "runbooks"
+RUNBOOKS = ROOT / "alerts" / "runbooks"
 REFERENCE = ROOT / "deploy" / "groupwatch.yaml"
 
 ALERTS = "| alert | condition or event | default | resolves | full | quiet | requests | offsets |"

@@ -35,15 +35,15 @@ def labels_of(alert: Alert, owner: str = "") -> dict[str, str]:
 
 
 def annotations_of(alert: Alert) -> dict[str, str]:
-    """Return what is said about the alert."""
-    return {
+    """Return what is said about the alert; the runbook's address only where somebody can open it."""
+    said = {
         "summary": alert.summary,
         "cause": alert.cause,
         "culprit": culprits_text(alert.culprits) or nobody(alert.name),
         "cost": alert.cost,
         "advice": alert.advice,
-        "runbook_url": alert.runbook,
     }
+    return said | ({"runbook_url": alert.runbook} if "://" in alert.runbook else {})
 
 
 def page_url(alert: Alert, external_url: str) -> str:

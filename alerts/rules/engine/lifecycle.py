@@ -11,8 +11,6 @@ import msgspec
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity, checksum, printable
 
-RUNBOOK_FOLDER = "deploy/runbooks"
-
 LOUDNESS = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 
 
@@ -72,8 +70,8 @@ def alert_id(*, cluster: str, group: str, name: str, starts_at_ms: int) -> str:
 
 
 def runbook(name: str, base: str = "") -> str:
-    """Return the address of an alert's runbook: under ``base`` if configured, else in the source tree."""
-    return f"{(base or RUNBOOK_FOLDER).rstrip('/')}/{name}.md"
+    """Return the address of an alert's runbook; "" if nobody has configured where the runbooks are."""
+    return f"{base.rstrip('/')}/{name}.md" if base else ""
 
 
 def fire(

@@ -89,7 +89,7 @@ def test_a_rule_fires_where_what_it_needs_is_read(rule: DeclaredRule) -> None:
 @pytest.mark.parametrize("name", [rule.name for rule in ALL_RULES])
 def test_every_built_alert_has_a_runbook(name: str) -> None:
     """With all its sections, in the order in which they are needed."""
-    text = (ROOT / "deploy" / "runbooks" / f"{name}.md").read_text()
+    text = (ROOT / "alerts" / "runbooks" / f"{name}.md").read_text()
 
     assert text.startswith(f"# {name}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
@@ -98,7 +98,7 @@ def test_every_built_alert_has_a_runbook(name: str) -> None:
 @pytest.mark.parametrize("name", [rule.name for rule in ALL_RULES])
 def test_a_runbooks_commands_can_be_pasted(name: str) -> None:
     """They say which cluster, and ask Kafka's tools for one view at a time, as these insist on."""
-    text = (ROOT / "deploy" / "runbooks" / f"{name}.md").read_text().replace("\\\n", " ")
+    text = (ROOT / "alerts" / "runbooks" / f"{name}.md").read_text().replace("\\\n", " ")
     commands = re.findall(r"^(?:`?|.*[`(])(kafka-[a-z-]+\.sh --[^`#|\n]*)", text, re.MULTILINE)
 
     assert [one for one in commands if "--bootstrap-server $B" not in one] == []

@@ -53,7 +53,7 @@ def test_completing_fires_at_exactly_its_time(new_stage: "NewStage") -> None:
 
     assert (fired.starts_at_ms, fired.detected_at_ms) == (T0 + since_ms, T0 + since_ms + 30_000)
     assert (fired.severity, fired.status) == (Severity.WARNING, AlertStatus.FIRING)
-    assert fired.runbook == "deploy/runbooks/StuckCompletingRebalance.md"
+    assert fired.runbook == ""
 
 
 def test_a_rebalance_that_is_just_slow_does_not_fire(new_stage: "NewStage") -> None:

@@ -1,0 +1,1 @@
+"""Writes what other tools load: rules for Prometheus, the mixin, dashboards for Grafana."""

@@ -148,7 +148,7 @@ class Config(Options):
     """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
     rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
     runbook_base: str = ""
-    """Where the runbooks are published; the alert's name and ".md" follow.  "": at ``http.external_url``, if set."""
+    """Where the runbooks are published; the alert's name and ".md" follow.  "": at ``http.external_url``."""
     receivers: list[ReceiverConfig] = Field(default_factory=list)
     owners: list[OwnerConfig] = Field(default_factory=list)
     """Who owns which groups: a label of their alerts, and what routes can match."""

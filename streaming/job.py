@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.delivery import DeliveryState, LiveQuiet, wall_clock_ms
-from alerts.metrics import DeliveryCollector, OwnMetrics, SnapshotCollector
+from alerts.metrics import DeliveryCollector, HealthCollector, HealthSample, OwnMetrics, SnapshotCollector
 from streaming import pipeline
 from streaming.config import (
     DELIVERY,
@@ -35,6 +36,7 @@ from streaming.driver import (
 )
 from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
+from streaming.health import Progress
 from streaming.notify import make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.service_manager import ServiceManager
@@ -111,7 +113,13 @@ class Monitor:
         names = [cluster.name for cluster in config.clusters]
         registry = CollectorRegistry()
         receivers = [receiver.name for receiver in config.receivers] if make_notifier else []
-        own = OwnMetrics(registry, clusters=names, receivers=receivers, version=version())
+        own = OwnMetrics(
+            registry,
+            clusters=names,
+            receivers=receivers,
+            version=version(),
+            external_url=config.http.external_url,
+        )
         self._store = GroupStore(names, clock_ms=wall_clock_ms, rebalanced=own.rebalanced)
         self._alerts = ShownAlerts(wall_clock_ms, own.detected)
         self._silences = Follower(silence_topics_of(config), self._quiet)
@@ -122,6 +130,7 @@ class Monitor:
             clock_ms=wall_clock_ms,
             quiet=self._quiet,
             held_back=self._held_back,
+            partition_lag=config.http.partition_lag,
         )
         registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
@@ -139,6 +148,7 @@ class Monitor:
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
         registry.register(DeliveryCollector(self._speaker.deliveries))
+        registry.register(HealthCollector(lambda: [_sample(job.progress) for job in self.jobs.values()]))
         self._health = Health(self.jobs, self._dead_threads, limits_from(config), self._speaker.deliveries)
         self._server = HttpServer(
             config.http,
@@ -163,6 +173,7 @@ class Monitor:
             counts=Counts(
                 raise_tried=lambda outcome: own.sought(name, outcome),
                 brokers_raised=lambda brokers: own.raised(name, brokers),
+                batch_took=lambda seconds: own.batch(name, seconds),
                 missed=lambda topic, records: own.missed(name, topic, records),
                 corrected=lambda broker, seconds: own.corrected(name, broker, seconds),
             ),
@@ -264,6 +275,11 @@ class Monitor:
         except (Py4JError, OSError) as error:
             # A service manager sends SIGTERM to the whole process group: the JVM may end before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
+
+
+def _sample(progress: Progress) -> HealthSample:
+    ended_s = None if progress.batch_done_at is None else time.time() - progress.seconds_since_batch()
+    return HealthSample(progress.cluster, progress.is_ready, progress.watermark.delays_s(), ended_s)
 
 
 def _leads(job: ClusterJob) -> bool:

@@ -4,7 +4,7 @@ import re
 
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, SNAPSHOT_METRICS, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, HEALTH, SNAPSHOT_METRICS, OwnMetrics
 
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
 
@@ -13,7 +13,9 @@ def known_metrics() -> set[str]:
     """Every name that a scrape of ours can have."""
     registry = CollectorRegistry()
     OwnMetrics(registry)
-    own = {(metric.name, metric.type) for metric in registry.collect()}
-    names = own | {(metric.name, metric.kind) for metric in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB)}
+    own = {
+        (metric.name, metric.type) for metric in registry.collect() if metric.name.startswith("groupwatch_")
+    }
+    names = own | {(metric.name, metric.kind) for metric in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB)}
     suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     return {name + suffix for name, kind in names for suffix in suffixes[kind]}

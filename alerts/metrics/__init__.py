@@ -2,6 +2,8 @@
 
 from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
+from alerts.metrics.health_metrics import HealthCollector, HealthSample
+from alerts.metrics.label_names import Relabelled
 from alerts.metrics.metrics import FAR_JOB, NotifierMetrics, OwnMetrics
 
 __all__ = [
@@ -10,7 +12,10 @@ __all__ = [
     "DeliveryCollector",
     "Firing",
     "GroupSample",
+    "HealthCollector",
+    "HealthSample",
     "NotifierMetrics",
     "OwnMetrics",
+    "Relabelled",
     "SnapshotCollector",
 ]

@@ -36,6 +36,8 @@ class GroupSample(NamedTuple):
     rebalances: Mapping[str, int]
     lags: Mapping[str, tuple[int, float]]
     """Topic → (records, seconds); topics with unknown lag are left out."""
+    partition_lags: Mapping[tuple[str, int], int] = {}
+    """(Topic, partition) → records, if these are wanted."""
 
 
 class ClusterSample(NamedTuple):
@@ -106,7 +108,7 @@ class SnapshotCollector(Collector):
         for labels in self._picture.firing(self._groups_max):
             families[metrics.ALERTS_FIRING].add_metric(labels, 1)
         for cluster in self._picture.cluster_samples():
-            _add_cluster(families, cluster, now_ms)
+            _add_cluster(families, cluster)
         return families.values()
 
     @staticmethod
@@ -130,15 +132,18 @@ def _add_group(families: _Families, sample: GroupSample, now_ms: int) -> None:
     if sample.generation >= 0:
         families[metrics.GROUP_GENERATION].add_metric(labels, sample.generation)
     if sample.state_since_ms >= 0:
+        families[metrics.GROUP_STATE_CHANGED].add_metric(labels, sample.state_since_ms / 1000)
         families[metrics.GROUP_STATE_SECONDS].add_metric(labels, _age_s(sample.state_since_ms, now_ms))
     for cause, count in sample.rebalances.items():
         families[metrics.GROUP_REBALANCES].add_metric((*labels, cause), count)
     for topic, (records, seconds) in sample.lags.items():
         families[metrics.GROUP_LAG].add_metric((*labels, topic), records)
         families[metrics.GROUP_LAG_SECONDS].add_metric((*labels, topic), seconds)
+    for (topic, partition), records in sample.partition_lags.items():
+        families[metrics.GROUP_PARTITION_LAG].add_metric((*labels, topic, str(partition)), records)
 
 
-def _add_cluster(families: _Families, sample: ClusterSample, now_ms: int) -> None:
+def _add_cluster(families: _Families, sample: ClusterSample) -> None:
     cluster = sample.cluster
     families[metrics.GROUPS].add_metric((cluster,), sample.groups)
     for (source, kind), count in sample.events.items():
@@ -151,7 +156,7 @@ def _add_cluster(families: _Families, sample: ClusterSample, now_ms: int) -> Non
     _add_answers(families, sample)
     for source, at_ms in sample.newest_ms.items():
         if at_ms >= 0:
-            families[metrics.SOURCE_DELAY].add_metric((cluster, source), _age_s(at_ms, now_ms))
+            families[metrics.SOURCE_NEWEST].add_metric((cluster, source), at_ms / 1000)
 
 
 def _add_answers(families: _Families, sample: ClusterSample) -> None:

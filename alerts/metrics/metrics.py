@@ -10,7 +10,14 @@ import platform
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+)
 
 from alerts.delivery import EXPIRED
 from alerts.delivery.receivers import Outcome
@@ -38,8 +45,14 @@ GROUP_MEMBERS = Metric("groupwatch_group_members", "gauge", _GROUP, "Members of 
 GROUP_GENERATION = Metric(
     "groupwatch_group_generation", "gauge", _GROUP, "Generation of a classic group; epoch of a modern group."
 )
+GROUP_STATE_CHANGED = Metric(
+    "groupwatch_group_state_changed_timestamp_seconds", "gauge", _GROUP, "When the group entered its state."
+)
 GROUP_STATE_SECONDS = Metric(
-    "groupwatch_group_state_seconds", "gauge", _GROUP, "How long the group has been in its state."
+    "groupwatch_group_state_seconds",
+    "gauge",
+    _GROUP,
+    "How long the group has been in its state. Deprecated: groupwatch_group_state_changed_timestamp_seconds.",
 )
 GROUP_REBALANCES = Metric(
     "groupwatch_group_rebalances",
@@ -58,6 +71,12 @@ GROUP_LAG_SECONDS = Metric(
     "gauge",
     (*_GROUP, "topic"),
     "Smallest possible age of the oldest record that waits; absent while an end offset is unknown.",
+)
+GROUP_PARTITION_LAG = Metric(
+    "groupwatch_group_partition_lag",
+    "gauge",
+    (*_GROUP, "topic", "partition"),
+    "Records of one partition that the group has not read yet; only with http.partition_lag.",
 )
 ALERTS_FIRING = Metric(
     "groupwatch_alerts_firing",
@@ -92,11 +111,11 @@ QUARANTINED = Metric(
     ("cluster",),
     "Groups on which groupwatch's own code failed lately, or whose saved state was lost and is rebuilt.",
 )
-SOURCE_DELAY = Metric(
-    "groupwatch_source_delay_seconds",
+SOURCE_NEWEST = Metric(
+    "groupwatch_source_newest_timestamp_seconds",
     "gauge",
     ("cluster", "source"),
-    "Age of the newest event of a source; grows while the source is silent.",
+    "Time of the newest event of a source.",
 )
 
 AGREEMENT_RATIO = Metric(
@@ -122,22 +141,46 @@ SNAPSHOT_METRICS = (
     GROUP_STATE,
     GROUP_MEMBERS,
     GROUP_GENERATION,
+    GROUP_STATE_CHANGED,
     GROUP_STATE_SECONDS,
     GROUP_REBALANCES,
     GROUP_LAG,
     GROUP_LAG_SECONDS,
+    GROUP_PARTITION_LAG,
     ALERTS_FIRING,
     GROUPS,
     EVENTS,
     UNDECODABLE,
     DIVERGENCE,
     QUARANTINED,
-    SOURCE_DELAY,
+    SOURCE_NEWEST,
     AGREEMENT_RATIO,
     ANSWERS,
     PROBE_REQUESTS,
 )
 """The metrics that are read from the snapshot."""
+
+READY = Metric(
+    "groupwatch_ready",
+    "gauge",
+    ("cluster",),
+    "1 if the cluster's data is complete and current, as /ready says.",
+)
+SOURCE_DELAY = Metric(
+    "groupwatch_source_delay_seconds",
+    "gauge",
+    ("cluster", "source"),
+    "How far behind the end of its topic groupwatch reads a source; small also while the source is silent.",
+)
+LAST_BATCH = Metric(
+    "groupwatch_last_batch_timestamp_seconds",
+    "gauge",
+    ("cluster",),
+    "When the last batch ended.",
+)
+
+HEALTH = (READY, SOURCE_DELAY, LAST_BATCH)
+"""The metrics that are read from the health of each cluster's job."""
 
 _RECEIVER = ("receiver",)
 
@@ -176,23 +219,36 @@ REFUSED_RECORDS = Metric(
 DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
 """The metrics that are read from the outboxes."""
 
+JOB_LAST_RECORD = Metric(
+    "groupwatch_job_last_record_timestamp_seconds",
+    "gauge",
+    ("cluster",),
+    "When the cluster's job last wrote a record; if it never did, start of this process.",
+)
+KAFKA_LAST_ANSWER = Metric(
+    "groupwatch_kafka_last_answer_timestamp_seconds",
+    "gauge",
+    ("cluster",),
+    "When the cluster last answered this process; if it never did, start of this process.",
+)
 JOB_SILENT = Metric(
     "groupwatch_job_silent_seconds",
     "gauge",
     ("cluster",),
-    "Age of the last record that the cluster's job wrote; if there is none, age of this process.",
+    "Age of the job's last record. Deprecated: groupwatch_job_last_record_timestamp_seconds.",
 )
 KAFKA_SILENT = Metric(
     "groupwatch_kafka_silent_seconds",
     "gauge",
     ("cluster",),
-    "Time since the cluster last answered this process; if it never did, age of this process.",
+    "Time since the cluster's last answer. Deprecated: groupwatch_kafka_last_answer_timestamp_seconds.",
 )
 
-FAR_JOB = (JOB_SILENT, KAFKA_SILENT)
+FAR_JOB = (JOB_LAST_RECORD, KAFKA_LAST_ANSWER, JOB_SILENT, KAFKA_SILENT)
 """The metrics by which ``groupwatch notify`` shows a job of another process."""
 
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
+_BATCH_BUCKETS_S = (0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)
 _DETECTION_BUCKETS_S = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 60, 300)
 
 
@@ -204,8 +260,15 @@ class NotifierMetrics:
     """The counters of a process that delivers alerts."""
 
     def __init__(
-        self, registry: CollectorRegistry, receivers: Iterable[str] = (), *, version: str = "unknown"
+        self,
+        registry: CollectorRegistry,
+        receivers: Iterable[str] = (),
+        *,
+        version: str = "unknown",
+        external_url: str = "",
     ) -> None:
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
         build = Gauge(
             "groupwatch_build_info",
             "Always 1; the labels name the versions of groupwatch and of Python.",
@@ -213,6 +276,14 @@ class NotifierMetrics:
             registry=registry,
         )
         build.labels(version, platform.python_version()).set(1)
+        self._url = Gauge(
+            "groupwatch_external_url_info",
+            "Always 1; the label is the address of the page for people, if one is configured.",
+            ["url"],
+            registry=registry,
+        )
+        if external_url:
+            self._url.labels(external_url.rstrip("/")).set(1)
         self._notifications = Counter(
             "groupwatch_notifications",
             "Attempts to deliver a notification, by outcome.",
@@ -255,13 +326,21 @@ class OwnMetrics(NotifierMetrics):
         clusters: Iterable[str] = (),
         receivers: Iterable[str] = (),
         version: str = "unknown",
+        external_url: str = "",
     ) -> None:
-        super().__init__(registry, receivers, version=version)
+        super().__init__(registry, receivers, version=version, external_url=external_url)
         self._rebalances = Histogram(
             "groupwatch_rebalance_duration_seconds",
             "Time from the start of a rebalance until the group is Stable or Empty.",
             ["cluster"],
             buckets=_REBALANCE_BUCKETS_S,
+            registry=registry,
+        )
+        self._batches = Histogram(
+            "groupwatch_batch_duration_seconds",
+            "Time from the start of a batch's work until its outputs were written.",
+            ["cluster"],
+            buckets=_BATCH_BUCKETS_S,
             registry=registry,
         )
         self._detection = Histogram(
@@ -308,6 +387,7 @@ class OwnMetrics(NotifierMetrics):
         )
         for cluster in clusters:
             self._rebalances.labels(cluster)
+            self._batches.labels(cluster)
             self._watermark.labels(cluster)
             self._evidence_brokers.labels(cluster)
             for outcome in EVIDENCE_OUTCOMES:
@@ -316,6 +396,10 @@ class OwnMetrics(NotifierMetrics):
     def rebalanced(self, cluster: str, seconds: float) -> None:
         """Record how long a rebalance took."""
         self._rebalances.labels(cluster).observe(seconds)
+
+    def batch(self, cluster: str, seconds: float) -> None:
+        """Record how long a batch took."""
+        self._batches.labels(cluster).observe(seconds)
 
     def sought(self, cluster: str, outcome: str) -> None:
         """Count one attempt to raise or restore a broker's request log level."""

@@ -4,7 +4,6 @@ from streaming.config.config import (
     ClusterConfig,
     Config,
     ConfigError,
-    HttpConfig,
     ProbeConfig,
     load_config,
     notes,
@@ -14,6 +13,7 @@ from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.receivers import ReceiverConfig, RouteConfig
 from streaming.config.reloading import DELIVERY, Changes, Reloads, changes
+from streaming.config.server import HttpConfig, ServerConfig, UserConfig, is_loopback
 from streaming.config.silences import SilenceRequestError, kept_of_request, quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
@@ -30,8 +30,11 @@ __all__ = [
     "ReceiverConfig",
     "Reloads",
     "RouteConfig",
+    "ServerConfig",
     "SilenceRequestError",
+    "UserConfig",
     "changes",
+    "is_loopback",
     "kept_of_request",
     "load_config",
     "notes",

@@ -16,6 +16,7 @@ from streaming.config.evidence import EvidenceConfig
 from streaming.config.mistakes import mistakes_in
 from streaming.config.receivers import OwnerConfig, ReceiverConfig, RouteConfig
 from streaming.config.rules import Rules, rules_settings
+from streaming.config.server import HttpConfig, NotifyHttpConfig
 from streaming.config.silences import MaintenanceConfig, SilenceConfig, unknown_clusters
 from streaming.config.source import Mistake, parse
 from streaming.config.types import (
@@ -106,28 +107,10 @@ class OutputConfig(Options):
     client: dict[str, Property] = Field(default_factory=dict)
 
 
-class HttpConfig(Options):
-    """The HTTP server; port 0 takes any free one."""
-
-    host: str = "127.0.0.1"
-    """Anybody who reaches it can read everything without a login; opening it must be a choice."""
-    port: int = Field(default=9464, ge=0, le=65535)
-    max_groups: int = Field(default=10_000, ge=1)
-    external_url: str = ""
-    """The page's address for people; notifications contain it."""
-
-
 def _trigger(value: int) -> int:
     if value < 100:
         raise ValueError("must be at least 100ms")
     return value
-
-
-class NotifyHttpConfig(Options):
-    """The small HTTP server of ``groupwatch notify``: metrics and health; port 0 takes any free one."""
-
-    host: str = "127.0.0.1"
-    port: int = Field(default=9465, ge=0, le=65535)
 
 
 class Config(Options):
@@ -215,9 +198,11 @@ def parse_config(text: str, environment: Mapping[str, str] | None = None) -> Con
 
 def notes(config: Config) -> list[str]:
     """Return settings that are legal but perhaps not intended."""
-    if config.receivers:
-        return []
-    return ["receivers: none, so alerts are only in the topic, the API and /metrics"]
+    found = [f"http: {config.http.open_to}"] if config.http.open_to else []
+    found += [f"notify_http: {config.notify_http.open_to}"] if config.notify_http.open_to else []
+    if not config.receivers:
+        found.append("receivers: none, so alerts are only in the topic, the API and /metrics")
+    return found
 
 
 def settings_json(config: Config, cluster: ClusterConfig) -> bytes:

@@ -365,7 +365,9 @@ class ClusterJob:
 
     def _batch_done(self, reported: Iterable[int]) -> None:
         self._reading.reported(reported)
-        self.progress.batch_done()
+        took_s = self.progress.batch_done()
+        if took_s is not None:
+            self._counts.batch_took(took_s)
 
     def _take(self, cluster: str, rows: Iterable[Row]) -> None:
         """Take a batch's rows, and give its alerts to the evidence keeper if there is one."""

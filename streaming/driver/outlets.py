@@ -23,6 +23,8 @@ class Counts:
     """Takes the outcome of each attempt to raise or restore a request log."""
     brokers_raised: Callable[[int], None] = lambda _brokers: None
     """Takes the number of brokers with a raised request log."""
+    batch_took: Callable[[float], None] = lambda _seconds: None
+    """Takes the seconds of each batch."""
     missed: Callable[[str, int], None] = lambda _topic, _records: None
     """Takes a topic and the number of its records that were deleted before they were read."""
     corrected: Callable[[int, float], None] = lambda _broker, _seconds: None

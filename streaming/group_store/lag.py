@@ -101,6 +101,20 @@ class ClusterEnds:
         found = {topic: self._topic_lag(topic, commits[topic], now_ms) for topic in commits}
         return {topic: lag for topic, lag in found.items() if lag is not None}
 
+    def partition_lags(
+        self, commits: Mapping[str, Mapping[int, tuple[int, int]]], now_ms: int
+    ) -> dict[tuple[str, int], int]:
+        """Return (topic, partition) → records behind, without partitions whose end is unknown."""
+        found = {}
+        for topic, partitions in commits.items():
+            known = self._topics.get(topic, {})
+            for partition, (committed, _) in partitions.items():
+                ends = known.get(partition)
+                lag = ends.lag(committed, now_ms) if ends is not None else None
+                if lag is not None:
+                    found[topic, partition] = lag.records
+        return found
+
     def _topic_lag(self, topic: str, commits: Mapping[int, tuple[int, int]], now_ms: int) -> Lag | None:
         known = self._topics.get(topic, {})
         records, seconds = 0, 0.0

@@ -239,6 +239,12 @@ class GroupStore:
         with self._lock:
             return self._clusters[cluster].ends.lags(commits, now_ms)
 
+    def partition_lags(self, cluster: str, group: KeptGroup, now_ms: int) -> dict[tuple[str, int], int]:
+        """Return (topic, partition) → how many records a group is behind."""
+        commits = commits_of(group.report)
+        with self._lock:
+            return self._clusters[cluster].ends.partition_lags(commits, now_ms)
+
     def clusters(self, read: Callable[[str, KeptCluster], _Read]) -> list[_Read]:
         """Return the result of ``read`` for each cluster, under the lock."""
         with self._lock:

@@ -77,6 +77,7 @@ class Progress:
         self._answering_since = clock()
         """Start of the period in which Kafka has answered without a longer gap."""
         self.batch_done_at: float | None = None
+        self._begun_at = clock()
         self._present_s = 0.0
         """How long Kafka has been answering, with short gaps, since the last batch ended."""
         self._done_id = -1
@@ -102,10 +103,10 @@ class Progress:
         """Kafka did not answer the probe."""
         self.kafka_error = f"{type(error).__name__}: {error}"
 
-    def batch_done(self) -> None:
-        """A batch's outputs are written."""
+    def batch_done(self) -> float | None:
+        """A batch's outputs are written; return its seconds, None if it was written once more."""
         if self._done_id == self.batch_id >= 0:
-            return  # written once more: the checkpoint did not take it, and may not do so now
+            return None  # the checkpoint did not take it, and may not do so now
         self._done_id = self.batch_id
         with self._lock:
             self._deaths.clear()
@@ -114,10 +115,12 @@ class Progress:
         self._present_s = 0.0
         self.query_error = ""
         self._is_up = True
+        return self.batch_done_at - self._begun_at
 
     def batch_begun(self, batch_id: int) -> None:
         """A batch has begun; the one that killed the query begins again under its number."""
         self.batch_id = batch_id
+        self._begun_at = self._now()
 
     def leads(self) -> None:
         """This process watches the cluster from now on; what it did not do before was not its fault."""

@@ -100,6 +100,18 @@ class Watermark:
         with self._lock:
             return self._behind_s()
 
+    def delays_s(self) -> dict[str, float]:
+        """Return source -> how far behind the end of its topic we read it; without what is not known yet."""
+        with self._lock:
+            if self._told is None:
+                return {}
+            told_ms, told_at = self._told
+            now_ms = told_ms + (self._now() - told_at) * 1000
+            reached = {} if self._offsets_ms is None else {"offsets": self._offsets_ms}
+            if self._partitions:
+                reached["events"] = min(self._events_ms.get(n, -1) for n in range(self._partitions))
+        return {name: max(0.0, now_ms - at_ms) / 1000 for name, at_ms in reached.items() if at_ms >= 0}
+
     def slowest(self) -> str:
         """Return what is furthest behind, in words."""
         with self._lock:

@@ -1,5 +1,6 @@
 """The metrics of ``groupwatch notify`` about jobs in other processes, read at each scrape."""
 
+import time
 from collections.abc import Iterable, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -21,11 +22,15 @@ class JobCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the jobs' present state."""
-        heard, answered = _families()
+        heard_at, answered_at, heard, answered = families = _families()
+        now_s = time.time()
         for name, job in self._jobs.items():
-            heard.add_metric((name,), job.seconds_since_heard())
-            answered.add_metric((name,), job.seconds_since_kafka())
-        return [heard, answered]
+            heard_s, answered_s = job.seconds_since_heard(), job.seconds_since_kafka()
+            heard_at.add_metric((name,), now_s - heard_s)
+            answered_at.add_metric((name,), now_s - answered_s)
+            heard.add_metric((name,), heard_s)
+            answered.add_metric((name,), answered_s)
+        return families
 
 
 def _families() -> list[GaugeMetricFamily]:

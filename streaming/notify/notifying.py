@@ -150,7 +150,12 @@ class NotifyProcess:
         self._config = config
         self._clock = clock
         limits = limits_from(config)
-        self._metrics = NotifierMetrics(registry, [one.name for one in config.receivers], version=version())
+        self._metrics = NotifierMetrics(
+            registry,
+            [one.name for one in config.receivers],
+            version=version(),
+            external_url=config.http.external_url,
+        )
         patience_s = 2 * min(limits.unreachable_s, limits.stalled_s)
         self.jobs = {
             cluster.name: RemoteProgress(cluster.name, clock, patience_s=patience_s)
@@ -308,7 +313,7 @@ def run(config: Config, *, load: Callable[[], Config] | None = None) -> int:
         signal.signal(number, lambda *_: stopping.set())
     registry = CollectorRegistry()
     station = NotifyProcess(config, registry)
-    server = Server(config.notify_http.host, config.notify_http.port, health_application(station, registry))
+    server = Server(config.notify_http, health_application(station, registry, config.http.cluster_label))
     try:
         server.start()
     except OSError as error:

@@ -1,7 +1,7 @@
 """The HTTP server: metrics, health, the API and the page.
 
-One uvicorn in a thread of the driver.  There is no login: only silences and the
-configuration can be changed, and ``silencing`` says by whom.  Group names come from outside
+One uvicorn in a thread of the driver.  ``access`` lets users in; only silences and the configuration can be
+changed, and ``silencing`` says by whom.  Group names come from outside
 and can hold any character: in paths they are percent-encoded, and only the encoded path distinguishes a slash
 in a name from a separator.
 
@@ -22,7 +22,8 @@ import anyio
 import anyio.to_thread
 import msgspec
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -31,9 +32,11 @@ from starlette.routing import Route
 
 from alerts.alert import AlertStatus
 from alerts.delivery import wall_clock_ms
+from alerts.metrics import Relabelled
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
-from streaming.config import HttpConfig, Reloads
+from streaming.config import HttpConfig, Reloads, ServerConfig
+from streaming.serving.access import Guard
 from streaming.serving.api import Problem, schema
 from streaming.serving.explaining import (
     DEFAULT_BACK_MS,
@@ -44,6 +47,7 @@ from streaming.serving.explaining import (
 from streaming.serving.history import READ_HTTP_S, ReadHistory
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
 from streaming.serving.reload_route import reload_route
+from streaming.serving.runbooks import runbook_routes
 from streaming.serving.silencing import Silencing, silence_routes
 from streaming.serving.view import View
 
@@ -157,6 +161,7 @@ def application(
     reloads: Reloads | None = None,
 ) -> Starlette:
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
+    config = config or HttpConfig()
     published = msgspec.json.encode(schema())
     page = (files("streaming.serving") / "page" / "index.html").read_bytes()
 
@@ -195,12 +200,13 @@ def application(
         )
 
     routes = [
-        *_own_routes(health, registry, answering),
+        *_own_routes(health, registry, config.cluster_label),
+        *runbook_routes(answering, _PAGE_HEADERS),
         Route("/api/v1/groups", answering(groups)),
         Route("/api/v1/groups/{names:names}", answering(group)),
         Route("/api/v1/alerts", answering(alerts)),
-        *(silence_routes(silencing, config or HttpConfig(), answering) if silencing else ()),
-        *((reload_route(reloads, config or HttpConfig(), answering),) if reloads else ()),
+        *(silence_routes(silencing, config, answering) if silencing else ()),
+        *((reload_route(reloads, config, answering),) if reloads else ()),
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
@@ -209,18 +215,27 @@ def application(
     return Starlette(routes=routes)
 
 
-def health_application(health: Health, registry: CollectorRegistry) -> Starlette:
+def health_application(
+    health: Health, registry: CollectorRegistry, cluster_label: str = "cluster"
+) -> Starlette:
     """Return the ASGI application of a process that shows no groups: metrics and health."""
-    return Starlette(routes=_own_routes(health, registry, _InThreads(_THREADS)))
+    return Starlette(routes=_own_routes(health, registry, cluster_label))
 
 
-def _own_routes(health: Health, registry: CollectorRegistry, answering: "_InThreads") -> list[Route]:
+def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str) -> list[Route]:
     """Return the routes about the process itself."""
+    shown = Relabelled(registry, cluster_label)
     scrapes = _InThreads(_SCRAPES_MAX)
     health_only = _InThreads(_HEALTH_THREADS)
 
     def metrics(request: Request) -> Response:
-        return _compressed(request, generate_latest(registry), CONTENT_TYPE_LATEST)
+        try:
+            encode, media_type = choose_encoder(request.headers.get("accept", ""))
+            body = encode(shown)
+        except (ValueError, TypeError):  # a version that is none
+            encode, media_type = choose_encoder("")
+            body = encode(shown)
+        return _compressed(request, body, media_type)
 
     def ready(_: Request) -> Response:
         clusters = list(health.clusters())
@@ -332,11 +347,14 @@ def _names_in(request: Request) -> tuple[str, str]:
 class Server:
     """An application with its server in a thread."""
 
-    def __init__(self, host: str, port: int, application: Starlette) -> None:
-        self._host, self._port = host, port
+    def __init__(self, config: ServerConfig, application: Starlette) -> None:
+        self._config = config
+        self._host, self._port = config.host, config.port
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application,
+                Guard(application, config),
+                ssl_certfile=config.certificate or None,
+                ssl_keyfile=config.key or None,
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -372,7 +390,10 @@ class Server:
         )
         self._thread.start()
         port = int(listening.getsockname()[1])
-        _LOGGER.info("http on %s port %d", self._host, port)
+        scheme = "https" if self._config.certificate else "http"
+        _LOGGER.info("%s on %s port %d", scheme, self._host, port)
+        if self._config.open_to:
+            _LOGGER.warning("this server %s", self._config.open_to)
         return port
 
     @property
@@ -406,4 +427,4 @@ class HttpServer(Server):
         made = application(
             view, health, registry, read_history, config=config, silencing=silencing, reloads=reloads
         )
-        super().__init__(config.host, config.port, made)
+        super().__init__(config, made)

@@ -4,7 +4,6 @@ Whoever may write here can keep people from being told, so a request is refused 
 pass, and no page of another site can make a browser send one.
 """
 
-import ipaddress
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from streaming.config import HttpConfig
+from streaming.config import HttpConfig, is_loopback
 from streaming.serving.api import Problem
 from streaming.silences import ShownSilence, SilenceList, SilenceRefusedError
 
@@ -46,10 +45,14 @@ class Silencing(Protocol):
 
 def may_write(request: Request, config: HttpConfig) -> str:
     """Return why a request may change nothing here; "" if it may: the one guard of what writes."""
-    if not _is_loopback(config.host):
+    if config.users:
+        user = request.state.user
+        if user is None or user.role != "operate":
+            return "only users with the role operate may change something"
+    elif not is_loopback(config.host):
         return (
-            "over HTTP, silences and the configuration can be changed only where http.host is a loopback "
-            "address, as this server knows no login; use groupwatch silence with --config, and SIGHUP"
+            "without http.users, silences and the configuration can be changed only where http.host is a "
+            "loopback address; use groupwatch silence with --config, and SIGHUP"
         )
     return _foreign(request, config.external_url)
 
@@ -66,22 +69,13 @@ def _foreign(request: Request, external_url: str) -> str:
         return ""
     host = request.headers.get("host", "")
     # A name that its owner lets point here would make a foreign page look like ours; an address cannot.
-    is_ours = urlsplit(origin).netloc == host and _is_loopback(urlsplit(f"//{host}").hostname or "")
+    is_ours = urlsplit(origin).netloc == host and is_loopback(urlsplit(f"//{host}").hostname or "")
     return "" if is_ours else "a page of another site sent this request; http.external_url names ours"
 
 
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class _Endpoints:

@@ -46,6 +46,7 @@ class View:
         clock_ms: Callable[[], int],
         quiet: Quiet | LiveQuiet = NO_QUIET,
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
+        partition_lag: bool = False,
     ) -> None:
         """Prepare.
 
@@ -55,12 +56,14 @@ class View:
             clock_ms: returns the current time.
             quiet: silences and maintenance, shown beside the alerts they silence.
             held_back: returns receiver -> why an alert is not sent to it now.
+            partition_lag: the metrics show the lag of each partition.
         """
         self._store = store
         self._alerts = alerts
         self._clock_ms = clock_ms
         self._quiet = quiet
         self._held_back = held_back
+        self._partition_lag = partition_lag
 
     # -- metrics -------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class View:
                 generation=group.generation,
                 rebalances=group.rebalances,
                 lags=self._store.lags(name, group, now_ms),
+                partition_lags=self._store.partition_lags(name, group, now_ms) if self._partition_lag else {},
             )
             for name, group in self._chosen(self._store.groups(), limit)
         ]

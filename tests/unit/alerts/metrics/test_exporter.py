@@ -1,11 +1,15 @@
 """Prometheus' view of a picture."""
 
+import re
 from collections.abc import Mapping
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.utils import floatToGoString
 
 from alerts.metrics.exporter import STATES, ClusterSample, Firing, GroupSample, SnapshotCollector
+from alerts.metrics.health_metrics import HealthCollector, HealthSample
+from alerts.metrics.label_names import Relabelled
 from coordinator_model.kafka.states import GroupState
 
 NOW_MS = 1_700_000_100_000
@@ -79,6 +83,7 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
         )
     ]
     group = 'cluster="eu",group="g"'
+    newest, changed = (floatToGoString(NOW_MS / 1000 - ago_s) for ago_s in (2, 90.5))  # type: ignore[no-untyped-call]
     assert sorted(scrape(picture)) == sorted(
         [
             f'groupwatch_group_state{{{group},group_type="classic",state="Empty"}} 1.0',
@@ -88,6 +93,7 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             f'groupwatch_group_state{{{group},group_type="classic",state="Dead"}} 0.0',
             f"groupwatch_group_members{{{group}}} 3.0",
             f"groupwatch_group_generation{{{group}}} 7.0",
+            f"groupwatch_group_state_changed_timestamp_seconds{{{group}}} {changed}",
             f"groupwatch_group_state_seconds{{{group}}} 90.5",
             f'groupwatch_group_rebalances_total{{cause="member_left",{group}}} 4.0',
             f'groupwatch_group_lag{{{group},topic="orders"}} 12.0',
@@ -105,7 +111,7 @@ def test_names_and_labels_are_the_contracts(picture: Still) -> None:
             'groupwatch_answers_total{cluster="eu",outcome="differing"} 1.0',
             'groupwatch_agreement_ratio{cluster="eu"} 0.875',
             'groupwatch_probe_requests_total{cluster="eu",request="ListGroups"} 6.0',
-            'groupwatch_source_delay_seconds{cluster="eu",source="offsets"} 2.0',
+            f'groupwatch_source_newest_timestamp_seconds{{cluster="eu",source="offsets"}} {newest}',
         ]
     )
 
@@ -158,6 +164,51 @@ def test_a_brokers_clock_ahead_of_ours_makes_no_negative_age(picture: Still) -> 
     """Skew shows as 0."""
     picture.groups = [sample(since_ms=NOW_MS + 5_000)]
     assert any(line.endswith('state_seconds{cluster="eu",group="g"} 0.0') for line in scrape(picture))
+
+
+def test_partitions_have_lags_of_their_own_if_wanted(picture: Still) -> None:
+    """Beside the topic's."""
+    picture.groups = [sample()._replace(partition_lags={("orders", 3): 12})]
+    line = 'groupwatch_group_partition_lag{cluster="eu",group="g",partition="3",topic="orders"} 12.0'
+    assert line in scrape(picture)
+
+
+def test_the_label_of_the_cluster_can_have_another_name(picture: Still) -> None:
+    """For a Prometheus that needs ``cluster`` itself; nothing else is changed."""
+    picture.groups = [sample()]
+    before = scrape(picture)
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(picture, groups_max=10, clock_ms=lambda: NOW_MS))
+    text = generate_latest(Relabelled(registry, "kafka")).decode()
+    after = [line for line in text.splitlines() if not line.startswith("#")]
+    assert [_in_parts(line.replace('cluster="eu"', 'kafka="eu"')) for line in before] == [
+        _in_parts(line) for line in after
+    ]
+
+
+def _in_parts(line: str) -> list[str]:
+    """Return a line's parts without the order of its labels."""
+    return sorted(re.split(r"[{},]", line))
+
+
+def test_the_health_of_each_cluster_is_shown() -> None:
+    """Ready, how far behind each source is read, and when the last batch ended; what is unknown is absent."""
+    registry = CollectorRegistry()
+    registry.register(
+        HealthCollector(
+            lambda: [
+                HealthSample("eu", True, {"offsets": 1.5}, 1_700_000_000.25),
+                HealthSample("us", False, {}, None),
+            ]
+        )
+    )
+    text = generate_latest(registry).decode()
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        'groupwatch_ready{cluster="eu"} 1.0',
+        'groupwatch_ready{cluster="us"} 0.0',
+        'groupwatch_source_delay_seconds{cluster="eu",source="offsets"} 1.5',
+        'groupwatch_last_batch_timestamp_seconds{cluster="eu"} 1.70000000025e+09',
+    ]
 
 
 def test_odd_group_names_are_escaped(picture: Still) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, SNAPSHOT_METRICS, OwnMetrics
+from alerts.metrics.metrics import DELIVERY, FAR_JOB, HEALTH, SNAPSHOT_METRICS, OwnMetrics
 from tests.tables.metrics import METRICS, with_metrics
 
 FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
@@ -43,7 +43,7 @@ def test_what_happens_is_counted(registry: CollectorRegistry) -> None:
 
 def test_no_label_is_without_bound() -> None:
     """Member, client and host names are never labels, and every metric is ours by name and has a help."""
-    for metric in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB):
+    for metric in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB):
         assert not FORBIDDEN_LABELS & set(metric.labels), metric.name
         assert metric.name.startswith("groupwatch_")
         assert metric.help.endswith(".")
@@ -51,15 +51,17 @@ def test_no_label_is_without_bound() -> None:
 
 def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry) -> None:
     """Operators copy names, types and labels from deploy/metrics.md."""
-    own = OwnMetrics(registry, clusters=["c"], receivers=["r"])
+    own = OwnMetrics(registry, clusters=["c"], receivers=["r"], external_url="https://gw.example")
     own.missed("c", "t", 0)
     own.leader("c", lambda: True)
     own.corrected("c", 1, 0.0)
     expected = {
         (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels))
-        for m in (*SNAPSHOT_METRICS, *DELIVERY, *FAR_JOB)
+        for m in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB)
     }
     for family in registry.collect():
+        if not family.name.startswith("groupwatch_"):
+            continue  # the library's own, of the process
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = family.samples[0].labels.keys() - {"le"}
         expected.add((name, family.type, frozenset(labels)))

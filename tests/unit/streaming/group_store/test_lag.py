@@ -93,6 +93,14 @@ def test_a_topic_sums_records_and_takes_the_worst_seconds() -> None:
     assert cluster.lags({"t": {0: (49, 1), 1: (89, 1)}}, 10_000) == {"t": Lag(62, 5.0)}
 
 
+def test_partitions_with_known_ends_have_lags_of_their_own() -> None:
+    """One unknown end hides no other partition."""
+    known = ClusterEnds()
+    known.add({"t": {0: (100, 1_000), 1: (50, 1_000)}})
+    commits = {"t": {0: (90, 0), 1: (60, 0), 2: (5, 0)}}
+    assert known.partition_lags(commits, 1_500) == {("t", 0): 10, ("t", 1): 0}
+
+
 def test_a_topic_with_an_unknown_partition_has_no_lag_at_all() -> None:
     """The sum of the rest would look like good news."""
     cluster = ClusterEnds()

@@ -57,6 +57,16 @@ def test_whatever_is_read_no_more_holds_the_watermark_back(now: Now, watermark: 
         assert (watermark.behind_s(), watermark.slowest()) == (40, slowest)
 
 
+def test_each_source_is_behind_by_its_own(now: Now, watermark: Watermark) -> None:
+    """A source that is read to its end is not late, however silent it is; an unknown one says nothing."""
+    assert watermark.delays_s() == {}
+    _second(now, watermark)
+    assert watermark.delays_s() == {"offsets": 0, "events": 0}
+    for _ in range(3):
+        _second(now, watermark, events=True)
+    assert watermark.delays_s() == {"offsets": 0, "events": 3}
+
+
 def test_before_anything_was_read_it_is_behind_since_we_wait(now: Now, watermark: Watermark) -> None:
     """A job whose clocks are all refused is not ahead of itself."""
     now.s += 7

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from alerts.delivery.alert_log import AlertLog
 from streaming.config.config import Config, parse_config
+from streaming.config.server import ServerConfig
 from streaming.devkit.kafka.webhook_probe import WebhookProbe
 from streaming.notify import notifying
 from streaming.notify.notifying import NotifyProcess
@@ -268,7 +269,7 @@ def test_metrics_and_health_are_served(make_station: Callable[[], NotifyProcess]
     registry = CollectorRegistry()
     station = make_station()
     look_until(station, station.deliveries)
-    server = Server("127.0.0.1", 0, health_application(station, registry))
+    server = Server(ServerConfig(port=0), health_application(station, registry))
     port = server.start()
     try:
         health = httpx.get(f"http://127.0.0.1:{port}/healthz").json()

@@ -20,8 +20,9 @@ from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.costs import ToldCost
 from coordinator_model.state.group import Basis, Cause, Transition
 from streaming import cli
-from streaming.config.config import HttpConfig, parse_config
+from streaming.config.config import parse_config
 from streaming.config.plan import plan_of
+from streaming.config.server import HttpConfig
 from streaming.serving import history
 from streaming.serving.explaining import parse_since
 from streaming.serving.history import History, TopicReader, read_history

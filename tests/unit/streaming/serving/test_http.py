@@ -16,7 +16,7 @@ from alerts.alert.alert import AlertStatus
 from alerts.delivery.silences import LiveQuiet
 from alerts.metrics.exporter import SnapshotCollector
 from coordinator_model.kafka.states import GroupState
-from streaming.config.config import HttpConfig
+from streaming.config.server import HttpConfig
 from streaming.serving.http import HttpServer
 from streaming.silences.desk import SilenceDesk
 from streaming.silences.following import Follower

@@ -19,7 +19,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from alerts.metrics.exporter import SnapshotCollector
-from streaming.config.config import HttpConfig
+from streaming.config.server import HttpConfig
 from streaming.serving import http_limits
 from streaming.serving.history import History
 from streaming.serving.http import HttpServer

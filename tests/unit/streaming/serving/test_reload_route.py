@@ -8,8 +8,9 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from streaming.config.config import Config, HttpConfig, parse_config
+from streaming.config.config import Config, parse_config
 from streaming.config.reloading import Changes, Reloads, changes
+from streaming.config.server import HttpConfig
 from streaming.serving.http import HttpServer
 from tests.unit.streaming.fed_view import FedView
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from alerts.delivery.silences import LiveQuiet
-from streaming.config.config import HttpConfig
+from streaming.config.server import HttpConfig
 from streaming.serving.http import HttpServer
 from streaming.silences.desk import SilenceDesk
 from streaming.silences.following import Follower

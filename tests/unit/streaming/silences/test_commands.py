@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from alerts.delivery.silences import LiveQuiet
 from streaming import cli
-from streaming.config.config import HttpConfig
+from streaming.config.server import HttpConfig
 from streaming.serving.http import HttpServer
 from streaming.silences import topic as topic_module
 from streaming.silences.commands import SilenceError

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from deploy.generator.rules import rule_files
+
 _DEPLOY = Path(__file__).parents[1]
 
 
@@ -12,7 +14,7 @@ def files(cluster_label: str = "cluster") -> Mapping[str, str]:
 
     ``cluster_label`` is the name of the label that holds the Kafka cluster, as ``http.cluster_label`` has it.
     """
-    return {}
+    return rule_files(cluster_label)
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
 """The shipped rules in a running Prometheus, over our own exporter, with a running Alertmanager behind it.
 
 Only times are shorter here: of scrapes and evaluations, and each ``for``.  What needs hours (windows that
-pass, first records after a long calm) is in ``deploy/prometheus/groupwatch-rules.test.yml``.
+pass, first records after a long calm) is in ``deploy/prometheus/groupwatch-self-rules.test.yml``.
 """
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from alerts.delivery.notifier import DeliveryState
 from alerts.metrics import metrics
 from alerts.metrics.delivery_metrics import DeliveryCollector
 from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
+from alerts.metrics.health_metrics import HealthCollector, HealthSample
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
 from streaming.devkit.kafka import free_ports
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.promtool
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
 PATIENCE_S = 30.0
+FILES = ("groupwatch-rules", "groupwatch-self-rules")
 CLUSTER, CALM = "prod", "calm"
 CALM_MS = 600_000
 SETTLED_S = 3.0
@@ -54,12 +57,11 @@ class Fleet:
 
     def group_samples(self, limit: int) -> list[GroupSample]:
         """Return two groups of the one cluster and one of the other."""
-        slow = GroupState.COMPLETING_REBALANCE if self.in_trouble else GroupState.STABLE
         rebalances = {"session_timeout": self.trouble["rebalances"]}
         since_ms = self.since_ms - CALM_MS
         return [
             GroupSample(CLUSTER, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, rebalances, {}),
-            GroupSample(CLUSTER, "slow", "classic", slow, since_ms, 3, 7, {}, {}),
+            GroupSample(CLUSTER, "slow", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
             GroupSample(CALM, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
         ][:limit]
 
@@ -74,11 +76,10 @@ class Fleet:
         return found[:limit] if self.in_trouble else []
 
     def cluster_samples(self) -> list[ClusterSample]:
-        """Return both clusters; in trouble, lines go on coming and are two minutes old."""
+        """Return both clusters."""
         self.events += 5 if self.in_trouble else 0
-        age_ms = 120_000 if self.in_trouble else 0
         return [
-            self._cluster(CLUSTER, {"coordinator_log": now_ms() - age_ms}, self.events, self.trouble),
+            self._cluster(CLUSTER, {"coordinator_log": now_ms()}, self.events, self.trouble),
             self._cluster(CALM, {"offsets": self.since_ms - CALM_MS}, 77, dict.fromkeys(self.trouble, 3)),
         ]
 
@@ -104,15 +105,32 @@ class Scraped:
         self.fleet = Fleet()
         (self.port,) = free_ports(1)
         self.behind_s = 0.4
+        self.leads = True
         self._registry = CollectorRegistry()
         self._registry.register(SnapshotCollector(self.fleet, groups_max=100, clock_ms=now_ms))
         self._registry.register(DeliveryCollector(self._deliveries))
         self.own = OwnMetrics(self._registry, clusters=[CLUSTER, CALM], receivers=["oncall"])
         self.own.watermark(CLUSTER, lambda: self.behind_s)
-        self.silent = Gauge(
-            metrics.JOB_SILENT.name, metrics.JOB_SILENT.help, registry=self._registry, labelnames=["cluster"]
+        self._registry.register(HealthCollector(self._health))
+        self.heard = Gauge(
+            metrics.JOB_LAST_RECORD.name,
+            metrics.JOB_LAST_RECORD.help,
+            registry=self._registry,
+            labelnames=["cluster"],
         ).labels(CLUSTER)
+        self.heard.set_function(lambda: time.time() - (300 if self.fleet.in_trouble else 1))
+        for cluster in (CLUSTER, CALM):
+            self.own.leader(cluster, lambda name=cluster: self.leads or name == CALM)  # type: ignore[misc]
         self._server: Any = None
+
+    def _health(self) -> list[HealthSample]:
+        ill = self.fleet.in_trouble
+        return [
+            HealthSample(
+                CLUSTER, not ill, {"events": 120.0 if ill else 0.5}, time.time() - (400 if ill else 1)
+            ),
+            HealthSample(CALM, True, {"offsets": 0.5}, time.time()),
+        ]
 
     def _deliveries(self) -> list[DeliveryState]:
         waits_s = 400.0 if self.fleet.in_trouble else 0.0
@@ -136,14 +154,16 @@ class Scraped:
             self.own.notified("oncall", "retry")
         self.own.raised(CLUSTER, 1)
         self.own.missed(CLUSTER, "groupwatch-events", 40)
-        self.silent.set(300)
+        self.leads = False
+        self.own.reloaded(is_good=False)
         self.behind_s = 90.0
         self.fleet.in_trouble = True
 
     def recover(self) -> None:
         """End all that can end; counters keep what they counted."""
         self.own.raised(CLUSTER, 0)
-        self.silent.set(1)
+        self.leads = True
+        self.own.reloaded(is_good=True)
         self.behind_s = 0.4
         self.fleet.in_trouble = False
 
@@ -203,13 +223,14 @@ class Monitoring:
         job["static_configs"] = [{"targets": [f"127.0.0.1:{self._scraped.port}"]}]
         (manager,) = config["alerting"]["alertmanagers"]
         manager["static_configs"] = [{"targets": [f"127.0.0.1:{self._alertmanager}"]}]
-        rules = yaml.safe_load((SHIPPED / "groupwatch-rules.yml").read_text())
-        for rule in (rule for group in rules["groups"] for rule in group["rules"]):
-            rule["for"] = "1s"
+        rules = {name: yaml.safe_load((SHIPPED / f"{name}.yml").read_text()) for name in FILES}
+        for rule in (rule for file in rules.values() for group in file["groups"] for rule in group["rules"]):
+            if "alert" in rule:
+                rule["for"] = "1s"
         manager_config = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
         for name, content in (
             ("prometheus", config),
-            ("groupwatch-rules", rules),
+            *rules.items(),
             ("prometheus-alertmanager", manager_config),
         ):
             (self._folder / f"{name}.yml").write_text(yaml.safe_dump(content))
@@ -254,32 +275,23 @@ class Monitoring:
 
 
 WARNING = {"severity": "warning", "cluster": CLUSTER}
+CRITICAL = {"severity": "critical", "cluster": CLUSTER}
 ENDING = {
-    labels(
-        alertname="GroupwatchAlertFiring",
-        alert="RebalanceStorm",
-        group="orders",
-        severity="critical",
-        cluster=CLUSTER,
-    ),
-    labels(alertname="GroupwatchAlertFiring", alert="SessionTimeout", group="orders", **WARNING),
-    labels(alertname="GroupwatchAlertFiring", alert="SourceSilent", **WARNING),
-    labels(
-        alertname="GroupRebalancingForLong",
-        group="slow",
-        group_type="classic",
-        state="CompletingRebalance",
-        **WARNING,
-    ),
-    labels(alertname="GroupwatchBehind", severity="critical", cluster=CLUSTER),
-    labels(alertname="GroupwatchSourceLate", source="coordinator_log", **WARNING),
-    labels(alertname="GroupwatchJobSilent", severity="critical", cluster=CLUSTER),
+    labels(alertname="RebalanceStorm", group="orders", **CRITICAL),
+    labels(alertname="SessionTimeout", group="orders", **WARNING),
+    labels(alertname="SourceSilent", **WARNING),
+    labels(alertname="GroupwatchNotReady", **CRITICAL),
+    labels(alertname="GroupwatchNoBatch", **CRITICAL),
+    labels(alertname="GroupwatchBehind", **CRITICAL),
+    labels(alertname="GroupwatchSourceLate", source="events", **WARNING),
+    labels(alertname="GroupwatchJobSilent", **CRITICAL),
+    labels(alertname="GroupwatchNoLeader", **CRITICAL),
+    labels(alertname="GroupwatchReloadFailed", severity="warning"),
     labels(alertname="GroupwatchUndelivered", severity="critical", receiver="oncall"),
     labels(alertname="GroupwatchEvidenceStaysRaised", **WARNING),
 }
 """Alerts that end with what they are about."""
 COUNTED = {
-    labels(alertname="GroupRebalancesOften", group="orders", **WARNING),
     labels(
         alertname="GroupwatchUndecodable",
         severity="info",
@@ -292,7 +304,7 @@ COUNTED = {
     labels(alertname="GroupwatchCannotNotify", severity="warning", receiver="oncall"),
 }
 """Alerts about what was counted in a window of minutes, which must pass first."""
-DOWN = labels(alertname="GroupwatchDown", severity="critical")
+DOWN = labels(alertname="GroupwatchAbsent", severity="critical")
 
 
 def play(monitoring: Monitoring, scraped: Scraped) -> Watched:
@@ -336,10 +348,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 def test_no_rule_fails(watched: Watched) -> None:
     """Every shipped rule can be evaluated whatever fires, also two alerts of one group."""
-    shipped = yaml.safe_load((SHIPPED / "groupwatch-rules.yml").read_text())
+    files = [yaml.safe_load((SHIPPED / f"{name}.yml").read_text()) for name in FILES]
+    shipped = [rule for file in files for group in file["groups"] for rule in group["rules"]]
 
     assert watched.failing_rules == {}
-    assert watched.rules == {rule["alert"] for group in shipped["groups"] for rule in group["rules"]}
+    assert watched.rules == {rule.get("alert") or rule["record"] for rule in shipped}
 
 
 def test_a_calm_cluster_is_silent(watched: Watched) -> None:
@@ -350,17 +363,24 @@ def test_a_calm_cluster_is_silent(watched: Watched) -> None:
 def test_each_trouble_arrives_in_alertmanager_under_its_labels(watched: Watched) -> None:
     """Every rule fires for its own trouble, in the right cluster, and for nothing else."""
     assert watched.trouble == ENDING | COUNTED
-    assert {one["alertname"] for one in map(dict, watched.trouble)} == watched.rules - {"GroupwatchDown"}
+    about_itself = {name for name in watched.rules if name.startswith("Groupwatch")}
+    not_now = {"GroupwatchAbsent", "GroupwatchDown", "GroupwatchTwoLeaders"}
+    fired = {one["alertname"] for one in map(dict, watched.trouble)}
+    assert {name for name in fired if name.startswith("Groupwatch")} == about_itself - not_now
 
 
 def test_summaries_name_what_it_is_about(watched: Watched) -> None:
     """Who reads only the first line knows which alert it is, and of whom."""
-    firing = {summary for told, summary in watched.summaries.items() if dict(told).get("alert")}
+    firing = {
+        summary
+        for told, summary in watched.summaries.items()
+        if not dict(told)["alertname"].startswith("Groupwatch")
+    }
 
     assert firing == {
-        "RebalanceStorm fires for group orders in prod",
-        "SessionTimeout fires for group orders in prod",
-        "SourceSilent fires in prod",
+        "RebalanceStorm: group orders of prod",
+        "SessionTimeout: group orders of prod",
+        "SourceSilent: prod",
     }
 
 
@@ -370,6 +390,6 @@ def test_what_has_ended_is_resolved(watched: Watched) -> None:
 
 
 def test_a_groupwatch_that_is_gone_is_missed(watched: Watched) -> None:
-    """GroupwatchDown comes and goes with it."""
+    """GroupwatchAbsent comes and goes with it."""
     assert DOWN in watched.down
     assert DOWN not in watched.up_again

@@ -232,9 +232,13 @@ def test_settings_of_spark_are_texts() -> None:
 
 def test_the_rules_reach_prometheus_as_they_are() -> None:
     """Its templates are not Helm's."""
-    (rule,) = of_kind("PrometheusRule", objects("everything"))
+    rules = {one["metadata"]["name"]: one["spec"] for one in of_kind("PrometheusRule", objects("everything"))}
+    files = sorted((ROOT / "deploy/prometheus").glob("*-rules.yml"))
 
-    assert rule["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/groupwatch-rules.yml").read_text())
+    assert len(rules) == len(files) == 2
+    for (name, spec), file in zip(sorted(rules.items()), files, strict=True):
+        assert name.endswith(file.stem)
+        assert spec == yaml.safe_load(file.read_text())
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ class Notifier:
                 self._routes,
                 max_age_ms=receiver.max_age_ms,
                 renew_ms=receiver.renew_ms,
+                batch_max=receiver.batch_max,
                 caught_up=caught_up,
                 quiet=quiet,
                 owner_of=owner_of,

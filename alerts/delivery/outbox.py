@@ -19,7 +19,7 @@ Longer than 400 lines, because these laws hold only under one lock.
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from alerts.alert import (
     OPEN_MAX,
@@ -57,6 +57,8 @@ _LOGGED = frozenset({HeldBack.SILENCED, HeldBack.EFFECT, HeldBack.CATCHING_UP})
 """Reasons that may last and are logged; every alert waits for its cursor, so that is not logged."""
 _BUNDLE_MAX = 1_000
 """Most alerts of one bundle that are told as news at once; the others follow."""
+_RENEWALS = 6
+"""Renewals are due at this many moments of each interval, so that alerts are renewed together."""
 _AT_ONCE = 0
 """A due time in the past."""
 
@@ -71,6 +73,7 @@ class Outbox:
         *,
         max_age_ms: int,
         renew_ms: int | None = None,
+        batch_max: int = 1,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
         quiet: Quiet | LiveQuiet = NO_QUIET,
@@ -83,6 +86,7 @@ class Outbox:
             routes: see ``routing``.
             max_age_ms: how long one notification is retried.
             renew_ms: what fires is sent again this often; None: as the routes say.
+            batch_max: most alerts that one attempt may carry although no route bundles them.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
             quiet: silences and maintenance; they apply to firing alerts only.
@@ -92,6 +96,9 @@ class Outbox:
         self.changed = threading.Condition()
         self._max_age_ms = max_age_ms
         self._renew_ms = renew_ms
+        self._batch_max = batch_max
+        self._alone: set[str] = set()
+        """Alerts of a refused batch: each is sent for itself until it is delivered."""
         self._quiet = quiet
         self._heeded = quiet.now
         self._known = DeliveryLedger(receiver, routes, owner_of)
@@ -149,6 +156,7 @@ class Outbox:
             if entry is not None:
                 self._line.leave(entry)
             self._bundles.forget(alert_id)
+            self._alone.discard(alert_id)
             self._repeats.forget(alert_id)
 
     def direct(self, alert: Alert, *, now_ms: int) -> None:
@@ -219,8 +227,11 @@ class Outbox:
     def _work(self, first: Entry, alerts: tuple[Alert, ...], now_ms: int) -> Work:
         """Return the attempt to tell ``alerts`` of an entry, with all that waits in its bundle."""
         entries, told = [first], list(alerts)
-        for entry in self._bundles.others(first):
-            if len(entries) == _BUNDLE_MAX:
+        labels = self._bundles.labels_of(first)
+        is_bundle = labels is not None
+        others = self._bundles.others(first) if is_bundle else self._batch_of(first, now_ms)
+        for entry in others:
+            if len(entries) == (_BUNDLE_MAX if is_bundle else self._batch_max):
                 break
             if entry.held_back or not entry.announced or self._late_until_ms(entry) > now_ms:
                 continue
@@ -229,6 +240,7 @@ class Outbox:
                 self._done(entry)
             elif not self._hold_back(entry, now_ms):
                 entries.append(entry)
+                self._line.leave(entry)
                 told += its
         still = (self._known.open.get(one) for one in self._bundles.still_told(first))
         told += [one for one in still if one and self._heeded.until_ms(one, now_ms) is None]
@@ -240,9 +252,22 @@ class Outbox:
             id=first.alert.id,
             revision=first.alert.revision,
             alerts=tuple(told),
-            group_labels=self._bundles.labels_of(first),
+            group_labels={} if labels is None and len(entries) > 1 else labels,
         )
         return Work(tuple(entries), notification)
+
+    def _batch_of(self, first: Entry, now_ms: int) -> Iterator[Entry]:
+        """Yield what is due as well and in no bundle; the caller takes out of the line what it accepts."""
+        if self._batch_max == 1 or first.alert.id in self._alone:
+            return
+        self._line.leave(first)
+        while (entry := self._line.first()) and entry.alert.id not in self._alone:
+            if self._when_ms(entry, now_ms) > now_ms:
+                self._line_up(entry, now_ms)
+            elif self._bundles.labels_of(entry) is None:
+                yield entry
+            else:
+                return
 
     def settle(self, work: Work, delivery: Delivery, now_ms: int) -> str:
         """Record how an attempt ended; return the outcome to count."""
@@ -252,11 +277,14 @@ class Outbox:
             if delivery.outcome is Outcome.RETRY:
                 return self._put_off(work, delivery, now_ms)
             self._retries.succeeded()
+            if delivery.outcome is Outcome.REJECTED and self._is_batch(work):
+                return self._take_apart(work, now_ms)
             self._bundles.sent(work.entries[0], now_ms)
             if delivery.outcome is Outcome.DELIVERED:
                 self._known.delivered(work, now_ms)
                 for alert in work.notification.alerts:
                     self._bundles.told(alert, now_ms)
+                    self._alone.discard(alert.id)
             for entry in work.entries:
                 self._done(entry)
             for alert_id in dict.fromkeys(alert.id for alert in work.notification.alerts):
@@ -514,7 +542,8 @@ class Outbox:
     def _plan_repeat(self, alert: Alert, now_ms: int) -> None:
         interval_ms = self._known.interval_ms(alert)
         if interval_ms is not None and self._renew_ms is not None:
-            interval_ms = self._renew_ms
+            step_ms = max(1, self._renew_ms // _RENEWALS)
+            interval_ms = self._renew_ms - now_ms % step_ms
         elif alert.name in SAID_ONCE:
             interval_ms = None
         if interval_ms is not None and alert.id in self._known.open and alert.id not in self._pending:
@@ -525,6 +554,8 @@ class Outbox:
         self._line.leave(entry)
         self._bundles.leave(entry)
         self._known.changed_ids.add(entry.alert.id)
+        if entry.alert.id not in self._known.open:
+            self._alone.discard(entry.alert.id)
         current = self._pending.get(entry.alert.id)
         if current is entry:
             del self._pending[entry.alert.id]
@@ -533,6 +564,20 @@ class Outbox:
             current.waits_since_ms = current.queued_at_ms
             if current.announced:
                 self._line.look_at(current, _AT_ONCE)
+
+    @staticmethod
+    def _is_batch(work: Work) -> bool:
+        """Say whether the attempt carries alerts that no route bundles."""
+        return len(work.entries) > 1 and work.notification.group_labels == {}
+
+    def _take_apart(self, work: Work, now_ms: int) -> str:
+        """Send each alert of a refused batch for itself, since one bad alert has the others refused."""
+        for entry in work.entries:
+            self._alone.add(entry.alert.id)
+            current = self._pending.get(entry.alert.id)
+            if current is not None:
+                self._line_up(current, now_ms)
+        return str(Outcome.RETRY)
 
     def _put_off(self, work: Work, delivery: Delivery, now_ms: int) -> str:
         """Retry later what is young enough, and give up the rest."""

@@ -30,6 +30,8 @@ class AlertmanagerReceiver:
     """
 
     renew_ms: int | None = 60_000
+    batch_max: int = 256
+    """As many as Prometheus posts at once."""
 
     def __init__(
         self,

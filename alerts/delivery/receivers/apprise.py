@@ -27,6 +27,7 @@ class AppriseReceiver:
     """
 
     renew_ms: int | None = None
+    batch_max: int = 1
 
     def __init__(
         self,

@@ -60,6 +60,8 @@ class Receiver(Protocol):
     """How long one notification is retried."""
     renew_ms: int | None
     """What fires is sent again this often, whatever the routes say; None: as they say."""
+    batch_max: int
+    """Most alerts that one attempt may carry although no route bundles them; 1: each goes for itself."""
 
     def deliver(self, notification: Notification) -> Delivery:
         """Make one attempt; problems of the outside world are outcomes, not exceptions."""

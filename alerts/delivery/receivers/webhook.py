@@ -26,6 +26,7 @@ class WebhookReceiver:
     """Posts to one URL, and signs the body if it has a secret."""
 
     renew_ms: int | None = None
+    batch_max: int = 1
 
     def __init__(
         self,

@@ -300,7 +300,7 @@ def run(config: Config, *, notify: bool = True, load: Callable[[], Config] | Non
         JvmLostError: Spark's JVM has ended.
         streaming.jars.JarError: the Kafka connector is not available.
     """
-    stopping, reloads = threading.Event(), Reloads(load)
+    stopping, reloads = threading.Event(), Reloads(load, config.owners_file)
     signal.signal(signal.SIGHUP, lambda *_: reloads.ask())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

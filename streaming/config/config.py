@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.mistakes import mistakes_in
+from streaming.config.owners import read_owners
 from streaming.config.receivers import OwnerConfig, ReceiverConfig, RouteConfig
 from streaming.config.rules import Rules, rules_settings
 from streaming.config.server import HttpConfig, NotifyHttpConfig
@@ -135,12 +136,25 @@ class Config(Options):
     receivers: list[ReceiverConfig] = Field(default_factory=list)
     owners: list[OwnerConfig] = Field(default_factory=list)
     """Who owns which groups: a label of their alerts, and what routes can match."""
+    owners_file: str = ""
+    """A file with more owners, behind those above; when it changes, the configuration is read again."""
     routes: list[RouteConfig] = Field(default_factory=list)
     """Without any, every receiver gets every alert."""
     silences: list[SilenceConfig] = Field(default_factory=list)
     """Receivers get no alerts until these end; the topic, the API and the page show everything."""
     maintenance: list[MaintenanceConfig] = Field(default_factory=list)
     """The same, at fixed times of certain days."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_owners_of_file(cls, values: Any) -> Any:
+        """Append the file's owners to the configuration's own, so that both are one list."""
+        path = values.get("owners_file") if isinstance(values, dict) else None
+        own = values.get("owners") or [] if path else None
+        if not isinstance(path, str) or not isinstance(own, list):
+            return values
+        told = [one.model_dump() for one in read_owners(path)]
+        return {**values, "owners": [*own, *told]}
 
     @property
     def runbooks_url(self) -> str:

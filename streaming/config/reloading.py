@@ -1,6 +1,7 @@
 """What a new configuration file changes in a process that runs, and what has to wait for a restart."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from streaming.config.config import Config, ConfigError
 
 _log = logging.getLogger("groupwatch.config")
 
-LIVE = ("receivers", "routes", "owners", "silences", "maintenance", "rules", "runbook_base")
+LIVE = ("receivers", "routes", "owners", "owners_file", "silences", "maintenance", "rules", "runbook_base")
 """Blocks that can change while the process runs."""
 DELIVERY = frozenset({"receivers", "routes", "owners"})
 """Those for which the notifier is made anew."""
@@ -70,9 +71,14 @@ def read_again(load: Callable[[], Config], process: Changing) -> Reloaded:
 class Reloads:
     """Wishes to read the configuration again, from signals and requests; the main thread does it."""
 
-    def __init__(self, load: Callable[[], Config] | None) -> None:
-        """Take what reads the file; None: the configuration never changes."""
+    def __init__(self, load: Callable[[], Config] | None, owners_file: str = "") -> None:
+        """Take what reads the file; None: the configuration never changes.
+
+        Whenever ``owners_file`` changes, all is read again.
+        """
         self._load = load
+        self._owners_file = owners_file
+        self._owners_stamp = _stamp(owners_file)
         self._asked = threading.Event()
         self._lock = threading.Lock()
         self._waiting: list[Future[Reloaded]] = []
@@ -95,7 +101,7 @@ class Reloads:
 
     def serve(self, process: Changing) -> None:
         """Do what was asked for, if anything was."""
-        if self._load is None or not self._asked.is_set():
+        if self._load is None or not (self._asked.is_set() or self._has_new_owners()):
             return
         self._asked.clear()
         with self._lock:
@@ -103,6 +109,19 @@ class Reloads:
         found = read_again(self._load, process)
         for one in waiting:
             one.set_result(found)
+
+    def _has_new_owners(self) -> bool:
+        before, self._owners_stamp = self._owners_stamp, _stamp(self._owners_file)
+        return before != self._owners_stamp
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """Return what differs once a file was written again; None if there is none."""
+    try:
+        found = os.stat(path) if path else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def changes(old: Config, new: Config) -> Changes:

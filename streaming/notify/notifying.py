@@ -307,7 +307,7 @@ def run(config: Config, *, load: Callable[[], Config] | None = None) -> int:
     Raises:
         OSError: the server's address is not available.
     """
-    stopping, reloads = threading.Event(), Reloads(load)
+    stopping, reloads = threading.Event(), Reloads(load, config.owners_file)
     signal.signal(signal.SIGHUP, lambda *_: reloads.ask())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

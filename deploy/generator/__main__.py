@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from deploy.generator.dashboards import dashboard_files
 from deploy.generator.rules import rule_files
 
 _DEPLOY = Path(__file__).parents[1]
@@ -14,7 +15,7 @@ def files(cluster_label: str = "cluster") -> Mapping[str, str]:
 
     ``cluster_label`` is the name of the label that holds the Kafka cluster, as ``http.cluster_label`` has it.
     """
-    return rule_files(cluster_label)
+    return {**rule_files(cluster_label), **dashboard_files(cluster_label)}
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
 from streaming.devkit.kafka import free_ports
 from tests.live.support.stage import await_that, now_ms
+from tests.unit.deploy.boards import expressions
 
 pytestmark = pytest.mark.promtool
 
@@ -58,9 +59,9 @@ class Fleet:
     def group_samples(self, limit: int) -> list[GroupSample]:
         """Return two groups of the one cluster and one of the other."""
         rebalances = {"session_timeout": self.trouble["rebalances"]}
-        since_ms = self.since_ms - CALM_MS
+        since_ms, lags = self.since_ms - CALM_MS, {"orders": (12, 3.5)}
         return [
-            GroupSample(CLUSTER, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, rebalances, {}),
+            GroupSample(CLUSTER, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, rebalances, lags),
             GroupSample(CLUSTER, "slow", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
             GroupSample(CALM, "orders", "classic", GroupState.STABLE, since_ms, 3, 7, {}, {}),
         ][:limit]
@@ -95,6 +96,7 @@ class Fleet:
             undecodable={("events", "bad_json"): counted["undecodable"]},
             divergences={"log_line_missing": counted["divergences"]},
             newest_ms=newest_ms,
+            agreement=1.0,
         )
 
 
@@ -178,6 +180,8 @@ class Watched:
     down: set[Labels] = field(default_factory=set)
     up_again: set[Labels] = field(default_factory=set)
     summaries: dict[Labels, str] = field(default_factory=dict)
+    empty_panels: list[str] = field(default_factory=list)
+    """Queries of dashboards that return nothing while everything happens."""
     failing_rules: dict[str, str] = field(default_factory=dict)
     """Rule -> the error of its evaluation, at any time."""
     rules: set[str] = field(default_factory=set)
@@ -265,10 +269,19 @@ class Monitoring:
                 self.watched.failing_rules[rule["name"]] = rule["lastError"]
         return bool(rules) and all(datetime.fromisoformat(one["lastEvaluation"]) > moment for one in rules)
 
+    def empty_panels(self) -> list[str]:
+        """Return the queries of the dashboards that return nothing."""
+        return [where for where, expr in expressions().items() if not self._values(expr)]
+
+    def _values(self, expr: str) -> list[Any]:
+        answer = self._get(self._prometheus, "/api/v1/query", query=expr)
+        found: list[Any] = answer["data"]["result"] if answer else []
+        return found
+
     @staticmethod
-    def _get(port: int, path: str) -> Any:
+    def _get(port: int, path: str, **query: str) -> Any:
         try:
-            answer = httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5)
+            answer = httpx.get(f"http://127.0.0.1:{port}{path}", params=query, timeout=5)
         except httpx.TransportError:
             return None
         return answer.json() if answer.status_code == 200 else None
@@ -318,6 +331,7 @@ def play(monitoring: Monitoring, scraped: Scraped) -> Watched:
     scraped.fall_into_trouble()
     monitoring.wait(lambda found: found >= ENDING | COUNTED)
     watched.trouble = monitoring.settled()
+    watched.empty_panels = monitoring.empty_panels()
 
     scraped.recover()
     monitoring.wait(lambda found: not found & ENDING)
@@ -367,6 +381,11 @@ def test_each_trouble_arrives_in_alertmanager_under_its_labels(watched: Watched)
     not_now = {"GroupwatchAbsent", "GroupwatchDown", "GroupwatchTwoLeaders"}
     fired = {one["alertname"] for one in map(dict, watched.trouble)}
     assert {name for name in fired if name.startswith("Groupwatch")} == about_itself - not_now
+
+
+def test_every_panel_shows_something(watched: Watched) -> None:
+    """Each query of each dashboard returns a value while everything happens."""
+    assert watched.empty_panels == []
 
 
 def test_summaries_name_what_it_is_about(watched: Watched) -> None:

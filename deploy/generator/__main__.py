@@ -1,8 +1,11 @@
 """``make monitoring``: write the rules, the mixin and the dashboards, here or into a folder of yours."""
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
+
+import yaml
 
 from deploy.generator.dashboards import dashboard_files
 from deploy.generator.rules import rule_files
@@ -15,7 +18,16 @@ def files(cluster_label: str = "cluster") -> Mapping[str, str]:
 
     ``cluster_label`` is the name of the label that holds the Kafka cluster, as ``http.cluster_label`` has it.
     """
-    return {**rule_files(cluster_label), **dashboard_files(cluster_label)}
+    return {**rule_files(cluster_label), **dashboard_files(cluster_label), **mixin_files()}
+
+
+def mixin_files() -> Mapping[str, str]:
+    """Return the same as JSON with texts that the mixin replaces: the cluster's label and the job."""
+    made = {**rule_files("__CLUSTER__", "__JOB__"), **dashboard_files("__CLUSTER__")}
+    return {
+        f"mixin/templates/{Path(path).stem}.json": f"{json.dumps(yaml.safe_load(text), indent=1)}\n"
+        for path, text in made.items()
+    }
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The dashboards for Grafana: present schema, explained, linked, over expressions that Prometheus takes."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from coordinator_model.kafka.states import GroupState
+from deploy.generator.dashboards import dashboard_files
 from deploy.generator.dashboards.parts import STATES
 from tests.unit.deploy.boards import boards, expressions
 
@@ -62,6 +64,13 @@ def test_it_leads_to_the_others_the_page_and_the_runbooks(name: str) -> None:
 def test_every_state_has_a_colour() -> None:
     """Also those of KIP-848, share and streams groups."""
     assert set(STATES) == {str(state) for state in GroupState}
+
+
+def test_another_name_for_the_cluster_is_everywhere() -> None:
+    """In expressions and legends; the variable keeps its name."""
+    for path, text in dashboard_files("kafka_env").items():
+        assert re.search(r"\bcluster\b *(=~|,|\)|\}\})", text.replace("$cluster", "")) is None, path
+        assert "kafka_env" in text
 
 
 @pytest.mark.promtool

@@ -77,7 +77,7 @@ class Messages:
     def _facts(self, alert: Alert) -> dict[str, Any]:
         """Return what a template can say of an alert; names from outside hold no control characters."""
         owner = self._context.owner_of(alert)
-        texts = {**labels_of(alert), **annotations_of(alert), "owner": owner}
+        texts = {"runbook_url": "", **labels_of(alert), **annotations_of(alert), "owner": owner}
         return {name: printable(text) for name, text in texts.items()} | {
             "id": alert.id,
             "status": "firing" if alert.status is AlertStatus.FIRING else "resolved",

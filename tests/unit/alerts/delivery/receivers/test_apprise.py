@@ -100,6 +100,14 @@ def test_a_chat_gets_one_message_for_each_revision(
     assert kind != "slack" or "<!channel>" not in said
 
 
+def test_an_alert_without_a_runbook_is_told(make_alert: MakeAlert) -> None:
+    """It has none while nothing says where runbooks can be opened."""
+    title, body = Messages(CONTEXT).of([make_alert(runbook="")])
+    assert title.startswith("FIRING RebalanceStorm")
+    assert "Cause: " in body
+    assert "template failed" not in body
+
+
 def test_a_bundle_is_one_message_in_a_chat(twins: HttpsTwins, make_alert: MakeAlert) -> None:
     """A line for each of the first twenty, and how many more."""
     alerts = [make_alert(id=f"a{n}", group=f"g{n}") for n in range(25)]

@@ -15,7 +15,7 @@ from typing import Any
 from streaming.devkit.bench.targets import TARGETS
 from streaming.devkit.kafka import interruptible
 
-ROWS = ("backlog", "heartbeats", "latency", "state")
+ROWS = ("backlog", "delivery", "heartbeats", "latency", "state")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,6 +88,8 @@ def _measure(name: str, groups: int) -> Callable[[Path, float, int], dict[str, A
         return _state
     if name == "latency":
         return _latency
+    if name == "delivery":
+        return _delivery
     return _with_spark(name, {"groups": groups} if groups and name == "backlog" else {})
 
 
@@ -101,6 +103,12 @@ def _latency(folder: Path, scale: float, cores: int) -> dict[str, Any]:
     from streaming.devkit.bench import latency
 
     return latency.latency(folder, scale=scale, cores=cores)
+
+
+def _delivery(folder: Path, scale: float, _cores: int) -> dict[str, Any]:
+    from streaming.devkit.bench import delivery
+
+    return delivery.delivery(folder, scale=scale)
 
 
 def _with_spark(name: str, more: Mapping[str, int]) -> Callable[[Path, float, int], dict[str, Any]]:

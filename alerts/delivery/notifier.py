@@ -98,6 +98,7 @@ class Notifier:
                 max_age_ms=receiver.max_age_ms,
                 renew_ms=receiver.renew_ms,
                 batch_max=receiver.batch_max,
+                takes_silenced=receiver.takes_silenced,
                 caught_up=caught_up,
                 quiet=quiet,
                 owner_of=owner_of,

@@ -74,6 +74,7 @@ class Outbox:
         max_age_ms: int,
         renew_ms: int | None = None,
         batch_max: int = 1,
+        takes_silenced: bool = False,
         caught_up: Callable[[str], bool | None] = lambda _cluster: None,
         jitter: Callable[[], float] = random.random,
         quiet: Quiet | LiveQuiet = NO_QUIET,
@@ -87,6 +88,7 @@ class Outbox:
             max_age_ms: how long one notification is retried.
             renew_ms: what fires is sent again this often; None: as the routes say.
             batch_max: most alerts that one attempt may carry although no route bundles them.
+            takes_silenced: silenced alerts are delivered like others, and again when a silence comes or goes.
             caught_up: whether the job has caught up with a cluster; None if nobody knows.
             jitter: 0..1, spreads retries.
             quiet: silences and maintenance; they apply to firing alerts only.
@@ -97,6 +99,7 @@ class Outbox:
         self._max_age_ms = max_age_ms
         self._renew_ms = renew_ms
         self._batch_max = batch_max
+        self._takes_silenced = takes_silenced
         self._alone: set[str] = set()
         """Alerts of a refused batch: each is sent for itself until it is delivered."""
         self._quiet = quiet
@@ -209,6 +212,7 @@ class Outbox:
     def next_work(self, now_ms: int) -> Work | None:
         """Return the most urgent notification, or None; drop what is no longer worth sending."""
         with self.changed:
+            self._look_at_silences(now_ms)
             self._queue_repeats(now_ms)
             self._look_again(now_ms)
             while now_ms >= self._retries.paused_until_ms and (entry := self._line.first()):
@@ -243,7 +247,7 @@ class Outbox:
                 self._line.leave(entry)
                 told += its
         still = (self._known.open.get(one) for one in self._bundles.still_told(first))
-        told += [one for one in still if one and self._heeded.until_ms(one, now_ms) is None]
+        told += [one for one in still if one and self._silent_until_ms(one, now_ms) is None]
         for entry in entries:
             self._known.changed_ids.add(entry.alert.id)
             if entry.first_attempt_ms < 0:
@@ -380,7 +384,7 @@ class Outbox:
         alert = entry.alert
         if alert.status is AlertStatus.RESOLVED:
             return False
-        why, until_ms = HeldBack.SILENCED, self._heeded.until_ms(alert, now_ms)
+        why, until_ms = HeldBack.SILENCED, self._silent_until_ms(alert, now_ms)
         if until_ms is None and alert.id not in self._known.told:
             why = HeldBack.EFFECT
             until_ms = self._wide.hold_until_ms(alert, queued_at_ms=entry.queued_at_ms, now_ms=now_ms)
@@ -393,10 +397,12 @@ class Outbox:
         self._line_up(entry, now_ms)
         return True
 
+    def _silent_until_ms(self, alert: Alert, now_ms: int) -> int | None:
+        return None if self._takes_silenced else self._heeded.until_ms(alert, now_ms)
+
     def _look_again(self, now_ms: int) -> None:
         """Release entries that are due; a held-back one is sent after a cursor has announced it."""
         self._look_at_progress(now_ms)
-        self._look_at_silences(now_ms)
         for entry in list(self._line.woken(now_ms)):
             if entry.held_back:
                 entry.held_back, entry.announced = None, self._known.is_known_to_cursor(entry.alert)
@@ -416,10 +422,14 @@ class Outbox:
 
     def _look_at_silences(self, now_ms: int) -> None:
         """Look at silenced entries when their silence ends now; ``_hold_back`` sees new silences."""
-        quiet = self._quiet.now
-        if quiet is self._heeded:
+        before, quiet = self._heeded, self._quiet.now
+        if quiet is before:
             return
         self._heeded = quiet
+        if self._takes_silenced:
+            for alert in list(self._known.open.values()):
+                if before.silenced(alert, now_ms) != quiet.silenced(alert, now_ms):
+                    self._repeats.plan(alert.id, now_ms)
         for entry in self._pending.values():
             if entry.held_back is HeldBack.SILENCED:
                 until_ms = quiet.until_ms(entry.alert, now_ms)

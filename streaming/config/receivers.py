@@ -100,6 +100,8 @@ class AlertmanagerConfig(HttpReceiverConfig):
     """Alertmanagers, by their API v2; each of them gets everything."""
 
     urls: Annotated[list[HttpUrl], Field(min_length=1, max_length=20)]
+    silences: bool = True
+    """Make silences there as well."""
 
 
 class AppriseConfig(Options):

@@ -13,7 +13,6 @@ _SPARK_OPTIONS = "SPARK_SUBMIT_OPTS"
 _FILE_OPTION = "-Dlog4j2.configurationFile="
 _QUIET_LOGGERS = (
     "kafka",
-    "httpx",
     "httpcore",
     "py4j",
     "pyspark",
@@ -45,6 +44,8 @@ def set_up(level: LogLevel, form: LogFormat) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else LineFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper())
+    # At any lower level it logs whole addresses, and that of a receiver is often its password.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     is_debug = level is LogLevel.DEBUG
     for name in _QUIET_LOGGERS:
         least = (

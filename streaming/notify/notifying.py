@@ -78,14 +78,15 @@ def make_notifier(
         quiet: silences and maintenance, as they are now; None: those of ``config``.
     """
     owners = Owners([one.owned() for one in config.owners])
-    context = ReceiverContext(config.http.external_url, owners.of)
+    heeded = quiet or quiet_of(config.silences, config.maintenance)
+    context = ReceiverContext(config.http.external_url, owners.of, heeded)
     return Notifier(
         [receiver_of(one, context) for one in config.receivers],
         [route_of(one) for one in config.routes],
         alert_logs(config) if reads_topics else {},
         count=metrics.notified,
         caught_up=caught_up,
-        quiet=quiet or quiet_of(config.silences, config.maintenance),
+        quiet=heeded,
         owner_of=owners.of,
         may_speak=may_speak,
     )

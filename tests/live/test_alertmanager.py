@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from alerts.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.delivery import Notifier
+from alerts.delivery import FOREVER_MS, LiveQuiet, Match, Notifier, Silence
 from alerts.delivery.receivers import AlertmanagerReceiver, ReceiverContext
 from streaming.devkit.kafka import free_ports
 from tests.live.support.stage import await_that, now_ms
@@ -146,22 +146,40 @@ class Alertmanager:
             capture_output=True,
         )
 
+    def silences(self) -> list[dict[str, Any]]:
+        """Return the silences that are in force there."""
+        answer = self.get("/api/v2/silences")
+        return [
+            one for one in ([] if answer is None else answer.json()) if one["status"]["state"] == "active"
+        ]
+
 
 class Beside:
     """Two Alertmanagers that know nothing of one another, and a notifier that tells both."""
 
     def __init__(self, folder: Path) -> None:
+        self.quiet = LiveQuiet()
         self.hook = Hook()
         self.first, self.second = (Alertmanager(folder / name, self.hook.url) for name in ("a", "b"))
         self.receiver = AlertmanagerReceiver(
             "am",
             [self.first.url, f"{self.second.url}/"],
             context=ReceiverContext(
-                "http://gw:9464", lambda alert: f"team-{alert.group}" if alert.group else ""
+                "http://gw:9464", lambda alert: f"team-{alert.group}" if alert.group else "", self.quiet
             ),
         )
         self.receiver.renew_ms = 500  # a minute, for people who have the time
-        self.notifier = Notifier([self.receiver], [], {})
+        self.notifier = Notifier([self.receiver], [], {}, quiet=self.quiet)
+
+    def next_process(self, silence: Silence) -> Notifier:
+        """Return the notifier of a process that knows nothing of this one, with one silence."""
+        quiet = LiveQuiet()
+        quiet.add_all([silence])
+        receiver = AlertmanagerReceiver(
+            "am", [self.first.url, self.second.url], context=ReceiverContext(quiet=quiet)
+        )
+        receiver.renew_ms = self.receiver.renew_ms
+        return Notifier([receiver], [], {}, quiet=quiet)
 
     def tell(self, alert: Alert) -> Alert:
         """Deliver a revision, and return it."""
@@ -288,3 +306,88 @@ def test_alerts_end_by_themselves_after_our_death(beside: Beside) -> None:
     beside.notifier.stop()
     (one,) = beside.first.alerts()
     assert datetime.fromisoformat(one["endsAt"]).timestamp() <= time.time() + 300
+
+
+def quiet_for(minutes: int = 60, name: str = "s1", **match: Any) -> Silence:
+    """Return a silence that Ada has added."""
+    until_ms = now_ms() + minutes * 60_000 if minutes else FOREVER_MS
+    return Silence(match=Match(**match), until_ms=until_ms, id=name, author="ada", comment="migration")
+
+
+def test_what_is_silenced_here_is_silenced_there(beside: Beside) -> None:
+    """It stays visible, nobody is told, and people see who silenced it; what is not ours is left alone."""
+    beside.quiet.add_all([quiet_for(groups=("pay.*",))])
+    foreign = {"alertname": "DiskFull", "group": "payments", "severity": "warning"}
+    httpx.post(f"{beside.first.url}/api/v2/alerts", json=[{"labels": foreign}])
+    beside.tell(storm(id="moved", name="CoordinatorMoved", group=""))
+    beside.tell(storm(id="timeout-1", name="SessionTimeout"))
+    ours = {"CoordinatorMoved/warning": "active", "SessionTimeout/warning": "suppressed"}
+    beside.await_states(ours | {"DiskFull/warning": "active"}, beside.first)
+    beside.await_states(ours, beside.second)
+    await_that(lambda: len({name for _, name, _ in beside.hook.told}) == 2, "people are told", PATIENCE_S)
+    assert {name for _, name, _ in beside.hook.told} == {"CoordinatorMoved", "DiskFull"}
+    for manager in (beside.first, beside.second):
+        (one,) = manager.silences()
+        assert (one["createdBy"], one["comment"].split(" [")[0]) == ("ada", "migration")
+
+
+def test_a_silence_that_comes_and_goes_while_it_fires(beside: Beside) -> None:
+    """It is made at once, made longer, and ended at once; only then are people told again."""
+    beside.receiver.renew_ms = None  # nothing is repeated: what happens is because of the silence
+    beside.tell(storm())
+    beside.await_states({"RebalanceStorm/warning": "active"})
+    for minutes in (60, 120):
+        beside.quiet.add_all([quiet_for(minutes, groups=("payments",))])
+        beside.await_states({"RebalanceStorm/warning": "suppressed"})
+        for manager in (beside.first, beside.second):
+            await_that(lambda: _minutes_left(manager) == {minutes}, f"{minutes} minutes", PATIENCE_S)  # noqa: B023
+    beside.quiet.add_all([])
+    beside.await_states({"RebalanceStorm/warning": "active"})
+    assert beside.first.silences() == []
+
+
+def _minutes_left(manager: Alertmanager) -> set[int]:
+    ends = [datetime.fromisoformat(one["endsAt"]).timestamp() for one in manager.silences()]
+    return {round((end_s - time.time()) / 60) for end_s in ends}
+
+
+def test_an_acknowledged_alert_is_silent_until_its_end(beside: Beside) -> None:
+    """Also louder; it alone, and the next of its kind is told."""
+    beside.quiet.add_all([quiet_for(0, alert_id="storm-1")])
+    beside.tell(storm())
+    beside.tell(storm(id="other", group="orders", name="SessionTimeout"))
+    states = {"RebalanceStorm/warning": "suppressed", "SessionTimeout/warning": "active"}
+    beside.await_states(states)
+    beside.tell(storm(revision=1, severity=Severity.CRITICAL))
+    beside.await_states({"RebalanceStorm/critical": "suppressed", "SessionTimeout/warning": "active"})
+    assert _minutes_left(beside.first) == {60}
+    beside.tell(storm(revision=2, status=AlertStatus.RESOLVED, ends_at_ms=now_ms()))
+    beside.quiet.add_all([])  # as the desk does when the alert has ended
+    beside.await_states({"SessionTimeout/warning": "active"})
+    beside.tell(storm(id="storm-2"))
+    beside.await_states({"RebalanceStorm/warning": "active", "SessionTimeout/warning": "active"})
+
+
+def test_a_later_process_knows_the_silences_of_an_earlier_one(beside: Beside) -> None:
+    """It makes none twice, and ends what is over; one that lost its silences gets them again."""
+    silences = [quiet_for(groups=("payments",)), quiet_for(name="s2", groups=("orders",))]
+    beside.quiet.add_all(silences)
+    beside.tell(storm())
+    beside.tell(storm(id="other", group="orders", name="SessionTimeout"))
+    both = dict.fromkeys(("RebalanceStorm/warning", "SessionTimeout/warning"), "suppressed")
+    beside.await_states(both)
+    beside.notifier.stop()
+    again = beside.next_process(silences[0])
+    try:
+        again.start()
+        for alert in (storm(), storm(id="other", group="orders", name="SessionTimeout")):
+            again.direct(alert)
+        beside.await_states({"RebalanceStorm/warning": "suppressed", "SessionTimeout/warning": "active"})
+        assert [len(one.silences()) for one in (beside.first, beside.second)] == [1, 1]
+        beside.second.kill()
+        shutil.rmtree(beside.second._folder / "data")
+        beside.second.start()
+        beside.await_states({"RebalanceStorm/warning": "suppressed", "SessionTimeout/warning": "active"})
+    finally:
+        again.stop()
+    assert ("firing", "RebalanceStorm", "warning") not in beside.hook.told

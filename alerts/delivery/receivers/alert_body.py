@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from alerts.alert import Alert, Culprit, printable
+from alerts.delivery.silences import NO_QUIET, LiveQuiet, Quiet
 from alerts.rules import nobody
 from coordinator_model.observations import TIME_MS_MAX
 
@@ -21,6 +22,8 @@ class ReceiverContext(NamedTuple):
     """Where people reach this groupwatch; "" if nobody said."""
     owner_of: Callable[[Alert], str] = lambda _alert: ""
     """Returns who owns the alert's group; "" if nobody is named."""
+    quiet: Quiet | LiveQuiet = NO_QUIET
+    """Silences and maintenance, for receivers that silence by themselves."""
 
 
 def labels_of(alert: Alert, owner: str = "") -> dict[str, str]:

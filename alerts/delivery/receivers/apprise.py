@@ -10,6 +10,7 @@ from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.delivery.receivers.alert_body import ReceiverContext
+from alerts.delivery.receivers.concealing import concealed, secrets_of_url
 from alerts.delivery.receivers.messages import Messages
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 
@@ -28,6 +29,7 @@ class AppriseReceiver:
 
     renew_ms: int | None = None
     batch_max: int = 1
+    takes_silenced: bool = False
 
     def __init__(
         self,
@@ -89,7 +91,8 @@ class AppriseReceiver:
         with _Heard() as heard:
             for bundle in bundles:
                 if not self._tell(service, bundle):
-                    return Delivery(outcome=Outcome.RETRY, detail=heard.words())
+                    said = concealed(heard.words(), secrets_of_url(self._url))
+                    return Delivery(outcome=Outcome.RETRY, detail=said)
         return Delivery(outcome=Outcome.DELIVERED)
 
     def _tell(self, service: Any, alerts: list[Alert]) -> bool:

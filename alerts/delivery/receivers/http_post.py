@@ -1,4 +1,4 @@
-"""One POST within one deadline: how every receiver that speaks HTTP makes an attempt."""
+"""One request within one deadline: how every receiver that speaks HTTP makes an attempt."""
 
 import asyncio
 import contextlib
@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
+from alerts.delivery.receivers.concealing import concealed, secrets_of_headers, secrets_of_url
 from alerts.delivery.receivers.lookups import Lookups
 from alerts.delivery.receivers.receiver import Delivery, Outcome
 
 _DETAIL_BYTES_MAX = 200
+_BODY_BYTES_MAX = 16 * 1024 * 1024
 _AGAIN = frozenset({404, 408, 425, 429})
 """Statuses that may pass: a route is being deployed, a queue is full."""
 _WAIT_CHARACTERS_MAX = 64
@@ -55,6 +58,21 @@ class Post(NamedTuple):
     url: str
     body: bytes
     headers: Mapping[str, str] = {}
+    method: str = "POST"
+
+
+    @property
+    def shown(self) -> str:
+        """Method, host, port and path for the log: what a URL has beside these may be secret."""
+        parts = urlsplit(self.url)
+        return f"{self.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+class Answer(NamedTuple):
+    """How a request ended, and what came back if it was taken."""
+
+    delivery: Delivery
+    body: bytes = b""
 
 
 class Poster:
@@ -73,6 +91,7 @@ class Poster:
         """
         self._clock_s = clock_s
         self._timeout_s = options.timeout_ms / 1000
+        self._secrets = secrets_of_headers(options.headers) | secrets_of_url(options.proxy)
         self._runner = asyncio.Runner()
         self._runner.get_loop().set_default_executor(Lookups())
         self._is_closed = False
@@ -90,26 +109,40 @@ class Poster:
         """Make all requests at once, each once, and return their outcomes in order, within one deadline."""
         return self._runner.run(self._post_all(posts))
 
+    def ask(self, *posts: Post) -> list[Answer]:
+        """Do the same, and return the bodies of the answers as well."""
+        return self._runner.run(self._ask_all(posts))
+
     async def _post_all(self, posts: Sequence[Post]) -> list[Delivery]:
-        return list(await asyncio.gather(*map(self._attempt, posts)))
+        return [one.delivery for one in await self._ask_all(posts, reads=False)]
 
-    async def _attempt(self, post: Post) -> Delivery:
+    async def _ask_all(self, posts: Sequence[Post], *, reads: bool = True) -> list[Answer]:
+        return list(await asyncio.gather(*(self._attempt(post, reads=reads) for post in posts)))
+
+    async def _attempt(self, post: Post, *, reads: bool) -> Answer:
         try:
-            return await self._post(post)
+            return await self._send(post, reads=reads)
         except TimeoutError:
-            return Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
+            why = Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
         except (httpx.InvalidURL, UnicodeError) as error:
-            return Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
+            why = Delivery(outcome=Outcome.REJECTED, detail=f"the URL cannot be used: {error}")
         except (httpx.HTTPError, OSError) as error:
-            return Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
+            why = Delivery(outcome=Outcome.RETRY, detail=f"{type(error).__name__}: {error}".rstrip(": "))
+        return Answer(self._without_secrets(why, post))
 
-    async def _post(self, post: Post) -> Delivery:
+    def _without_secrets(self, delivery: Delivery, post: Post) -> Delivery:
+        detail = concealed(delivery.detail, self._secrets | secrets_of_url(post.url))
+        return msgspec.structs.replace(delivery, detail=detail)
+
+    async def _send(self, post: Post, *, reads: bool) -> Answer:
         headers = {"Content-Type": "application/json", **post.headers}
         async with (
             asyncio.timeout(self._timeout_s),
-            self._client.stream("POST", post.url, content=post.body, headers=headers) as response,
+            self._client.stream(post.method, post.url, content=post.body, headers=headers) as response,
         ):
-            return await self._verdict(response)
+            verdict = self._without_secrets(await self._verdict(response), post)
+            is_read = reads and verdict.outcome is Outcome.DELIVERED
+            return Answer(verdict, await _body(response) if is_read else b"")
 
     async def _verdict(self, response: httpx.Response) -> Delivery:
         status = response.status_code
@@ -150,6 +183,20 @@ class Poster:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 await self._client.aclose()
+
+
+async def _body(response: httpx.Response) -> bytes:
+    """Return an answer's body.
+
+    Raises:
+        httpx.HTTPError: it is cut off, or too long.
+    """
+    found = bytearray()
+    async for chunk in response.aiter_raw():
+        found += chunk
+        if len(found) > _BODY_BYTES_MAX:
+            raise httpx.DecodingError(f"an answer of more than {_BODY_BYTES_MAX} bytes")
+    return bytes(found)
 
 
 async def _set_location_aside(response: httpx.Response) -> None:

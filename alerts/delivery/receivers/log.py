@@ -19,6 +19,7 @@ class LogReceiver:
     max_age_ms = 60_000
     renew_ms: int | None = None
     batch_max: int = 1
+    takes_silenced: bool = False
 
     def __init__(self, name: str, logger: logging.Logger | None = None) -> None:
         self.name = name

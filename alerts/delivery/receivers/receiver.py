@@ -62,6 +62,8 @@ class Receiver(Protocol):
     """What fires is sent again this often, whatever the routes say; None: as they say."""
     batch_max: int
     """Most alerts that one attempt may carry although no route bundles them; 1: each goes for itself."""
+    takes_silenced: bool
+    """It silences by itself: silenced alerts are delivered as well."""
 
     def deliver(self, notification: Notification) -> Delivery:
         """Make one attempt; problems of the outside world are outcomes, not exceptions."""

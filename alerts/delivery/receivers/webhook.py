@@ -27,6 +27,7 @@ class WebhookReceiver:
 
     renew_ms: int | None = None
     batch_max: int = 1
+    takes_silenced: bool = False
 
     def __init__(
         self,

@@ -8,7 +8,8 @@ import pytest
 
 from alerts.alert.alert import Alert
 from alerts.alert.records import Refused
-from alerts.delivery.kept_silences import (
+from alerts.delivery.silences import FOREVER_MS, LiveQuiet, Match, Quiet, Silence, Silenced
+from alerts.delivery.silences.kept_silences import (
     KEPT_MS,
     SILENCES_MAX,
     KeptSilence,
@@ -18,7 +19,6 @@ from alerts.delivery.kept_silences import (
     read_silence,
     silences_in,
 )
-from alerts.delivery.silences import FOREVER_MS, LiveQuiet, Match, Quiet, Silence, Silenced
 
 MakeAlert = Callable[..., Alert]
 NOW = 1_700_000_000_000

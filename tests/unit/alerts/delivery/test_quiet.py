@@ -362,3 +362,31 @@ def test_no_cause_holds_anything_back_for_ever(
     assert [told[0] for told in desk.send()] == ["c"]
 
     assert [told[0] for told in desk.send(T0 + WIDE_HOLD_MAX_MS)] == ["a1"]
+
+
+# --- receivers that silence by themselves -------------------------------------------------------------
+
+
+def test_a_receiver_that_silences_by_itself_is_told_at_once(make_alert: MakeAlert) -> None:
+    """And again when a silence of the alert comes, changes or goes, whatever the repeat interval."""
+    quiet = LiveQuiet()
+    outbox = Outbox(
+        "oncall", [Route(receivers=("oncall",))], max_age_ms=HOUR, quiet=quiet, takes_silenced=True
+    )
+    outbox.direct(make_alert(group="payments"), now_ms=T0)
+    outbox.direct(make_alert(id="a2", group="orders"), now_ms=T0)
+    sent = []
+    for silences in (
+        [],
+        [a_silence(groups=("payments",))],
+        [a_silence(T0 + 2 * HOUR, groups=("payments",))],
+        [],
+    ):
+        quiet.add_all(silences)
+        now = []
+        while work := outbox.next_work(T0):
+            now.append(work.notification.id)
+            outbox.settle(work, Delivery(outcome=Outcome.DELIVERED), T0)
+        sent.append(now)
+    assert sent == [["a1", "a2"], ["a1"], ["a1"], ["a1"]]
+    assert outbox.held_back("a1", T0) is None

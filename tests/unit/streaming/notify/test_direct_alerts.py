@@ -26,6 +26,7 @@ class Desk:
     max_age_ms = 86_400_000
     renew_ms: int | None = None
     batch_max: int = 1
+    takes_silenced: bool = False
 
     def __init__(self, name: str = "oncall") -> None:
         self.name = name

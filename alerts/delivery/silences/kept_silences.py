@@ -14,7 +14,7 @@ import msgspec
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from alerts.alert import AHEAD_MAX_MS, OUT_OF_RANGE, TOO_MANY, WRONG_KEY, Refused
-from alerts.delivery.silences import FOREVER_MS, Match, Silence
+from alerts.delivery.silences.quiet import FOREVER_MS, Match, Silence
 
 NOT_A_SILENCE = "not_a_silence"
 SILENCES_MAX = 1_000

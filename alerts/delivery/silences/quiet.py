@@ -61,6 +61,17 @@ class Silenced(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
 
 
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """One silence, or one time of a maintenance, that holds now or soon."""
+
+    match: Match
+    from_ms: int
+    until_ms: int
+    id: str = ""
+    author: str = ""
+    comment: str = ""
+
+
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
     """One period of quiet."""
 
@@ -73,7 +84,12 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
 
     def until(self, now_ms: int) -> int | None:
         """Return when the quiet in force at ``now_ms`` ends; None if none is."""
-        return self.until_ms if self.from_ms <= now_ms < self.until_ms else None
+        found = self.times(now_ms)
+        return None if found is None else found[1]
+
+    def times(self, now_ms: int) -> tuple[int, int] | None:
+        """Return when the quiet in force at ``now_ms`` began and ends; None if none is."""
+        return (self.from_ms, self.until_ms) if self.from_ms <= now_ms < self.until_ms else None
 
 
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +108,11 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
 
     def until(self, now_ms: int) -> int | None:
         """Return when the quiet in force at ``now_ms`` ends; None if none is."""
+        found = self.times(now_ms)
+        return None if found is None else found[1]
+
+    def times(self, now_ms: int) -> tuple[int, int] | None:
+        """Return when the quiet in force at ``now_ms`` began and ends; None if none is."""
         zone = ZoneInfo(self.timezone)
         today = datetime.fromtimestamp(now_ms / 1_000, zone).date()
         for back in (0, 1):
@@ -103,7 +124,7 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
             from_ms = _moment_ms(begins, self.from_minute)
             until_ms = _moment_ms(begins, self.from_minute + long_minutes)
             if from_ms <= now_ms < until_ms:
-                return until_ms
+                return from_ms, until_ms
         return None
 
 
@@ -141,6 +162,34 @@ class Quiet:
         """Return when the silence of ``alert`` ends, across windows that meet; None: it is not silenced."""
         found = self.silenced(alert, now_ms)
         return None if found is None else found.until_ms
+
+    def windows(self, now_ms: int, ahead_ms: int, alert: Alert | None = None) -> list[Window]:
+        """Return what holds at ``now_ms`` or ``ahead_ms`` later.
+
+        Args:
+            now_ms: the current time.
+            ahead_ms: how far to look ahead.
+            alert: only what silences this alert; None: everything.
+        """
+        if alert is None:
+            mine = [*self._windows, *(one for windows in self._of_one.values() for one in windows)]
+        else:
+            both = (*self._of_one.get(alert.id, ()), *self._windows)
+            mine = [one for one in both if one.match.is_of(alert)]
+        found: dict[Window, None] = {}
+        for one in mine:
+            for at_ms in (now_ms, now_ms + ahead_ms):
+                if (times := one.times(at_ms)) is not None:
+                    window = Window(
+                        match=one.match,
+                        from_ms=times[0],
+                        until_ms=times[1],
+                        id=one.id,
+                        author=one.author,
+                        comment=one.comment,
+                    )
+                    found[window] = None
+        return list(found)
 
     def silenced(self, alert: Alert, now_ms: int) -> Silenced | None:
         """Return the silence of ``alert`` that ends last, until all that meet it end; None: there is none."""

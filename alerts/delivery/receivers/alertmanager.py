@@ -84,9 +84,7 @@ class AlertmanagerReceiver:
         now_ms = round(self._clock_s() * 1000)
         bodies = [(alert.id, alert_body(alert, self._context, now_ms)) for alert in notification.alerts]
         kept = self._kept_back(notification.alerts, now_ms)
-        told = {
-            url: [body for alert_id, body in bodies if alert_id not in kept[url]] for url in self._urls
-        }
+        told = {url: [body for alert_id, body in bodies if alert_id not in kept[url]] for url in self._urls}
         posts = [Post(url + _PATH, _json(said)) for url, said in told.items() if said]
         found = [(post.shown, one) for post, one in zip(posts, self._poster.post(*posts), strict=True)]
         return self._together(found + [("", _NOTHING_TO_SAY)] * (len(told) - len(posts)))

@@ -60,7 +60,6 @@ class Post(NamedTuple):
     headers: Mapping[str, str] = {}
     method: str = "POST"
 
-
     @property
     def shown(self) -> str:
         """Method, host, port and path for the log: what a URL has beside these may be secret."""

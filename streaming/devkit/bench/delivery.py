@@ -47,6 +47,7 @@ class Timed:
         self.max_age_ms = inner.max_age_ms
         self.renew_ms = inner.renew_ms
         self.batch_max = inner.batch_max
+        self.takes_silenced = inner.takes_silenced
         self.attempts = 0
         self.taken_s: dict[str, float] = {}
         self._inner = inner

@@ -13,7 +13,14 @@ from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
 from alerts.delivery import DeliveryState, LiveQuiet, wall_clock_ms
-from alerts.metrics import DeliveryCollector, HealthCollector, HealthSample, OwnMetrics, SnapshotCollector
+from alerts.metrics import (
+    DeliveryCollector,
+    HealthCollector,
+    HealthSample,
+    OwnMetrics,
+    SilenceCollector,
+    SnapshotCollector,
+)
 from streaming import pipeline
 from streaming.config import (
     DELIVERY,
@@ -148,6 +155,7 @@ class Monitor:
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
         registry.register(DeliveryCollector(self._speaker.deliveries))
+        registry.register(SilenceCollector(self._silences))
         registry.register(HealthCollector(lambda: [_sample(job.progress) for job in self.jobs.values()]))
         self._health = Health(self.jobs, self._dead_threads, limits_from(config), self._speaker.deliveries)
         self._server = HttpServer(

@@ -1,6 +1,6 @@
 """The metrics for Prometheus."""
 
-from alerts.metrics.delivery_metrics import DeliveryCollector
+from alerts.metrics.delivery_metrics import DeliveryCollector, SilenceCollector
 from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
 from alerts.metrics.health_metrics import HealthCollector, HealthSample
 from alerts.metrics.label_names import Relabelled
@@ -17,5 +17,6 @@ __all__ = [
     "NotifierMetrics",
     "OwnMetrics",
     "Relabelled",
+    "SilenceCollector",
     "SnapshotCollector",
 ]

@@ -219,6 +219,19 @@ REFUSED_RECORDS = Metric(
 DELIVERY = (OLDEST_UNDELIVERED, UNDELIVERED, RECEIVER_UP, SENDER_ERRORS, REFUSED_RECORDS)
 """The metrics that are read from the outboxes."""
 
+SILENCES = Metric(
+    "groupwatch_silences",
+    "gauge",
+    ("state",),
+    "Silences that were added at run time, by state: pending, active, expired.",
+)
+REFUSED_SILENCES = Metric(
+    "groupwatch_refused_silence_records",
+    "counter",
+    ("reason",),
+    "Records of the silences topic that groupwatch skipped, because they are no silences.",
+)
+
 JOB_LAST_RECORD = Metric(
     "groupwatch_job_last_record_timestamp_seconds",
     "gauge",

@@ -21,7 +21,7 @@ from alerts.delivery import (
     wall_clock_ms,
 )
 from alerts.delivery.receivers import KINDS, Receiver, ReceiverContext
-from alerts.metrics import DeliveryCollector, NotifierMetrics
+from alerts.metrics import DeliveryCollector, NotifierMetrics, SilenceCollector
 from streaming.config import (
     DELIVERY,
     Changes,
@@ -181,6 +181,7 @@ class NotifyProcess:
         """Alerts of the topics are delivered; otherwise a notifier, if any, only ends direct alerts."""
         self._began_s = clock()
         registry.register(DeliveryCollector(self._states))
+        registry.register(SilenceCollector(self._silences))
         registry.register(JobCollector(self.jobs))
 
     def _by_output(

@@ -11,23 +11,24 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-import httpx
 import msgspec
 
 from alerts.alert import Alert, AlertStatus
+from alerts.delivery import Silenced
 from alerts.story import Explanation, Present, as_text, explain
 from coordinator_model.observations import is_time_ms
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
+from streaming.asking import TROUBLE, JobAddress, ask, job_of
 from streaming.config import ClusterConfig, Config, parse_duration_ms, plan_of
 from streaming.kafka_clients import KafkaError
-from streaming.serving.api import AlertList, GroupDetail, Problem
+from streaming.serving.api import GroupDetail, Problem
 from streaming.serving.history import READ_S, History, ReadHistory, read_history
 from streaming.serving.view import View
+from streaming.silences import quiet_at
 
 DEFAULT_BACK_MS = 3_600_000
 _HTTP_TIMEOUT_S = 15.0
-_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _ALERTS_MAX = 1_000
 _EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
 _SINCE_MAX = 64
@@ -87,15 +88,15 @@ def explain_of_view(
         since_ms=since_ms,
         until_ms=now_ms,
         present=_present(detail),
-        notes=[*past.notes, *_silenced_notes(listed)],
+        notes=[*past.notes, *_silenced_notes(listed.alerts, listed.silenced_by)],
     )
 
 
-def _silenced_notes(listed: AlertList) -> list[str]:
+def _silenced_notes(alerts: Sequence[Alert], silenced: Mapping[str, Silenced]) -> list[str]:
     """Return a sentence for each open alert that is silenced."""
     notes = []
-    for alert in listed.alerts:
-        why = listed.silenced_by.get(alert.id)
+    for alert in {one.id: one for one in sorted(alerts, key=lambda one: one.revision)}.values():
+        why = silenced.get(alert.id)
         if why is not None and alert.status is AlertStatus.FIRING:
             who = f" by {why.author}" if why.author else " by the configuration"
             comment = f": {why.comment}" if why.comment else ""
@@ -128,29 +129,23 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
     Raises:
         ExplainError: it does not answer, or knows no such group.
     """
-    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}/explain"
+    job = JobAddress(url)
+    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}/explain?since={since_ms}"
     try:
-        answer = _get(f"{url.rstrip('/')}{path}?since={since_ms}", _HTTP_TIMEOUT_S)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ExplainError(f"no groupwatch answers at {url}: {error or type(error).__name__}") from error
+        answer = ask(job, path, timeout_s=_HTTP_TIMEOUT_S)
+    except TROUBLE as error:
+        raise ExplainError(
+            f"no groupwatch answers at {job.shown}: {error or type(error).__name__}"
+        ) from error
     try:
         if answer.status_code == 200:
             return msgspec.json.decode(answer.content, type=Explanation)
         problem = msgspec.json.decode(answer.content, type=Problem).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise ExplainError(f"the server at {url} is not groupwatch (HTTP {answer.status_code})") from None
+        raise ExplainError(
+            f"the server at {job.shown} is not groupwatch (HTTP {answer.status_code})"
+        ) from None
     raise ExplainError(problem)
-
-
-def _get(url: str, timeout_s: float) -> httpx.Response:
-    """Return an answer without any proxy, whatever the environment says.
-
-    Raises:
-        httpx.HTTPError: there is no answer.
-        httpx.InvalidURL: the address is invalid.
-    """
-    is_here = httpx.URL(url).host in _HERE
-    return httpx.get(url, timeout=timeout_s, trust_env=not is_here)
 
 
 def explain_by_config(
@@ -166,7 +161,7 @@ def explain_by_config(
         past = read_history(plan, group, since_ms, READ_S)
     except KafkaError as error:
         raise ExplainError(f"the topics of {cluster.name} cannot be read: {error}") from error
-    detail, note = _ask_detail(config, cluster.name, group)
+    detail, note = _ask_detail(job_of(config), cluster.name, group)
     if detail is None and not past.transitions and not past.alerts:
         raise ExplainError(f"{no_group(group, cluster.name)}{f' {note}' if note else ''}")
     return explain(
@@ -177,8 +172,17 @@ def explain_by_config(
         since_ms=since_ms,
         until_ms=now_ms,
         present=_present(detail),
-        notes=[*past.notes, *([note] if note else [])],
+        notes=[*past.notes, *([note] if note else []), *_silenced_by(config, past.alerts, now_ms)],
     )
+
+
+def _silenced_by(config: Config, alerts: Sequence[Alert], now_ms: int) -> list[str]:
+    """Return a sentence for each open alert that the configuration or a silences topic silences."""
+    if all(alert.status is AlertStatus.RESOLVED for alert in alerts):
+        return []
+    quiet = quiet_at(config)
+    found = {alert.id: quiet.silenced(alert, now_ms) for alert in alerts}
+    return _silenced_notes(alerts, {name: why for name, why in found.items() if why is not None})
 
 
 def no_group(group: str, cluster: str) -> str:
@@ -186,17 +190,24 @@ def no_group(group: str, cluster: str) -> str:
     return f"there is no group {group!r} in cluster {cluster!r}."
 
 
-def _ask_detail(config: Config, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
+def _ask_detail(job: JobAddress, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
     """Return the running job's facts about the group, or why there are none ("": it knows no such group)."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.http.host, config.http.host)  # noqa: S104
-    base = config.http.external_url.rstrip("/") or f"http://{host}:{config.http.port}"
+    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}"
     try:
-        answer = _get(f"{base}/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}", 3.0)
+        answer = ask(job, path, timeout_s=3.0)
         if answer.status_code == 404:
             return None, ""
+        if answer.status_code in (401, 403):
+            return (
+                None,
+                f"The job at {job.shown} wants another login, so this story comes from the topics only.",
+            )
         return msgspec.json.decode(answer.content, type=GroupDetail), ""
-    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None, f"No running groupwatch answers at {base}, so this story comes from the topics only."
+    except (*TROUBLE, OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return (
+            None,
+            f"No running groupwatch answers at {job.shown}, so this story comes from the topics only.",
+        )
 
 
 # --- captured logs -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from streaming.silences.commands import silence_app
 from streaming.silences.desk import ShownSilence, SilenceDesk, SilenceList, SilenceRefusedError
-from streaming.silences.following import Follower
+from streaming.silences.following import Follower, quiet_at
 from streaming.silences.topic import SilencesTopic, topics_of
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "SilenceList",
     "SilenceRefusedError",
     "SilencesTopic",
+    "quiet_at",
     "silence_app",
     "topics_of",
 ]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 _TIMEOUT_S = 20.0
-_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _Url = Annotated[str | None, typer.Option(help="Ask this running groupwatch: http://host:port")]
 _Config = Annotated[
@@ -121,7 +120,6 @@ def _desk(url: str | None, config: Path | None) -> "Iterator[SilenceDesk]":
         raise typer.BadParameter("give either --config FILE or --url http://host:port")
     from alerts.delivery import LiveQuiet
     from streaming.config import ConfigError, load_config
-    from streaming.kafka_clients import KafkaError
     from streaming.silences.desk import SilenceDesk
     from streaming.silences.following import Follower
     from streaming.silences.topic import topics_of
@@ -131,12 +129,7 @@ def _desk(url: str | None, config: Path | None) -> "Iterator[SilenceDesk]":
     except ConfigError as error:
         raise SilenceError(f"{config} cannot be used:\n{error}") from error
     follower = Follower(topics_of(loaded), LiveQuiet())
-    failures = []
-    for topic in follower.topics:
-        try:
-            follower.begin(topic.name, topic.read())
-        except (KafkaError, TimeoutError) as error:
-            failures.append(f"{topic.topic} of {topic.name} cannot be read: {error}")
+    failures = follower.read_once()
     if len(failures) == len(follower.topics):
         raise SilenceError("; ".join(failures))
     for one in failures:
@@ -150,21 +143,24 @@ def _ask(method: str, url: str, path: str, answer: type[_Answer], json: object =
     Raises:
         SilenceError: it does not answer, or refuses.
     """
-    import httpx
     import msgspec
 
+    from streaming.asking import TROUBLE, JobAddress
+    from streaming.asking import ask as ask_job
+
+    job = JobAddress(url)
     try:
-        is_here = httpx.URL(url).host in _HERE
-        address = f"{url.rstrip('/')}/api/v1/silences{path}"
-        told = httpx.request(method, address, json=json, timeout=_TIMEOUT_S, trust_env=not is_here)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SilenceError(f"no groupwatch answers at {url}: {error or type(error).__name__}") from error
+        told = ask_job(job, f"/api/v1/silences{path}", timeout_s=_TIMEOUT_S, method=method, json=json)
+    except TROUBLE as error:
+        raise SilenceError(
+            f"no groupwatch answers at {job.shown}: {error or type(error).__name__}"
+        ) from error
     try:
         if told.is_success:
             return msgspec.json.decode(told.content, type=answer)
         sentence = str(msgspec.json.decode(told.content, type=dict[str, Any])["error"])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
-        raise SilenceError(f"the server at {url} is not groupwatch (HTTP {told.status_code})") from None
+        raise SilenceError(f"the server at {job.shown} is not groupwatch (HTTP {told.status_code})") from None
     raise SilenceError(sentence)
 
 

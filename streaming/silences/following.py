@@ -10,8 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from alerts.delivery import KeptSilence, LiveQuiet, SilenceBook, silences_in, wall_clock_ms
-from streaming.silences.topic import Record, SilencesTopic
+from alerts.delivery import KeptSilence, LiveQuiet, Quiet, SilenceBook, silences_in, wall_clock_ms
+from streaming.config import Config, quiet_of
+from streaming.kafka_clients import KafkaError
+from streaming.silences.topic import Record, SilencesTopic, topics_of
 
 _REOPEN_S = 2.0
 _MISSING_S = 5.0
@@ -51,6 +53,16 @@ class Follower:
             threading.Thread(target=self._run, args=(one,), name=f"silences-{one.name}", daemon=True)
             for one in self.topics
         ]
+
+    def read_once(self) -> list[str]:
+        """Read every topic to its end, for a command; return a sentence for each that cannot be read."""
+        failures = []
+        for topic in self.topics:
+            try:
+                self.begin(topic.name, topic.read())
+            except (KafkaError, TimeoutError) as error:
+                failures.append(f"{topic.topic} of {topic.name} cannot be read: {error}")
+        return failures
 
     def start(self) -> None:
         """Start to read."""
@@ -134,3 +146,10 @@ class Follower:
         if self._told.get(topic.name) != trouble:
             _log.warning("cannot read the silences of %s: %s", topic.name, trouble)
         self._told[topic.name] = trouble
+
+
+def quiet_at(config: Config) -> Quiet:
+    """Return what is silenced now: by the configuration, and by the topics that can be read."""
+    live = LiveQuiet(quiet_of(config.silences, config.maintenance))
+    Follower(topics_of(config), live).read_once()
+    return live.now

@@ -1,6 +1,8 @@
 """When receivers are left in peace: silences and maintenance of the configuration, and those people add."""
 
 from alerts.delivery.silences.kept_silences import (
+    SILENCE_REASONS,
+    SILENCE_STATES,
     SILENCES_MAX,
     KeptSilence,
     PatternError,
@@ -27,6 +29,8 @@ __all__ = [
     "FOREVER_MS",
     "NO_QUIET",
     "SILENCES_MAX",
+    "SILENCE_REASONS",
+    "SILENCE_STATES",
     "KeptSilence",
     "LiveQuiet",
     "Maintenance",

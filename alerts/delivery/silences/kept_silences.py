@@ -17,6 +17,9 @@ from alerts.alert import AHEAD_MAX_MS, OUT_OF_RANGE, TOO_MANY, WRONG_KEY, Refuse
 from alerts.delivery.silences.quiet import FOREVER_MS, Match, Silence
 
 NOT_A_SILENCE = "not_a_silence"
+SILENCE_REASONS = (NOT_A_SILENCE, OUT_OF_RANGE, TOO_MANY, WRONG_KEY)
+"""Why a record of the topic is refused."""
+SILENCE_STATES = ("pending", "active", "expired")
 SILENCES_MAX = 1_000
 """Most silences of one topic, ended ones included."""
 KEPT_MS = 5 * 86_400_000

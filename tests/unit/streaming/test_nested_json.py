@@ -14,6 +14,7 @@ from coordinator_model.capture import CaptureError, read_row
 from coordinator_model.decoding.log_envelope import EnvelopeError, open_lines, whole_message
 from coordinator_model.decoding.request_log import RequestLineError, parse_request_line
 from coordinator_model.shard.settings import SettingsError, check_shard_settings
+from streaming.asking import JobAddress, job_of
 from streaming.config.config import parse_config
 from streaming.control.marks import decode_mark
 from streaming.devkit.kafka.webhook_probe import WebhookProbe
@@ -47,9 +48,9 @@ class Answers:
     def __init__(self, content: bytes, status: int = 200) -> None:
         self._content, self._status = content, status
 
-    def __call__(self, url: str, *_: Any, **__: Any) -> httpx.Response:
+    def __call__(self, job: JobAddress, *_: Any, **__: Any) -> httpx.Response:
         """Return it."""
-        return httpx.Response(self._status, content=self._content, request=httpx.Request("GET", url))
+        return httpx.Response(self._status, content=self._content, request=httpx.Request("GET", job.url))
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -62,7 +63,7 @@ def test_a_journal_passes_it_over(value: bytes) -> None:
 @pytest.mark.parametrize("status", [200, 404])
 def test_who_answers_it_is_no_groupwatch(value: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`explain --url` says so in a sentence."""
-    monkeypatch.setattr(explaining, "_get", Answers(value, status))
+    monkeypatch.setattr(explaining, "ask", Answers(value, status))
     with pytest.raises(ExplainError, match="is not groupwatch"):
         explain_by_url("http://h", "prod", "orders", 0)
 
@@ -70,9 +71,9 @@ def test_who_answers_it_is_no_groupwatch(value: bytes, status: int, monkeypatch:
 @pytest.mark.parametrize("value", VALUES)
 def test_a_story_from_the_topics_does_without_it(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server may have the port of the job."""
-    monkeypatch.setattr(explaining, "_get", Answers(value))
+    monkeypatch.setattr(explaining, "ask", Answers(value))
     config = parse_config("clusters: [{name: prod, bootstrap_servers: ['127.0.0.1:1']}]\n")
-    detail, note = explaining._ask_detail(config, "prod", "orders")
+    detail, note = explaining._ask_detail(job_of(config), "prod", "orders")
     assert detail is None
     assert "No running groupwatch" in note
 

@@ -13,6 +13,8 @@ from kafka.errors import KafkaTimeoutError
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner, Result
 
+from alerts.alert import AlertStatus
+from alerts.delivery.silences import KeptSilence
 from alerts.story.narrative import Explanation
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.hashing import shard_of
@@ -27,6 +29,7 @@ from streaming.serving import history
 from streaming.serving.explaining import parse_since
 from streaming.serving.history import History, TopicReader, read_history
 from streaming.serving.http import HttpServer
+from streaming.silences.topic import SilencesTopic
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value
 from tests.unit.streaming.fed_view import FedView
 
@@ -510,6 +513,34 @@ def test_explain_reads_the_topics_of_a_configuration(
     assert result.exit_code == 0
     assert "Note: No running groupwatch answers at http://127.0.0.1:1" in result.stdout
     assert "g is PreparingRebalance for" in result.stdout
+
+
+def test_explain_says_what_is_silenced_without_a_job(
+    invoke: Invoke, tmp_path: Path, new_reader: NewReader, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the configuration or by a silence in the topic; what has ended is not mentioned."""
+    storm = rows.make_alert(group="g", cluster="eu", name="RebalanceStorm")
+    timeout = rows.make_alert(id="2", group="g", cluster="eu", name="SessionTimeout")
+    over = rows.make_alert(id="3", group="g", cluster="eu", name="OffsetRewind")
+    ended = msgspec.structs.replace(
+        over, revision=1, status=AlertStatus.RESOLVED, ends_at_ms=over.detected_at_ms
+    )
+    told: list[bytes | None] = [msgspec.json.encode(one) for one in (storm, timeout, over, ended)]
+    new_reader({"groupwatch-transitions": [[]], "groupwatch-alerts": [told]})
+    kept = KeptSilence(
+        id="s1", author="ada", comment="deploy", alert_id=storm.id, starts_at_ms=1, updated_at_ms=1
+    )
+    monkeypatch.setattr(SilencesTopic, "read", lambda _: [kept.record()])
+    config = tmp_path / "silenced.yaml"
+    config.write_text(f"{CONFIG}silences: [{{alerts: [SessionTimeout, OffsetRewind]}}]\n")
+    result = invoke(
+        "explain", "--cluster", "eu", "--group", "g", "--since", "2023-11-14", "--config", str(config)
+    )
+
+    assert result.exit_code == 0, result.output
+    assert "RebalanceStorm is silenced by ada: deploy." in result.stdout
+    assert "SessionTimeout is silenced by the configuration." in result.stdout
+    assert "OffsetRewind is silenced" not in result.stdout
 
 
 def test_explain_of_an_unknown_group_is_a_sentence_and_exit_1(

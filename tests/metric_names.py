@@ -4,7 +4,7 @@ import re
 
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, HEALTH, SNAPSHOT_METRICS, OwnMetrics
+from alerts.metrics.metrics import READ, OwnMetrics
 
 METRIC = re.compile(r"\bgroupwatch_[a-z_]+\b")
 
@@ -16,6 +16,6 @@ def known_metrics() -> set[str]:
     own = {
         (metric.name, metric.type) for metric in registry.collect() if metric.name.startswith("groupwatch_")
     }
-    names = own | {(metric.name, metric.kind) for metric in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB)}
+    names = own | {(metric.name, metric.kind) for metric in READ}
     suffixes = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     return {name + suffix for name, kind in names for suffix in suffixes[kind]}

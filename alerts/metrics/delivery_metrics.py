@@ -58,13 +58,13 @@ class SilenceCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Name the metrics without reading the silences."""
-        return [_family(metrics.SILENCES), _family(metrics.REFUSED_SILENCES)]
+        return [_family(one) for one in metrics.SILENCE_METRICS]
 
     def collect(self) -> Iterable[Metric]:
         """Count the silences and the refused records."""
         now_ms, refused = self._clock_ms(), self._silences.refused()
         states = Counter(one.state_at(now_ms) for one in self._silences.newest().values())
-        counted, skipped = _family(metrics.SILENCES), _family(metrics.REFUSED_SILENCES)
+        counted, skipped = (_family(one) for one in metrics.SILENCE_METRICS)
         for state in SILENCE_STATES:
             counted.add_metric((state,), states[state])
         for reason in SILENCE_REASONS:

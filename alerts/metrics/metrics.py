@@ -231,6 +231,8 @@ REFUSED_SILENCES = Metric(
     ("reason",),
     "Records of the silences topic that groupwatch skipped, because they are no silences.",
 )
+SILENCE_METRICS = (SILENCES, REFUSED_SILENCES)
+"""The metrics that are read from the silences."""
 
 JOB_LAST_RECORD = Metric(
     "groupwatch_job_last_record_timestamp_seconds",
@@ -259,6 +261,9 @@ KAFKA_SILENT = Metric(
 
 FAR_JOB = (JOB_LAST_RECORD, KAFKA_LAST_ANSWER, JOB_SILENT, KAFKA_SILENT)
 """The metrics by which ``groupwatch notify`` shows a job of another process."""
+
+READ = (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *SILENCE_METRICS, *FAR_JOB)
+"""All metrics that collectors read from elsewhere; ``OwnMetrics`` has the others."""
 
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 _BATCH_BUCKETS_S = (0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, HEALTH, SNAPSHOT_METRICS, OwnMetrics
+from alerts.metrics.metrics import READ, OwnMetrics
 
 METRICS = Path(__file__).parents[2] / "deploy" / "metrics.md"
 _ROW = re.compile(r"^\| `(\w+)` \|.*\n", re.MULTILINE)
@@ -36,7 +36,7 @@ def with_metrics(document: str) -> str:
 
 
 def _declared() -> Iterator[_Declared]:
-    for one in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB):
+    for one in READ:
         yield _Declared(_full_name(one.name, one.kind), one.kind, one.labels, one.help)
     for own in vars(OwnMetrics(CollectorRegistry())).values():
         if isinstance(own, MetricWrapperBase):

@@ -48,9 +48,9 @@ class Answers:
     def __init__(self, content: bytes, status: int = 200) -> None:
         self._content, self._status = content, status
 
-    def __call__(self, job: JobAddress, *_: Any, **__: Any) -> httpx.Response:
+    def __call__(self, _asked: JobAddress | str, *_: Any, **__: Any) -> httpx.Response:
         """Return it."""
-        return httpx.Response(self._status, content=self._content, request=httpx.Request("GET", job.url))
+        return httpx.Response(self._status, content=self._content, request=httpx.Request("GET", "http://h"))
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from alerts.metrics.metrics import DELIVERY, FAR_JOB, HEALTH, SNAPSHOT_METRICS, OwnMetrics
+from alerts.delivery.silences import KeptSilence
+from alerts.metrics.delivery_metrics import SilenceCollector
+from alerts.metrics.metrics import READ, OwnMetrics
 from tests.tables.metrics import METRICS, with_metrics
 
 FORBIDDEN_LABELS = {"member", "member_id", "client", "client_id", "client_host", "host", "instance_id"}
@@ -43,7 +46,7 @@ def test_what_happens_is_counted(registry: CollectorRegistry) -> None:
 
 def test_no_label_is_without_bound() -> None:
     """Member, client and host names are never labels, and every metric is ours by name and has a help."""
-    for metric in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB):
+    for metric in READ:
         assert not FORBIDDEN_LABELS & set(metric.labels), metric.name
         assert metric.name.startswith("groupwatch_")
         assert metric.help.endswith(".")
@@ -56,8 +59,7 @@ def test_the_documented_metrics_are_those_that_exist(registry: CollectorRegistry
     own.leader("c", lambda: True)
     own.corrected("c", 1, 0.0)
     expected = {
-        (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels))
-        for m in (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *FAR_JOB)
+        (f"{m.name}_total" if m.kind == "counter" else m.name, m.kind, frozenset(m.labels)) for m in READ
     }
     for family in registry.collect():
         if not family.name.startswith("groupwatch_"):
@@ -93,3 +95,28 @@ def test_requests_for_evidence_are_counted_from_zero(registry: CollectorRegistry
     own.raised("eu", 1)
     assert registry.get_sample_value("groupwatch_evidence_requests_total", refused) == 1
     assert registry.get_sample_value("groupwatch_evidence_brokers", {"cluster": "eu"}) == 1
+
+
+class _Silences:
+    """One silence in force and one that has ended, and records that were none."""
+
+    def newest(self) -> dict[str, KeptSilence]:
+        common: Any = {"author": "ada", "starts_at_ms": 1, "updated_at_ms": 1}
+        kept = [KeptSilence(id=str(end), ends_at_ms=end, **common) for end in (500, 2_000)]
+        return {one.id: one for one in kept}
+
+    def refused(self) -> dict[str, int]:
+        return {"not_a_silence": 3}
+
+
+def test_silences_are_counted_by_state(registry: CollectorRegistry) -> None:
+    """And what stands in their topic without being one; what there is none of is 0."""
+    registry.register(SilenceCollector(_Silences(), lambda: 1_000))
+    states = {
+        state: registry.get_sample_value("groupwatch_silences", {"state": state})
+        for state in ("pending", "active", "expired")
+    }
+    assert states == {"pending": 0, "active": 1, "expired": 1}
+    refused = "groupwatch_refused_silence_records_total"
+    assert registry.get_sample_value(refused, {"reason": "not_a_silence"}) == 3
+    assert registry.get_sample_value(refused, {"reason": "wrong_key"}) == 0

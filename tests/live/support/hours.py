@@ -2,7 +2,8 @@
 
 ``python -m tests.live.support.hours --minutes 60`` lets some thirty groups live on one cluster as they do
 in the field: rolling restarts, batch jobs, slow committers, traffic in bursts, scaling up and down,
-passers-by.  Nothing is wrong with any of them, so each alert is a mistake.
+passers-by.  Nothing is wrong with any of them, so each alert is a mistake, and so is each that a Prometheus
+beside it (which must be installed) has pending.
 """
 
 import argparse
@@ -11,12 +12,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.live.support.conformance import say
 from tests.live.support.faults_of_progress import TOPICS, always
+from tests.live.support.prometheus import watched
 from tests.live.support.readers import Transformer, Writer
 from tests.live.support.scene import Case, Play, Scene, Topics, opened, play_all, tell
 from tests.live.support.schedule import MODES
@@ -219,16 +222,23 @@ class Bursts:
             self._stop.wait(PAUSE_S)
 
 
-def _play(folder: Path, mode: str, minutes: float) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return what did not come about, and all alerts."""
+@contextmanager
+def stage(folder: Path, mode: str) -> Iterator[Scene]:
+    """Start the cluster with its topics and writers, and a job that is ready."""
     topics: Topics = {**TOPICS, **{topic: (partitions, {}) for topic, partitions in MORE_TOPICS.items()}}
     with opened(folder, mode, topics=topics, rates=RATES, offsets_partitions=8) as scene:
         bursts = Bursts(scene.kafka.bootstrap_servers)
         try:
-            failures = play_all(scene, cases(time.monotonic() + 60 * minutes))
-            return failures, alerts_of(scene.kafka.address)
+            yield scene
         finally:
             bursts.stop()
+
+
+def _play(folder: Path, mode: str, minutes: float) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return what did not come about or should not have, and all alerts."""
+    with stage(folder, mode) as scene, watched(folder / "prometheus", scene.job.port) as prometheus:
+        failures = play_all(scene, cases(time.monotonic() + 60 * minutes))
+        return [*failures, *prometheus.ever()], alerts_of(scene.kafka.address)
 
 
 def main(arguments: list[str] | None = None) -> int:

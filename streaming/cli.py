@@ -150,9 +150,22 @@ def demo(
     config_out: Annotated[
         Path | None, typer.Option(help="Write the demo's configuration to this file.")
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERVERS",
+            help="Only make the trouble, on this cluster, round after round; adds topics and groups to it.",
+        ),
+    ] = None,
 ) -> int:
     """Start a real Kafka and consumers that misbehave, watch them, and show what was detected."""
     _set_up_log()
+    if on is not None:
+        load = _part("streaming.devkit.demo.load", "demo")
+        try:
+            return int(load.run_load(on))
+        except load.LoadError as error:
+            raise CommandError(str(error)) from error
     module = _part("streaming.devkit.demo.demo", "demo")
     result: int = module.run_demo(duration, config_out)
     return result

@@ -11,7 +11,7 @@ from typing import Self
 
 from streaming import kafka_clients
 from streaming.devkit.demo.plan import TOPICS, Member
-from streaming.devkit.kafka import EmbeddedKafka
+from streaming.kafka_address import KafkaAddress
 
 _PAUSE_SECONDS = 0.1
 
@@ -19,9 +19,9 @@ _PAUSE_SECONDS = 0.1
 class Cast:
     """All consumer processes by client id, and the traffic they consume."""
 
-    def __init__(self, kafka: EmbeddedKafka, logs: Path) -> None:
+    def __init__(self, address: KafkaAddress, logs: Path) -> None:
         """``logs`` takes what each process prints."""
-        self._kafka = kafka
+        self._address = address
         self._logs = logs
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._ending = threading.Event()
@@ -29,9 +29,10 @@ class Cast:
 
     def start(self, member: Member) -> None:
         """Starts a member's process (a crashed one again)."""
+        servers = ",".join(self._address.bootstrap_servers)
         command = [
             sys.executable, "-m", "streaming.devkit.consumers", member.play,
-            "--bootstrap", self._kafka.bootstrap_servers, "--group", member.group, "--topic", member.group,
+            "--bootstrap", servers, "--group", member.group, "--topic", member.group,
             "--client-id", member.client_id, "--session-ms", str(member.session_ms),
             "--poll-interval-ms", str(member.poll_interval_ms),
         ]  # fmt: skip
@@ -56,18 +57,23 @@ class Cast:
         """Ends it as a deployment would: it leaves its group first."""
         process = self._running.pop(member.client_id)
         process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        _end(process)
+
+    def leave(self) -> None:
+        """Ends every process as a deployment would, a frozen one too."""
+        for process in self._running.values():
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self._running.values():
+            _end(process)
+        self._running.clear()
 
     def dead(self) -> list[str]:
         """Client ids of processes that ended though nobody asked them to."""
         return [client_id for client_id, process in self._running.items() if process.poll() is not None]
 
     def _produce(self) -> None:
-        producer = kafka_clients.producer(self._kafka.address)
+        producer = kafka_clients.producer(self._address)
         sequence = 0
         while not self._ending.wait(_PAUSE_SECONDS):
             for topic in TOPICS:
@@ -90,6 +96,15 @@ class Cast:
         for process in self._running.values():
             process.wait()
         self._traffic.join(timeout=10)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Waits for the end of a process that was asked to; kills one that does not end."""
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class JobProcess:

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple
 import certifi
 import pytest
 import yaml
+
+from tests.unit.alerts.delivery.receivers.twins import certificates
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "deploy" / "helm" / "groupwatch"
@@ -32,6 +35,7 @@ ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "kafka-ca": {"ca.pem": Path(certifi.where()).read_text()},
     "kafka-user": {"KAFKA_USER": "groupwatch", "KAFKA_PASSWORD": "secret"},
     "groupwatch": {},
+    "groupwatch-users": {"SCRAPE_TOKEN": "scrape-me-please", "ONCALL_PASSWORD": "on-call-at-night"},
 }
 """The Secrets that sets of values name and that the chart does not make."""
 
@@ -98,6 +102,16 @@ def pods(found: Sequence[Object]) -> list[Pod]:
     return [Pod(one["metadata"]["labels"], one["spec"]) for one in templates]
 
 
+@cache
+def _tls() -> Mapping[str, str]:
+    """Return a Secret of type kubernetes.io/tls, as cert-manager makes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        ca, both = certificates(Path(folder), "groupwatch.monitoring.svc")
+        text = both.read_text()
+        at = text.index("-----BEGIN PRIVATE KEY-----")
+        return {"ca.crt": ca.read_text(), "tls.crt": text[:at], "tls.key": text[at:]}
+
+
 class Placed:
     """A container's mounted files below a folder, and its environment and arguments with these paths."""
 
@@ -151,7 +165,7 @@ class Placed:
     def _secret(self, name: str) -> Mapping[str, str]:
         ours = [one for one in of_kind("Secret", self._found) if _name(one) == name]
         if not ours:
-            return ELSEWHERE[name]
+            return _tls() if name == "groupwatch-tls" else ELSEWHERE[name]
         return {key: base64.b64decode(value).decode() for key, value in ours[0]["data"].items()}
 
 

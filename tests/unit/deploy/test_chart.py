@@ -241,9 +241,41 @@ def test_the_rules_reach_prometheus_as_they_are() -> None:
         assert spec == yaml.safe_load(file.read_text())
 
 
+def test_with_tls_probes_and_prometheus_speak_it() -> None:
+    """Probes need no login; Prometheus has one."""
+    (container,) = (pod.container for pod in pods(objects("login")))
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    (monitor,) = of_kind("ServiceMonitor", objects("login"))
+    (endpoint,) = monitor["spec"]["endpoints"]
+    plain = pods(objects("minimal"))[0].container["livenessProbe"]["httpGet"]
+
+    assert {one["scheme"] for one in probes} == {"HTTPS"}
+    assert {one["path"] for one in probes} == {"/healthz", "/ready"}
+    assert endpoint["scheme"] == "https"
+    assert endpoint["authorization"] == {"credentials": {"name": "groupwatch-users", "key": "SCRAPE_TOKEN"}}
+    assert endpoint["tlsConfig"]["serverName"] == "groupwatch.monitoring.svc"
+    assert plain["scheme"] == "HTTP"
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "files"),
+    [
+        ("login", (), {"groupwatch-self-rules"}),
+        ("login", ("prometheusRule.alertsOfGroups=true",), {"groupwatch-self-rules", "groupwatch-rules"}),
+        ("everything", ("prometheusRule.alertsOfGroups=false",), {"groupwatch-self-rules"}),
+    ],
+)
+def test_nobody_is_told_twice(name: str, sets: tuple[str, ...], files: set[str]) -> None:
+    """Where groupwatch tells Alertmanager, Prometheus tells only of groupwatch itself."""
+    rules = [one["metadata"]["name"] for one in of_kind("PrometheusRule", objects(name, *sets))]
+
+    assert {one[one.rindex("groupwatch-") :] for one in rules} == files
+
+
 @pytest.mark.parametrize(
     ("name", "sets", "sentence"),
     [
+        ("login", "serviceMonitor.authorization=null", "asks for a login"),
         ("spark_operator_minimal", "config.checkpoint=/var/lib/groupwatch/checkpoint", "a local folder"),
         ("spark_operator_minimal", "config.checkpoint=file:///shared", "checkpoint is a local folder"),
         ("spark_operator_minimal", r"config.spark.spark\.master=local[2]", "sets spark.master"),

@@ -164,16 +164,29 @@ checksum/secrets: {{ toYaml .Values.secrets.values | sha256sum }}
 {{ include "groupwatch.sharedVolumes" . | trim }}
 {{- end -}}
 
+{{/* What the server speaks. */}}
+{{- define "groupwatch.scheme" -}}
+{{- ternary "HTTPS" "HTTP" (not (empty .Values.config.http.certificate)) -}}
+{{- end -}}
+
+{{/* Whether a receiver tells Alertmanager, so that Prometheus must not: "true" or "". */}}
+{{- define "groupwatch.tellsAlertmanager" -}}
+{{- range .Values.config.receivers -}}
+{{- if hasKey . "alertmanager" -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* /healthz says that the process is broken, /ready that a cluster is not watched; an outage of Kafka is only the latter. */}}
 {{- define "groupwatch.probes" -}}
+{{- $scheme := include "groupwatch.scheme" . -}}
 startupProbe:
-  httpGet: {path: /healthz, port: http}
+  httpGet: {path: /healthz, port: http, scheme: {{ $scheme }}}
   {{- toYaml .Values.probes.startup | nindent 2 }}
 livenessProbe:
-  httpGet: {path: /healthz, port: http}
+  httpGet: {path: /healthz, port: http, scheme: {{ $scheme }}}
   {{- toYaml .Values.probes.liveness | nindent 2 }}
 readinessProbe:
-  httpGet: {path: /ready, port: http}
+  httpGet: {path: /ready, port: http, scheme: {{ $scheme }}}
   {{- toYaml .Values.probes.readiness | nindent 2 }}
 {{- end -}}
 
@@ -207,6 +220,11 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- if and (eq .Values.mode "sparkApplication") (hasKey (.Values.config.spark | default dict) "spark.master") -}}
 {{- fail "config.spark sets spark.master, which the Spark operator decides: remove it." -}}
+{{- end -}}
+{{- with .Values.serviceMonitor -}}
+{{- if and .enabled $.Values.config.http.users (not .authorization) (not .basicAuth) -}}
+{{- fail "config.http.users asks for a login, and Prometheus has none: set serviceMonitor.authorization or serviceMonitor.basicAuth." -}}
+{{- end -}}
 {{- end -}}
 {{- if has (.Values.config.http.host | default "127.0.0.1") (list "127.0.0.1" "localhost" "::1") -}}
 {{- fail "config.http.host is the pod's own loopback address, so probes and the service would not reach it: write 0.0.0.0." -}}

@@ -85,6 +85,7 @@ class AppriseReceiver:
         if service is None:
             return Delivery(outcome=Outcome.REJECTED, detail="apprise knows no service with this address")
         service.request_rate_per_sec = 0
+        service.redirects = False  # they would carry alerts, and secrets, elsewhere
         service.socket_read_timeout = service.socket_connect_timeout = self._timeout_s
         alerts = list({alert.id: alert for alert in notification.alerts}.values())  # the last of each id
         bundles = [[alert] for alert in alerts] if _is_pager(service) else [alerts]

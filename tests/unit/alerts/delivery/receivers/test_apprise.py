@@ -1,10 +1,13 @@
 """Chat, pagers and mail: what really arrives at services that look like the real ones."""
 
+import base64
 import email
 import logging
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from email import policy
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from alerts.alert.alert import Alert, AlertStatus, Severity
 from alerts.delivery.receivers.alert_body import ReceiverContext
 from alerts.delivery.receivers.apprise import AppriseReceiver
 from alerts.delivery.receivers.messages import Messages
-from alerts.delivery.receivers.receiver import Notification, Outcome
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 from tests.unit.alerts.delivery.receivers.twins import HttpsTwins, MailTwin, certificates
 
 MakeAlert = Callable[..., Alert]
@@ -136,6 +139,50 @@ def test_a_mail_is_text_with_a_subject(mail: MailTwin, make_alert: MakeAlert) ->
     assert alert.advice in text
     mail.refuses = True
     assert receiver(url).deliver(told(alert)).outcome is Outcome.RETRY
+
+
+def test_a_mail_goes_over_starttls_with_a_login(
+    tmp_path: Path, make_alert: MakeAlert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a server whose authority is ours; to one that nobody vouches for goes neither mail nor password."""
+    ca, signed = certificates(tmp_path, "localhost")
+    mail = MailTwin(signed)
+    query = "from=groupwatch@example.org&to=oncall@example.org&mode=starttls"
+    url = f"mailtos://ada:s3cret@localhost:{mail.port}/?{query}"
+    try:
+        monkeypatch.setenv("SSL_CERT_FILE", str(ca))
+        assert receiver(url).deliver(told(make_alert())) == Delivery(outcome=Outcome.DELIVERED)
+        assert [base64.b64decode(one) for one in mail.logins] == [b"\0ada\0s3cret"]
+        assert len(mail.mails) == 1
+        monkeypatch.delenv("SSL_CERT_FILE")
+        assert receiver(url).deliver(told(make_alert())).outcome is Outcome.RETRY
+        assert (len(mail.mails), len(mail.logins)) == (1, 1)
+    finally:
+        mail.close()
+
+
+def test_a_redirect_is_not_followed(make_alert: MakeAlert) -> None:
+    """The body would be posted again, to somebody that nobody configured."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(307)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    delivery = receiver(f"json://127.0.0.1:{server.server_address[1]}/hook").deliver(told(make_alert()))
+    server.shutdown()
+    server.server_close()
+    assert (delivery.outcome, asked) == (Outcome.RETRY, ["/hook"])
 
 
 def test_a_no_is_tried_again_and_says_why(

@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from alerts.alert.alert import Alert
+from alerts.delivery.receivers.alert_body import ReceiverContext
+from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from alerts.delivery.receivers.apprise import AppriseReceiver
 from alerts.delivery.receivers.http_post import HttpOptions
-from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
+from alerts.delivery.receivers.messages import Messages
+from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome, Receiver
 from alerts.delivery.receivers.webhook import WebhookReceiver
+from alerts.delivery.silences import Match, Quiet, Silence
 
 MakeAlert = Callable[..., Alert]
 Behave = Callable[[socket.socket], None]
@@ -163,6 +168,76 @@ def test_a_receiver_that_drips_is_given_up_when_the_delivery_has_had_its_time(
     """A delivery has one deadline for all of it, however lively the other end is, and is tried again."""
     delivery = deliver(behave)
     assert (delivery.outcome, delivery.detail) == (Outcome.RETRY, f"no answer within {DEADLINE_S:g} s")
+
+
+NO_ANSWERS = [
+    silent,
+    drips_its_status_line,
+    drips_headers,
+    drips_continue,
+    says_continue_for_ever,
+    closes_at_once,
+    closes_after_the_request,
+    answers_garbage,
+    answers_huge_headers,
+]
+
+
+@pytest.mark.parametrize("behave", NO_ANSWERS)
+@pytest.mark.parametrize("kind", ["alertmanager", "apprise"])
+def test_other_kinds_outlive_it_as_well(kind: str, behave: Behave, make_alert: MakeAlert) -> None:
+    """An Alertmanager that is asked for its silences first, and a service of the library."""
+    hostile = Hostile(behave)
+    timeout_ms = round(DEADLINE_S * 1000)
+    made: Receiver
+    if kind == "alertmanager":
+        quiet = Quiet([Silence(match=Match())])
+        made = AlertmanagerReceiver(
+            "r", [hostile.url], HttpOptions(timeout_ms=timeout_ms), context=ReceiverContext(quiet=quiet)
+        )
+    else:
+        address = hostile.url.replace("http:", "json:")
+        made = AppriseReceiver("r", address, Messages(ReceiverContext()), timeout_ms=timeout_ms)
+    one, other = make_alert(), make_alert(id="a2")
+    delivery = made.deliver(Notification(id="a1", revision=0, alerts=(one, other)))
+    made.close()
+    hostile.close()
+    if kind == "apprise":
+        assert (delivery.outcome, bool(delivery.detail)) == (Outcome.RETRY, True)
+    else:  # it is silenced here and cannot be silenced there: nothing is sent, and the trouble is told
+        assert (delivery.outcome, "GET http://127.0.0.1" in delivery.detail) == (Outcome.DELIVERED, True)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "outcome", "wait_s"),
+    [
+        (OK + b"Content-Length: 0\r\n\r\n", b"", Outcome.DELIVERED, None),
+        (b"HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", b"", Outcome.RETRY, 7),
+        (
+            b"HTTP/1.1 429 No\r\nRetry-After: Fri, 01 Jan 2100 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+            b"",
+            Outcome.RETRY,
+            None,  # of more than a year
+        ),
+        (BAD + b"Content-Length: 3\r\n\r\n", b"why", Outcome.REJECTED, None),
+        (
+            b"HTTP/1.1 307 No\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+            b"",
+            Outcome.RETRY,
+            None,
+        ),
+    ],
+)
+def test_an_alertmanagers_answer_counts_as_a_webhooks(
+    head: bytes, body: bytes, outcome: Outcome, wait_s: float | None, make_alert: MakeAlert
+) -> None:
+    """Refusals, redirects and a wish to be left alone for a while; whatever it says of silences."""
+    hostile = Hostile(_answers(head, iter((body,) * 10)))
+    made = AlertmanagerReceiver("r", [hostile.url], HttpOptions(timeout_ms=5_000))
+    delivery = made.deliver(Notification(id="a1", revision=0, alerts=(make_alert(),)))
+    made.close()
+    hostile.close()
+    assert (delivery.outcome, delivery.retry_after_s) == (outcome, wait_s)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,34 +88,26 @@ class HttpsTwins:
 
 
 class MailTwin:
-    """A mail server that keeps what it gets; ``refuses`` makes it say no."""
+    """A mail server that keeps what it gets; ``refuses`` makes it say no.
 
-    def __init__(self) -> None:
+    With a certificate it takes mails only after STARTTLS.
+    """
+
+    def __init__(self, certificate: Path | None = None) -> None:
         self.mails: list[str] = []
+        self.logins: list[str] = []
+        """What clients said to log in."""
         self.refuses = False
+        self.tls: ssl.SSLContext | None = None
+        if certificate is not None:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(certificate)
         twin = self
 
-        class Handler(socketserver.StreamRequestHandler):
+        class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                """Speak SMTP until the client leaves."""
-                self._say("220 twin")
-                while line := self.rfile.readline():
-                    word = line.split()[0].upper()
-                    if word == b"DATA":
-                        self._say("354 go on")
-                        twin.mails.append(self._mail())
-                    self._say("550 no" if twin.refuses and word == b"MAIL" else "250 ok")
-                    if word == b"QUIT":
-                        return
-
-            def _mail(self) -> str:
-                lines = []
-                while (line := self.rfile.readline()) not in (b".\r\n", b""):
-                    lines.append(line)
-                return b"".join(lines).decode()
-
-            def _say(self, text: str) -> None:
-                self.wfile.write(f"{text}\r\n".encode())
+                with contextlib.suppress(OSError):
+                    _MailTalk(twin, self.request).go_on()
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -125,3 +118,58 @@ class MailTwin:
         """Listen no more."""
         self._server.shutdown()
         self._server.server_close()
+
+
+class _MailTalk:
+    """One client that speaks SMTP with a twin."""
+
+    def __init__(self, twin: MailTwin, connection: socket.socket) -> None:
+        self._twin = twin
+        self._connection = connection
+        self._stream = connection.makefile("rwb")
+        self._is_open = twin.tls is None
+        self._answers: dict[str, Callable[[str], str]] = {
+            "EHLO": lambda _: f"250-twin\r\n250 {'AUTH PLAIN' if self._is_open else 'STARTTLS'}",
+            "STARTTLS": self._secure,
+            "AUTH": self._log_in,
+            "MAIL": lambda _: "550 no" if twin.refuses else "250 ok",
+            "DATA": self._take,
+        }
+
+    def go_on(self) -> None:
+        """Answer until the client leaves."""
+        self._say("220 twin")
+        while words := self._stream.readline().decode().split():
+            word = words[0].upper()
+            if not self._is_open and word not in ("EHLO", "STARTTLS", "QUIT"):
+                self._say("530 first STARTTLS")
+                continue
+            answer = self._answers.get(word)
+            self._say("250 ok" if answer is None else answer(words[-1]))
+            if word == "QUIT":
+                return
+
+    def _secure(self, _: str) -> str:
+        assert self._twin.tls is not None
+        self._say("220 go on")
+        self._connection = self._twin.tls.wrap_socket(self._connection, server_side=True)
+        self._stream = self._connection.makefile("rwb")
+        self._is_open = True
+        return ""
+
+    def _log_in(self, said: str) -> str:
+        self._twin.logins.append(said)
+        return "235 ok"
+
+    def _take(self, _: str) -> str:
+        self._say("354 go on")
+        lines = []
+        while (line := self._stream.readline()) not in (b".\r\n", b""):
+            lines.append(line)
+        self._twin.mails.append(b"".join(lines).decode())
+        return "250 ok"
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._stream.write(f"{text}\r\n".encode())
+            self._stream.flush()

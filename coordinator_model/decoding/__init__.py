@@ -13,7 +13,14 @@ from coordinator_model.decoding.line_text import (
     open_text,
 )
 from coordinator_model.decoding.line_times import local_ms, local_second_ms
-from coordinator_model.decoding.log_envelope import LENGTH_MAX, EnvelopeError, open_lines, whole_message
+from coordinator_model.decoding.log_envelope import (
+    LENGTH_MAX,
+    MAY_BE_PART,
+    EnvelopeError,
+    may_hold_parts,
+    open_lines,
+    whole_line,
+)
 from coordinator_model.decoding.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
@@ -34,6 +41,7 @@ __all__ = [
     "BREAKS_ENCODED",
     "LEGACY_OFFSET_COMMIT",
     "LENGTH_MAX",
+    "MAY_BE_PART",
     "OFFSET_COMMIT",
     "CommitValue",
     "DecodeError",
@@ -54,6 +62,7 @@ __all__ = [
     "local_ms",
     "local_second_ms",
     "marks_no_end",
+    "may_hold_parts",
     "observe",
     "open_lines",
     "open_text",
@@ -64,5 +73,5 @@ __all__ = [
     "read_commit_key",
     "read_commit_value",
     "subscribed_topics",
-    "whole_message",
+    "whole_line",
 ]

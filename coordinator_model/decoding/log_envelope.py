@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -89,17 +89,57 @@ def open_lines(
     return _bounded(_lines_of(value, carrier)) if simple is None else (simple,)
 
 
-def whole_message(value: bytes, broker: int) -> tuple[str, int] | None:
-    """Return the message and the broker of a plain JSON object, a whole line; None: it is not so simple."""
+MAY_BE_PART: Final = "may be a part"
+"""What ``whole_line`` returns for a part of a line, or for what may hold one."""
+
+
+def whole_line(value: bytes, broker: int) -> tuple[bytes, int] | str | None:
+    """Return the line and the broker of a plain JSON object around one whole line in Kafka's own pattern.
+
+    Args:
+        value: begins with a brace.
+        broker: named by the record's key; -1: none.
+
+    Returns:
+        the line and its broker, which mean what ``open_lines`` would find; ``MAY_BE_PART``; or None: it holds
+        no part of a line, and only ``open_lines`` knows what else it holds.
+    """
+    if len(value) > LENGTH_MAX:
+        return None
     try:
         fields = _JSON.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    message = fields.get("message") or fields.get("log")
+        return MAY_BE_PART
     part = part_of(fields)
-    if type(message) is not str or (part is not None and part[1]):
+    if part is not None and part[1]:
+        return MAY_BE_PART
+    message = fields.get("message") or fields.get("log")
+    if type(message) is not str or _SIMPLE.match(message) is None:
+        other = message_of(fields)
+        return MAY_BE_PART if other is None or may_hold_parts(other) else None
+    try:
+        return message.encode(), broker if broker >= 0 else envelope_broker(fields)
+    except UnicodeEncodeError:
         return None
-    return message, broker if broker >= 0 else envelope_broker(fields)
+
+
+_SIMPLE = re.compile(
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+    r"(?:Completed request:|\[GroupCoordinator (?:id=)?\d|\[GroupMetadataManager brokerId=\d)",
+    re.ASCII,
+)
+"""The beginning of a line that needs nothing of its envelope but the broker; ``QUICK`` matches it as well."""
+
+
+def may_hold_parts(text: str) -> bool:
+    """Say whether a text may hold a part of a line: a container runtime's, or further JSON behind a header.
+
+    JSON behind ``Completed request:`` is the broker's own.
+    """
+    if "stdout P" in text or "stderr P" in text or text.lstrip()[:1] == "{":
+        return True
+    place = text.find('{"')
+    return place >= 0 and "Completed request:" not in text[:place]
 
 
 def _simple_envelope(value: bytes, carrier: Carrier) -> Opened | None:

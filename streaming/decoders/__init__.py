@@ -1,9 +1,10 @@
 """Turns Kafka's rows into observations, a whole column at once where possible.  Independent of Spark."""
 
 from streaming.decoders.buffered_lines import BufferedLines, LineReader, RowBlock
+from streaming.decoders.clock_copies import CLOCK_KEY
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_control import decode_control
-from streaming.decoders.decoding_events import CLOCK_KEY, decode_lines, decode_rows
+from streaming.decoders.decoding_events import decode_lines, decode_rows
 from streaming.decoders.decoding_offsets import decode_offsets
 from streaming.decoders.packing import pack_cells, plain, unpack_cell
 

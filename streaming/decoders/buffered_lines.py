@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from streaming.decoders import heartbeat_columns
 from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.envelopes import Envelopes
 from streaming.decoders.heartbeat_columns import Beats
 from streaming.decoders.stretches import RowPlace
 
@@ -88,6 +89,7 @@ class LineReader:
         """Start; rows before a partition's ``backlog_ends`` are backlog."""
         self._backlog_ends = backlog_ends
         self._columns = heartbeat_columns.Reader()
+        self._envelopes = Envelopes()
         self._size = 0
 
     @property
@@ -101,6 +103,7 @@ class LineReader:
 
     def _blocks(self, rows: pa.Table) -> Iterator[RowBlock]:
         """Yield rows, cut wherever partition, key or backlog changes."""
+        rows = self._envelopes.opened(rows)
         partition, offset, stamp = (
             rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
         )

@@ -5,6 +5,9 @@ import msgspec
 from streaming.control import NOT_SEALED, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
 from streaming.decoders.decoding_control import reason_of
 
+CLOCK_KEY = b"groupwatch-clock"
+"""The record key of the copies."""
+
 
 class ClockCopy(msgspec.Struct):
     """A copy of the clock in one partition of the events topic."""

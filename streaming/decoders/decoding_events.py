@@ -20,14 +20,13 @@ from coordinator_model.kafka import shard_of, shards_of_runs
 from coordinator_model.observations import BROKERS_MAX
 from streaming.decoders import heartbeat_columns, heartbeat_lines
 from streaming.decoders.buffered_lines import BufferedLines, RowBlock
-from streaming.decoders.clock_copies import ClockCopyError, read_copy
+from streaming.decoders.clock_copies import CLOCK_KEY, ClockCopyError, read_copy
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.line_parts import LineParts
 from streaming.decoders.line_times import LineTimes, not_ahead
 from streaming.decoders.packing import plain
 from streaming.decoders.stretches import Coalesced, RowPlace, Stretch, heard_in
 
-CLOCK_KEY = b"groupwatch-clock"
 SAMPLE_BYTES_MAX = 512
 UNKNOWN_LAYOUT = "unknown_layout"
 """The reason under which a line with an unknown header is counted."""
@@ -151,7 +150,7 @@ class _Decoding:
         request = _REQUEST.match(value) if value.isascii() else None
         if request:
             self._read_request(place, key, value, request)
-        elif not self._has_read_enveloped(place, key, value):
+        else:
             self._read_one(place, key, value)
 
     def _read_request(
@@ -166,20 +165,6 @@ class _Decoding:
             self._request(stretch, place, at_ms, message)
         except decoding.RequestLineError as error:
             self._reject(error.reason, value, error.detail)
-
-    def _has_read_enveloped(self, place: RowPlace, key: bytes | None, value: bytes) -> bool:
-        """Read a heartbeat in a shipper's JSON, if it has a time of its own; most lines are of this kind."""
-        if _ENVELOPED_BEAT not in value or value[:1] != b"{" or self._parts.is_waiting:
-            return False
-        whole = decoding.whole_message(value, _broker_of(key))
-        found = heartbeat_lines.LINE.fullmatch(whole[0].encode(errors="replace")) if whole else None
-        if whole is None or found is None or found[1] is None:
-            return False
-        at_ms = decoding.local_ms(found[1].decode(), int(found[2]), self._timezone, place.timestamp_ms)
-        if at_ms >= 0:
-            stretch = self._stretch(place.partition, place.backlog, whole[1])
-            stretch.beat_of(found, not_ahead(at_ms, place.timestamp_ms), place)
-        return at_ms >= 0
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
@@ -380,8 +365,6 @@ _REQUEST = re.compile(
     rb"\[(" + heartbeat_lines.SECOND + rb"),(\d{3})" + heartbeat_lines.LEVEL + rb"(?=Completed request:)"
 )
 _BREAKS_ENCODED = BREAKS_ENCODED.encode()
-_ENVELOPED_BEAT = b'\\"HEARTBEAT\\"}'
-"""The fields that a heartbeat's JSON line contains once."""
 _broker_of = lru_cache(maxsize=4096)(decoding.key_broker)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from alerts.alert.records import Refused, read_alert
 from coordinator_model.capture import CaptureError, read_row
-from coordinator_model.decoding.log_envelope import EnvelopeError, open_lines, whole_message
+from coordinator_model.decoding.log_envelope import MAY_BE_PART, EnvelopeError, open_lines, whole_line
 from coordinator_model.decoding.request_log import RequestLineError, parse_request_line
 from coordinator_model.shard.settings import SettingsError, check_shard_settings
 from streaming.asking import JobAddress, job_of
@@ -132,7 +132,8 @@ def _enveloped(value: bytes) -> object:
     (found,) = open_lines(value, key=None, timestamp_ms=1, timezone="UTC")
     # What begins like a log line is one, whatever it says.
     assert isinstance(found, EnvelopeError) or value.startswith(b"[")
-    return whole_message(value, -1) if value.startswith(b"{") else None
+    whole = whole_line(value, -1) if value.startswith(b"{") else None
+    return None if whole == MAY_BE_PART else whole
 
 
 def _described(value: bytes) -> object:

@@ -30,9 +30,9 @@ from coordinator_model.observations.requests import Client, CommitsAnswered, Hea
 from streaming.control.clock_records import sealed
 from streaming.decoders import heartbeat_lines
 from streaming.decoders.buffered_lines import LineReader
+from streaming.decoders.clock_copies import CLOCK_KEY
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import (
-    CLOCK_KEY,
     SAMPLE_BYTES_MAX,
     Row,
     decode_lines,

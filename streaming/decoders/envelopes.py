@@ -1,0 +1,101 @@
+"""Takes lines out of the JSON in which shippers send them, before the columns are read.
+
+Most users' rows are JSON objects around one whole line in Kafka's own pattern.  Once the line stands alone
+it takes the same way as a bare one: a heartbeat costs 3.5 µs in place of 7 (a bare one 1).  What an envelope
+says beside the line counts only for lines that are not so simple (``decoding.open_lines``), which stay.
+
+Parts of cut lines need their envelopes, and so do the lines between them: once a row may be such a part,
+nothing is taken out any more.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from coordinator_model import decoding
+from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
+from streaming.decoders.clock_copies import CLOCK_KEY
+
+_OPENING, _BRACKET, _TWO = ord("{"), ord("["), ord("2")
+_REQUEST = b"Completed request:"
+_NOT_TEXT = b'[{"\n'
+_broker_of = lru_cache(maxsize=4096)(decoding.key_broker)
+
+
+class Envelopes:
+    """Takes lines out of their envelopes, table after table."""
+
+    def __init__(self) -> None:
+        """Start without any row that may be a part of a line."""
+        self._may_have_parts = False
+
+    def opened(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with the lines of simple envelopes as values, and with their brokers as keys."""
+        if self._may_have_parts or not rows.num_rows:
+            return rows
+        values = rows.column("value").combine_chunks()
+        column = BinaryColumn(values)
+        keys = rows.column("key").combine_chunks().dictionary_encode()
+        texts = [*keys.dictionary.to_pylist(), None]
+        code: Ints = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        other = _not_own(column, _is_clock(code, texts))
+        if not len(other):
+            return rows
+        found = [
+            self._line(value, texts[code[row]]) for row, value in zip(other, column.those(other), strict=True)
+        ]
+        if self._may_have_parts:
+            return rows
+        return _replaced(rows, values, other, found)
+
+    def _line(self, value: bytes | None, key: bytes | None) -> tuple[bytes, int] | None:
+        """Return the line and the broker of a simple envelope; None for anything else."""
+        if not value:
+            return None
+        if value[:1] == b"{":
+            simple = decoding.whole_line(value, _broker_of(key))
+            self._may_have_parts |= simple is decoding.MAY_BE_PART
+            return simple if isinstance(simple, tuple) else None
+        is_text = value[:1] not in _NOT_TEXT
+        self._may_have_parts |= not is_text or decoding.may_hold_parts(value.decode(errors="replace"))
+        return None
+
+
+def _is_clock(code: Ints, texts: Sequence[bytes | None]) -> Bools:
+    """Say for each row whether it is a copy of the clock."""
+    return np.asarray(code == texts.index(CLOCK_KEY)) if CLOCK_KEY in texts else np.zeros(len(code), np.bool_)
+
+
+def _not_own(column: BinaryColumn, is_clock: Bools) -> Ints:
+    """Return the rows that are neither bare lines in Kafka's own pattern, nor empty, nor a clock's."""
+    row: Ints = np.flatnonzero(column.present & (column.length > 0) & ~is_clock)
+    start = column.start[row]
+    is_own = (column.byte(start) == _BRACKET) & (column.byte(start + 1) == _TWO) & (column.length[row] > 1)
+    row = row[~is_own]
+    return row[~column.holds(row, column.start[row], _REQUEST)]
+
+
+def _replaced(
+    rows: pa.Table, values: pa.Array, other: Ints, found: Sequence[tuple[bytes, int] | None]
+) -> pa.Table:
+    """Return the rows with what was found in place of the envelopes."""
+    if all(one is None for one in found):
+        return rows
+    texts, keys = values.to_pylist(), None
+    for row, one in zip(other.tolist(), found, strict=True):
+        if one is None:
+            continue
+        texts[row], broker = one
+        if broker >= 0:
+            keys = keys or rows.column("key").to_pylist()
+            if _broker_of(keys[row]) != broker:
+                keys[row] = b"%d" % broker
+    rows = _with(rows, "value", texts)
+    return rows if keys is None else _with(rows, "key", keys)
+
+
+def _with(rows: pa.Table, name: str, values: Sequence[bytes | None]) -> pa.Table:
+    place = rows.schema.get_field_index(name)
+    return rows.set_column(place, name, pa.array(values, rows.schema.field(name).type))

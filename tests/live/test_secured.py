@@ -39,6 +39,8 @@ class Story:
     lines: list[str]
     pages: list[Page]
     cluster: dict[str, Any]
+    said: dict[str, str]
+    """Where the job says something -> what it said."""
 
 
 def _keytool(*arguments: str) -> None:
@@ -144,7 +146,21 @@ def _played(scene: Scene, job: Job, pager: Pager, outputs: KafkaAddress) -> Stor
         lines=scene.kafka.log_files(1)[0].read_text(errors="replace").splitlines(),
         pages=list(pager.pages),
         cluster={} if ready is None else ready.json()["clusters"][0],
+        said=_said(job),
     )
+
+
+PATHS = (
+    *("/", "/metrics", "/healthz", "/ready", "/api/v1/clusters", "/api/v1/groups", "/api/v1/groups/live/g"),
+    *("/api/v1/groups/live/g/explain", "/api/v1/alerts", "/api/v1/transitions", "/api/v1/undecodable"),
+    "/api/v1/silences",
+)
+
+
+def _said(job: Job) -> dict[str, str]:
+    answers = {path: job.get(path) for path in PATHS}
+    found = {path: answer.text for path, answer in answers.items() if answer is not None}
+    return {**found, "log": job.log.read_text()}
 
 
 def _of(pages: list[Page]) -> list[Page]:
@@ -179,3 +195,10 @@ def test_outputs_live_where_they_were_told_to(story: Story) -> None:
     assert story.here == {"groupwatch-events"}
     assert story.there >= {"groupwatch-transitions", "groupwatch-alerts", "groupwatch-control"}
     assert story.cluster["error"] == ""
+
+
+@pytest.mark.parametrize("secret", [PASSWORD, STORE_PASSWORD, "correct horse"])
+def test_no_password_is_said(story: Story, secret: str) -> None:
+    """Neither by us nor by Spark and its Kafka clients: in the log, the metrics, the API and the page."""
+    assert story.said.keys() == {*PATHS, "log"}
+    assert [where for where, text in story.said.items() if secret in text] == []

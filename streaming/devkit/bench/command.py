@@ -15,7 +15,7 @@ from typing import Any
 from streaming.devkit.bench.targets import TARGETS
 from streaming.devkit.kafka import interruptible
 
-ROWS = ("backlog", "delivery", "heartbeats", "latency", "state")
+ROWS = ("backlog", "delivery", "enveloped", "heartbeats", "latency", "mixed", "state")
 
 
 def main(arguments: Sequence[str]) -> int:

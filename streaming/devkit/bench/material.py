@@ -135,8 +135,8 @@ class Commits:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows to be produced."""
-        for task in _task_numbers(batches):
-            yield from _batched(self._rows(task))
+        for task in task_numbers(batches):
+            yield from batched(self._rows(task))
 
     def _rows(self, task: int) -> Iterator[Row]:
         population = self.population
@@ -167,8 +167,8 @@ class Generations:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows to be produced."""
-        for task in _task_numbers(batches):
-            yield from _batched(self._rows(task))
+        for task in task_numbers(batches):
+            yield from batched(self._rows(task))
 
     def _rows(self, task: int) -> Iterator[Row]:
         population = self.population
@@ -192,8 +192,8 @@ class Beats:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows to be produced; a task is a broker."""
-        for task in _task_numbers(batches):
-            yield from _batched(self._rows(task))
+        for task in task_numbers(batches):
+            yield from batched(self._rows(task))
 
     def _rows(self, broker: int) -> Iterator[Row]:
         population = self.population
@@ -210,12 +210,14 @@ class Beats:
                 yield key, heartbeat_line(population, number, member, at_ms, sequence), broker
 
 
-def _task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+def task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    """Yield the numbers of the tasks in the only column."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
 
-def _batched(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+def batched(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield rows in batches."""
     pending: list[Row] = []
     for row in rows:
         pending.append(row)

@@ -1,7 +1,9 @@
 """The rows about reading: a backlog of commits, and heartbeats from the request log."""
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +14,8 @@ from streaming import pipeline
 from streaming.config import ClusterPlan
 from streaming.devkit.bench import rig
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
+from streaming.devkit.bench.mixed_lines import Mixed
+from streaming.devkit.bench.processes import cpu_s
 from streaming.devkit.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.pipeline import Beginning, capture
 
@@ -57,7 +61,7 @@ def backlog(
                 rig.await_ready(one)
                 batches.note(query)
             turns.append(Turn(rows, floor_s, handed_s, ours_s, batches.seconds(max(batches.told))))
-            turns[-1].tell("backlog", batches)
+            turns[-1].tell("backlog")
     return _row(turns) | {
         "groups": population.groups,
         "cold_s": round(turns[0].ours_s, 3),
@@ -75,18 +79,20 @@ class Turn(NamedTuple):
     ours_s: float
     ready_s: float = 0.0
     """Until every shard had reported all its groups as well."""
+    cpu_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """CPU seconds of the floor, of handing over and of ours, the brokers' left out; 0: not measured."""
 
     @property
     def ratio(self) -> float:
         """Return our rate as a part of the floor's."""
         return self.floor_s / self.ours_s
 
-    def tell(self, name: str, batches: rig.Batches) -> None:
+    def tell(self, name: str) -> None:
         """Report the figures on stderr."""
         rig.say(
             f"{name}: floor {self.rows / self.floor_s:,.0f} rows/s, handed over "
             f"{self.rows / self.handed_s:,.0f}, ours {self.rows / self.ours_s:,.0f}; "
-            f"batches {batches.durations()[:4]} s"
+            f"CPU {' / '.join(f'{one:.1f}' for one in self.cpu_s)} s"
         )
 
 
@@ -103,27 +109,57 @@ def _row(turns: list[Turn]) -> dict[str, Any]:
         "ours_rows_per_s": round(middle.rows / middle.ours_s),
         "ratio": round(middle.ratio, 3),
         "ratios": [round(turn.ratio, 3) for turn in turns],
+        "floor_cpu_s": _least_and_most(turn.cpu_s[0] for turn in counted),
+        "handed_over_cpu_s": _least_and_most(turn.cpu_s[1] for turn in counted),
+        "ours_cpu_s": _least_and_most(turn.cpu_s[2] for turn in counted),
+        "cpu_s_per_million": round(max(1e6 * turn.cpu_s[2] / turn.rows for turn in counted), 2),
     }
+
+
+def _least_and_most(values: Iterable[float]) -> list[float]:
+    ordered = sorted(values)
+    return [round(ordered[0], 2), round(ordered[-1], 2)]
 
 
 def heartbeats(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
     """Measure a restart over heartbeats of known groups; returns the row."""
+    return _lines(spark, folder, "heartbeats", Beats, scale=scale)
+
+
+def mixed(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
+    """Measure a restart over what a cluster really logs: heartbeats, commits, some of KIP-848."""
+    return _lines(spark, folder, "mixed", Mixed, scale=scale)
+
+
+def enveloped(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
+    """Measure the same lines in the JSON of a shipper."""
+    return _lines(spark, folder, "enveloped", partial(Mixed, is_enveloped=True), scale=scale)
+
+
+MakeLines = Callable[[Population, int, int, int, int], rig.Fill]
+"""Makes what writes rounds of lines of a population: brokers, rounds, interval in ms, start in epoch ms."""
+
+
+def _lines(spark: SparkSession, folder: Path, name: str, make: MakeLines, *, scale: float) -> dict[str, Any]:
     population = Population(groups=max(10, int(10_000 * min(1.0, scale))))
     rounds = max(2, int(HEARTBEATS * scale) // (population.groups * population.members))
     with EmbeddedKafka(
-        folder / "kafka-heartbeats", request_log=False, coordinator_log=False, events_partitions=BROKERS
+        folder / f"kafka-{name}", request_log=False, coordinator_log=False, events_partitions=BROKERS
     ) as kafka:
         rig.say(f"writing {population.groups} groups of {population.members}")
         _found_groups(spark, kafka, population)
-        plan = rig.plan_for(kafka, folder, "heartbeats")
+        plan = rig.plan_for(kafka, folder, name)
         pipeline.ensure_topics(plan)
         began = capture(plan)
         with rig.job(spark, plan) as (one, _):
             rig.await_ready(one)
+        stage = _Stage(spark, kafka, plan, began)
         turns = [
-            _caught_up(spark, kafka, plan, began, population, rounds=count)
+            _caught_up(stage, partial(make, population, BROKERS, count, INTERVAL_MS), count)
             for count in (*[_WARMING_ROUNDS] * _WARMING_TURNS, *[rounds] * _TURNS)
         ]
+    for turn in turns:
+        turn.tell(name)
     return _row(turns) | {
         "groups": population.groups,
         "members": population.groups * population.members,
@@ -136,32 +172,40 @@ def _found_groups(spark: SparkSession, kafka: EmbeddedKafka, population: Populat
     rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, generations)
 
 
-def _caught_up(
-    spark: SparkSession,
-    kafka: EmbeddedKafka,
-    plan: ClusterPlan,
-    began: Beginning,
-    population: Population,
-    *,
-    rounds: int,
-) -> Turn:
-    """Let heartbeats come while the job is down, and read them."""
+class _Stage(NamedTuple):
+    """Where a turn is played."""
+
+    spark: SparkSession
+    kafka: EmbeddedKafka
+    plan: ClusterPlan
+    began: Beginning
+
+
+def _caught_up(stage: _Stage, make: Callable[[int], rig.Fill], rounds: int) -> Turn:
+    """Let lines come while the job is down, and read them."""
+    spark, kafka, plan, began = stage
     starts = rig.ends(kafka, EVENTS_TOPIC)
-    beats = Beats(population, BROKERS, rounds, INTERVAL_MS, time.time_ns() // 1_000_000)
-    rig.say(f"writing {rounds} heartbeats of each member")
-    rig.fill(spark, kafka, EVENTS_TOPIC, BROKERS, beats)
+    from_ms = time.time_ns() // 1_000_000
+    rig.say(f"writing {rounds} lines of each member")
+    rig.fill(spark, kafka, EVENTS_TOPIC, BROKERS, make(from_ms))
     targets = {EVENTS_TOPIC: rig.ends(kafka, EVENTS_TOPIC)}
     rows = sum(targets[EVENTS_TOPIC]) - sum(starts)
     of_events = msgspec.structs.replace(
         began, events_starts=starts, offsets_topic=None, control_end=rig.ends(kafka, plan.control_topic)[0]
     )
     floor_plan = replace(plan, offsets_topic=None)
+    broker = [pid for pid in map(kafka.pid, kafka.broker_ids) if pid is not None]
+    at_s = [cpu_s(broker)]
     floor_s = rig.floor(spark, floor_plan, of_events, targets)
+    at_s.append(cpu_s(broker))
     handed_s = rig.handed_over(spark, floor_plan, of_events, targets)
-    # Heartbeats dated in the future would wait for their time.
-    time.sleep(max(0.0, (beats.from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
+    at_s.append(cpu_s(broker))
+    # Lines dated in the future would wait for their time.
+    time.sleep(max(0.0, (from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
+    began_s = cpu_s(broker)
     with rig.job(spark, plan) as (_, query):
         ours_s, batches = rig.follow(query, targets)
-    turn = Turn(rows, floor_s, handed_s, ours_s)
-    turn.tell("heartbeats", batches)
-    return turn
+        took_s = cpu_s(broker) - began_s
+    cpu = (at_s[1] - at_s[0], at_s[2] - at_s[1], took_s)
+    rig.say(f"batches {batches.durations()[:4]} s")
+    return Turn(rows, floor_s, handed_s, ours_s, cpu_s=cpu)

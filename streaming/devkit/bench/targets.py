@@ -32,6 +32,8 @@ class Target:
 TARGETS: Mapping[str, Target] = {
     "backlog": Target("ratio", must=0.6, aim=0.8),
     "heartbeats": Target("ratio", must=0.5, aim=0.8),
+    "mixed": Target("cpu_s_per_million", must=11.0, aim=9.0, smaller=True),
+    "enveloped": Target("cpu_s_per_million", must=13.0, aim=10.5, smaller=True),
     "state": Target("bytes_per_group", must=8192, aim=3072, smaller=True),
     "delivery": Target("topic_p99_ms", must=3000.0, aim=1000.0, smaller=True),
     "latency": Target("p99_s", must=4.0, aim=2.0, smaller=True),

@@ -1,6 +1,10 @@
 """What the bench fills topics with is what brokers write, and its sums are right."""
 
+import json
+import os
 import signal
+from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -9,11 +13,13 @@ from coordinator_model.decoding import request_log
 from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.schemas import describe
 from coordinator_model.observations.records import GroupRecorded, OffsetsCommitted
-from coordinator_model.observations.requests import Heartbeats
+from coordinator_model.observations.requests import CommitsAnswered, Heartbeats
 from streaming.decoders import heartbeat_lines
 from streaming.devkit.bench import command, material
 from streaming.devkit.bench.latency import moments_in, seconds_to
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
+from streaming.devkit.bench.mixed_lines import Mixed
+from streaming.devkit.bench.processes import cpu_s
 from streaming.devkit.bench.rig import Batches
 from streaming.devkit.bench.state import state
 from streaming.devkit.bench.targets import TARGETS, Target, percentile
@@ -24,7 +30,7 @@ POPULATION = Population(groups=7, members=3, partitions=4)
 Row = tuple[bytes, bytes, int]
 
 
-def _rows(fill: Commits | Generations | Beats, tasks: int) -> list[Row]:
+def _rows(fill: Commits | Generations | Beats | Mixed, tasks: int) -> list[Row]:
     """Return what the tasks produce, one after the other."""
     numbers = pa.RecordBatch.from_arrays([pa.array(range(tasks), pa.int64())], names=["id"])
     made = pa.Table.from_batches(list(fill([numbers])))
@@ -86,6 +92,45 @@ def test_a_line_has_the_size_that_the_target_names() -> None:
     """About 700 bytes: neither the floor nor ours may look better than it is."""
     line = material.heartbeat_line(Population(groups=10_000), 9_999, 4, AT_MS, 1)
     assert 630 <= len(line) <= 800
+
+
+@pytest.mark.parametrize("is_enveloped", [False, True])
+def test_mixed_lines_are_what_a_cluster_logs(is_enveloped: bool) -> None:
+    """Five heartbeats to three commits, a tenth of the groups of KIP-848, each line as the model reads it."""
+    population = Population(groups=40)
+    lines = Mixed(population, 2, 8, 3_000, AT_MS, is_enveloped=is_enveloped)
+    kinds: Counter[str] = Counter()
+    for key, value, partition in _rows(lines, tasks=2):
+        line = json.loads(value)["message"].encode() if is_enveloped else value
+        message = line[line.index(b"Completed") : line.rindex(b" (kafka")]
+        kind, (seen,) = request_log.parse_request_line(message, AT_MS)
+        assert isinstance(seen, Heartbeats | CommitsAnswered)
+        assert (seen.error_code, key) == (0, b"%d" % (partition + 1))
+        kinds[kind] += 1
+    assert kinds == {
+        "heartbeat": 36 * 5 * 5,
+        "consumer_group_heartbeat": 4 * 5 * 5,
+        "offset_commit": 40 * 5 * 3,
+    }
+
+
+def test_cpu_time_is_that_of_all_descendants(tmp_path: Path) -> None:
+    """Ended ones too; but for a tree that is left out."""
+    ticks = os.sysconf("SC_CLK_TCK")
+
+    def process(pid: int, parent: int, *times: int) -> None:
+        (tmp_path / str(pid)).mkdir()
+        fields = ["S", str(parent), *["0"] * 9, *map(str, times), "0"]
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a ) name) {' '.join(fields)}")
+
+    process(os.getpid(), 1, 1, 2, 3, 4)
+    process(900_001, os.getpid(), 10, 0, 0, 0)
+    process(900_002, 900_001, 0, 20, 0, 0)
+    process(900_003, os.getpid(), 1_000, 0, 0, 0)
+    process(900_004, 900_003, 1_000, 0, 0, 0)
+    process(900_005, 1, 1_000, 0, 0, 0)
+    (tmp_path / "meminfo").write_text("")
+    assert cpu_s([900_003], tmp_path) * ticks == 40
 
 
 def test_the_state_row_measures_groups_that_are_known() -> None:

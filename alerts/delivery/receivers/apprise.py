@@ -10,7 +10,7 @@ from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.delivery.receivers.alert_body import ReceiverContext
-from alerts.delivery.receivers.concealing import concealed, secrets_of_url
+from alerts.delivery.receivers.concealing import concealed, secrets_of_service
 from alerts.delivery.receivers.messages import Messages
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 
@@ -92,7 +92,7 @@ class AppriseReceiver:
         with _Heard() as heard:
             for bundle in bundles:
                 if not self._tell(service, bundle):
-                    said = concealed(heard.words(), secrets_of_url(self._url))
+                    said = concealed(heard.words(), secrets_of_service(self._url))
                     return Delivery(outcome=Outcome.RETRY, detail=said)
         return Delivery(outcome=Outcome.DELIVERED)
 

@@ -62,9 +62,10 @@ class Post(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Method, host, port and path for the log: what a URL has beside these may be secret."""
+        """Method, host, port and path for the log, without what may be secret."""
         parts = urlsplit(self.url)
-        return f"{self.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        where = f"{self.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return concealed(where, secrets_of_url(self.url))
 
 
 class Answer(NamedTuple):
@@ -130,8 +131,10 @@ class Poster:
         return Answer(self._without_secrets(why, post))
 
     def _without_secrets(self, delivery: Delivery, post: Post) -> Delivery:
-        detail = concealed(delivery.detail, self._secrets | secrets_of_url(post.url))
-        return msgspec.structs.replace(delivery, detail=detail)
+        return msgspec.structs.replace(delivery, detail=concealed(delivery.detail, self._secrets_of(post)))
+
+    def _secrets_of(self, post: Post) -> frozenset[str]:
+        return self._secrets | secrets_of_url(post.url)
 
     async def _send(self, post: Post, *, reads: bool) -> Answer:
         headers = {"Content-Type": "application/json", **post.headers}
@@ -139,19 +142,20 @@ class Poster:
             asyncio.timeout(self._timeout_s),
             self._client.stream(post.method, post.url, content=post.body, headers=headers) as response,
         ):
-            verdict = self._without_secrets(await self._verdict(response), post)
+            where = concealed(response.extensions["location"], self._secrets_of(post))
+            verdict = self._without_secrets(await self._verdict(response, where), post)
             is_read = reads and verdict.outcome is Outcome.DELIVERED
             return Answer(verdict, await _body(response) if is_read else b"")
 
-    async def _verdict(self, response: httpx.Response) -> Delivery:
+    async def _verdict(self, response: httpx.Response, where: str) -> Delivery:
         status = response.status_code
         if response.is_success:
             return Delivery(outcome=Outcome.DELIVERED)
         if status in _AGAIN or not 400 <= status < 500:
             wait_s = retry_after_s(response.headers.get("Retry-After"), now_s=self._clock_s())
-            return Delivery(outcome=Outcome.RETRY, detail=_refusal(response), retry_after_s=wait_s)
+            return Delivery(outcome=Outcome.RETRY, detail=_refusal(response, where), retry_after_s=wait_s)
         words = await self._first_words(response)
-        return Delivery(outcome=Outcome.REJECTED, detail=f"{_refusal(response)}{words}")
+        return Delivery(outcome=Outcome.REJECTED, detail=f"{_refusal(response, where)}{words}")
 
     async def _first_words(self, response: httpx.Response) -> str:
         """Return the beginning of a refusal's body for the log; the rest is never read, whatever its size."""
@@ -203,10 +207,10 @@ async def _set_location_aside(response: httpx.Response) -> None:
     response.extensions["location"] = response.headers.pop("Location", "")
 
 
-def _refusal(response: httpx.Response) -> str:
+def _refusal(response: httpx.Response, where: str) -> str:
     """Return the status in words, with the target of a redirect, so that the operator can configure it."""
-    where = response.extensions["location"] if response.is_redirect else ""
-    shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if where else ""
+    is_shown = response.is_redirect and where
+    shown = f" to {where[:_DETAIL_BYTES_MAX]!r}, which is not followed" if is_shown else ""
     return f"HTTP {response.status_code}{shown}"
 
 

@@ -18,6 +18,8 @@ class Web:
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, dict[str, str]]] = []
+        self.text = "body"
+        """What each answer says."""
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
@@ -36,9 +38,10 @@ class Web:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", "4")
+                text = web.text.encode()
+                self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
-                self.wfile.write(b"body")
+                self.wfile.write(text)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
                 """Keep the test output clean."""

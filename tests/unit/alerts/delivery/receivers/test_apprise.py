@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Severity
+from alerts.delivery.receivers import messages
 from alerts.delivery.receivers.alert_body import ReceiverContext
 from alerts.delivery.receivers.apprise import AppriseReceiver
 from alerts.delivery.receivers.messages import Messages
@@ -221,6 +222,13 @@ def test_a_template_that_fails_gives_way_to_ours(make_alert: MakeAlert, body: st
     assert title == "FIRING RebalanceStorm payments (warning)"
     assert make_alert().summary in said
     assert "The template failed" in said
+
+
+def test_our_templates_are_documented() -> None:
+    """As they are, to begin one's own with."""
+    readme = (Path(messages.__file__).parent / "README.md").read_text()
+    for template in (messages.TITLE, messages.BODY.rstrip()):
+        assert f"```jinja\n{template}\n```" in readme
 
 
 def test_what_is_no_template_is_refused() -> None:

@@ -81,7 +81,7 @@ class Timed:
         self._inner.close()
 
 
-def delivery(folder: Path, *, scale: float) -> dict[str, Any]:
+def delivery(folder: Path, *, scale: float, cores: int = 0) -> dict[str, Any]:
     """Measure each kind; returns the row.
 
     Raises:

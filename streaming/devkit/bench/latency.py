@@ -5,32 +5,29 @@ after another a member falls silent, and later one leaves because it polled too 
 about each; the measurement starts at that line's time.
 """
 
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
-import yaml
-
 from coordinator_model.kafka import POLL_TIMEOUT_REASON
+from streaming.devkit.bench.material import Population
 from streaming.devkit.bench.members import LightMember
+from streaming.devkit.bench.processes import cpu_by_kind
+from streaming.devkit.bench.real_job import RealJob, Stage, await_that, fill, running
 from streaming.devkit.bench.rig import BenchError, say
 from streaming.devkit.bench.targets import percentile
-from streaming.devkit.kafka import EmbeddedKafka, ReceivedAlert, WebhookProbe, free_ports
+from streaming.devkit.kafka import EmbeddedKafka, ReceivedAlert, WebhookProbe
 
+TOPICS = 20
+"""Of the groups beside."""
 GROUPS = 100
 SESSION_MS = 6_000
 HEARTBEAT_S = 2.0
 PAUSE_S = 0.4
 """Between two incidents."""
-_PATIENCE_S = 300.0
 _LAST_WORD_S = 30.0
 """How long an alert may be on its way before it counts as missing."""
 _LINE = re.compile(r"^\[(\S+ \S+),(\d{3})\] INFO .*?\b[Mm]ember (\S+) (?:in group|has left group)(.*)$")
@@ -38,33 +35,57 @@ Moments = dict[tuple[str, str], int]
 """Alert name and group -> log time of the line that caused it, in milliseconds."""
 
 
-def latency(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
-    """Measure; returns the row.
+def latency(folder: Path, *, scale: float, cores: int, beside: int = 0) -> dict[str, Any]:
+    """Measure, with so many quiet groups beside those that have incidents; returns the row.
 
     Raises:
         BenchError: members did not join, the job did not get ready, or no alert came.
     """
     count = max(5, int(GROUPS * min(1.0, scale)))
-    with (
-        EmbeddedKafka(folder / "kafka-latency", rebalance_delay_ms=500) as kafka,
-        WebhookProbe() as probe,
-        _job(kafka, probe, folder, cores) as page,
-    ):
-        say(f"{count} groups join")
-        crew = Crew(kafka.bootstrap_servers, count)
-        crew.start()
-        before = _batches(page), time.monotonic()
+    others = Population(beside, topics=TOPICS)
+    with EmbeddedKafka(folder / "kafka", rebalance_delay_ms=500) as kafka, WebhookProbe() as probe:
+        if beside:
+            fill(kafka, others, "latency")
+        job = RealJob(Stage(kafka, folder, cores, others), "latency", webhook=probe.url)
+        with running(job):
+            began, spent, before = time.monotonic(), _cpu_s(job), job.batches()
+            moments = _incidents(kafka, probe, count)
+            took_s = time.monotonic() - began
+            batches, cpu_s = max(1, job.batches() - before), _cpu_s(job) - spent
+            return _row(moments, probe.firing(), count) | {
+                "groups_beside": beside,
+                "batch_s_mean": round(took_s / batches, 3),
+                "cpu_s_a_minute": round(60 * cpu_s / took_s, 1),
+            }
+
+
+def latency_beside(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
+    """The same beside 10,000 other groups."""
+    return latency(folder, scale=scale, cores=cores, beside=max(100, int(10_000 * min(1.0, scale))))
+
+
+def _cpu_s(job: RealJob) -> float:
+    return sum(cpu_by_kind(job.pid).values())
+
+
+def _incidents(kafka: EmbeddedKafka, probe: WebhookProbe, count: int) -> Moments:
+    """Let groups live and members fail; returns when each did, once all alerts are there or overdue."""
+    say(f"{count} groups join")
+    crew = Crew(kafka.bootstrap_servers, count)
+    crew.start()
+    try:
         say("members fall silent, one group after another")
         silent = crew.each(LightMember.die)
         time.sleep(SESSION_MS / 1000)
         say("members leave because they polled too late")
         late = crew.each(LightMember.leave_late)
-        happened = {"SessionTimeout": silent, "PollIntervalExceeded": late}
-        moments = _await_lines(kafka.log_files(1)[0], happened)
+        moments = _await_lines(
+            kafka.log_files(1)[0], {"SessionTimeout": silent, "PollIntervalExceeded": late}
+        )
         _await_alerts(probe, moments)
-        batch_s = (time.monotonic() - before[1]) / max(1, _batches(page) - before[0])
+    finally:
         crew.end()
-        return _row(moments, probe.firing(), count) | {"batch_s_mean": round(batch_s, 3)}
+    return moments
 
 
 class Crew:
@@ -85,7 +106,7 @@ class Crew:
         """Let all join, and return when each has its assignment."""
         for member in (*self._stay, *self._suffer):
             member.start()
-        _await(self._are_stable, "the members did not join")
+        await_that(self._are_stable, "the members did not join")
         time.sleep(2 * HEARTBEAT_S)
 
     def _are_stable(self) -> bool:
@@ -106,74 +127,13 @@ class Crew:
         time.sleep(SESSION_MS / 1000)
         for member in self._suffer:
             member.start()
-        _await(self._are_stable, "the members did not join again")
+        await_that(self._are_stable, "the members did not join again")
         return done
 
     def end(self) -> None:
         """End all members without leaving their groups."""
         for member in (*self._stay, *self._suffer):
             member.die()
-
-
-def _await(holds: Callable[[], Any], complaint: str, patience_s: float = _PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        if time.monotonic() > deadline:
-            raise BenchError(f"{complaint} within {patience_s:.0f} s")
-        time.sleep(0.1)
-
-
-# --- the job ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _job(kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, cores: int) -> Iterator[str]:
-    """Run ``groupwatch run`` until it is ready; yields its address."""
-    (port,) = free_ports(1)
-    config = folder / "latency.yaml"
-    config.write_text(yaml.safe_dump(_config(kafka, probe, folder, port, cores)), encoding="utf-8")
-    page = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streaming", "run", "--config", str(config)]
-    with (folder / "latency-job.log").open("wb") as log:
-        process = subprocess.Popen(  # ourselves, with arguments we build
-            command, stdout=log, stderr=log, env=os.environ | {"PYTHONUNBUFFERED": "1"}
-        )
-    try:
-        _await(lambda: _is_ready(process, page), "the job was not ready")
-        yield page
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _config(kafka: EmbeddedKafka, probe: WebhookProbe, folder: Path, port: int, cores: int) -> dict[str, Any]:
-    return {
-        "clusters": [{"name": "bench", "bootstrap_servers": kafka.bootstrap_servers.split(",")}],
-        "checkpoint": str(folder / "checkpoint-latency"),
-        "trigger_interval": "1s",
-        "http": {"host": "127.0.0.1", "port": port},
-        "spark": {"spark.master": f"local[{cores}]"},
-        "receivers": [{"name": "bench", "webhook": {"url": probe.url}}],
-        "routes": [{"receivers": ["bench"]}],
-    }
-
-
-def _is_ready(process: "subprocess.Popen[bytes]", page: str) -> bool:
-    if process.poll() is not None:
-        raise BenchError(f"the job ended with code {process.returncode}")
-    try:
-        return httpx.get(f"{page}/ready", timeout=5).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-def _batches(page: str) -> int:
-    told = httpx.get(f"{page}/ready", timeout=20).json()
-    return sum(int(one["batches"]) for one in told["clusters"])
 
 
 # --- lines and alerts ---------------------------------------------------------------------------------
@@ -216,7 +176,7 @@ def _await_lines(log: Path, happened: dict[str, dict[str, str]]) -> Moments:
             found.update(moments_in(lines, happened))
         return len(found) == sum(map(len, happened.values()))
 
-    _await(are_there, "the broker did not tell of every incident", 60)
+    await_that(are_there, "the broker did not tell of every incident", 60)
     return found
 
 

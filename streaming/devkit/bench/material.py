@@ -33,6 +33,8 @@ class Population:
     partitions: int = 8
     """Of the one topic that a group consumes."""
     shard_count: int = 50
+    topics: int = 211
+    """So many topics all groups share."""
 
     def group(self, number: int) -> str:
         """Return a group's name."""
@@ -40,7 +42,11 @@ class Population:
 
     def topic(self, number: int) -> str:
         """Return the topic it consumes."""
-        return f"shop.events-{number % 211:03d}.v1"
+        return f"shop.events-{number % self.topics:03d}.v1"
+
+    def topic_names(self) -> list[str]:
+        """Return all topics that any group consumes."""
+        return [self.topic(number) for number in range(min(self.topics, self.groups))]
 
     def shard(self, number: int) -> int:
         """Return where the group lives."""
@@ -106,6 +112,21 @@ def heartbeat_line(population: Population, group: int, member: int, at_ms: int, 
     # A connection keeps its number: a member heartbeats over one for hours.
     filled = (second, at_ms % 1000, sequence, group, member + 1, name, 1, member_id, port, port % 40)
     return (_LINE % filled).encode()
+
+
+_FAILURE = (
+    "[%s,%03d] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=%d] Member %s in group %s has "
+    "failed, removing it from the group. (org.apache.kafka.coordinator.group.GroupMetadataManager)"
+)
+
+
+def failure_line(population: Population, group: int, at_ms: int) -> bytes:
+    """Return the coordinator's line about the first member of a group, whose session has run out, in UTC."""
+    second = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    member = population.member_ids(group)[0]
+    return (
+        _FAILURE % (second, at_ms % 1000, population.shard(group), member, population.group(group))
+    ).encode()
 
 
 # --- the functions for mapInArrow: a row of the input is one task's number ------------------------------

@@ -4,9 +4,10 @@ Made in bulk inside of Spark's workers, like the rest of ``material``.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 
@@ -49,8 +50,14 @@ def _line(
     return f"{head}{say(population, group, member, sequence)}{_TAIL % (port, port % 40)}".encode()
 
 
-def _commit(population: Population, group: int, member: int, sequence: int) -> str:
-    partitions = range(COMMITTED_PARTITIONS)
+def _commit(
+    population: Population,
+    group: int,
+    member: int,
+    sequence: int,
+    *,
+    partitions: Sequence[int] = range(COMMITTED_PARTITIONS),
+) -> str:
     asked = ",".join(
         f'{{"partitionIndex":{n},"committedOffset":{1_000_000 + 7 * sequence + n},"committedLeaderEpoch":7,'
         '"committedMetadata":""}'
@@ -77,9 +84,18 @@ def _modern_beat(population: Population, group: int, member: int, _: int) -> str
     )
 
 
-def commit_line(population: Population, group: int, member: int, at_ms: int, sequence: int) -> bytes:
-    """Return the line about one OffsetCommit of four partitions; about 1,300 bytes."""
-    return _line(population, group, member, at_ms, sequence, api=(8, 9, "OFFSET_COMMIT"), say=_commit)
+def commit_line(
+    population: Population,
+    group: int,
+    member: int,
+    at_ms: int,
+    sequence: int,
+    *,
+    partitions: Sequence[int] = range(COMMITTED_PARTITIONS),
+) -> bytes:
+    """Return the line about one OffsetCommit of these partitions; about 1,300 bytes with four."""
+    say = partial(_commit, partitions=partitions)
+    return _line(population, group, member, at_ms, sequence, api=(8, 9, "OFFSET_COMMIT"), say=say)
 
 
 def modern_line(population: Population, group: int, member: int, at_ms: int, sequence: int) -> bytes:

@@ -20,7 +20,7 @@ from streaming.devkit.kafka import EVENTS_TOPIC, EmbeddedKafka
 from streaming.pipeline import Beginning, capture
 
 COMMITS = 1_600_000
-COMMITTING_GROUPS = 1_000
+COMMITTING_GROUPS = (1_000, 10_000)
 COMMIT_PARTITIONS = 32
 """Of each group, as in the row ``state``."""
 HEARTBEATS = 1_000_000
@@ -29,44 +29,73 @@ BROKERS = 4
 INTERVAL_MS = 3_000
 _WARMING_TURNS = 3
 """Turns of each before any counts: in those, Java's compiler takes a third of the machine."""
-_TURNS = 3
-"""Turns of each; the median of their ratios counts."""
+_TURNS = 5
+"""Turns of each that count."""
 _WARMING_ROUNDS = 2
 
 
-def backlog(
-    spark: SparkSession, folder: Path, *, scale: float, groups: int = COMMITTING_GROUPS
-) -> dict[str, Any]:
-    """Measure a first start over a full offsets topic; returns the row."""
-    groups = max(10, int(groups * min(1.0, scale)))
-    population = Population(groups=groups, partitions=COMMIT_PARTITIONS)
-    rounds = max(1, int(COMMITS * scale) // (groups * COMMIT_PARTITIONS))
+def backlog(spark: SparkSession, folder: Path, *, scale: float) -> dict[str, Any]:
+    """Measure a first start over a full offsets topic, of 1,000 and of 10,000 groups; returns the row."""
+    return {f"groups_{groups}": _backlog(spark, folder, groups, scale) for groups in COMMITTING_GROUPS}
+
+
+def _backlog(spark: SparkSession, folder: Path, groups: int, scale: float) -> dict[str, Any]:
+    population = Population(groups=max(10, int(groups * min(1.0, scale))), partitions=COMMIT_PARTITIONS)
+    rounds = max(1, int(COMMITS * scale) // (population.groups * COMMIT_PARTITIONS))
     tasks = spark.sparkContext.defaultParallelism
     from_ms = time.time_ns() // 1_000_000 - rounds * 5_000
-    with EmbeddedKafka(folder / "kafka-backlog", request_log=False, coordinator_log=False) as kafka:
-        rig.say(f"writing the commits of {population.groups} groups")
+    with EmbeddedKafka(folder / f"kafka-{groups}", request_log=False, coordinator_log=False) as kafka:
+        rig.say(f"backlog: writing the commits of {population.groups} groups")
         commits = Commits(population, tasks, rounds, from_ms)
         rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, Generations(population, tasks, from_ms))
         rig.fill(spark, kafka, rig.OFFSETS_TOPIC, tasks, commits)
         targets = {rig.OFFSETS_TOPIC: rig.ends(kafka, rig.OFFSETS_TOPIC)}
-        rows = sum(targets[rig.OFFSETS_TOPIC])
-        turns: list[Turn] = []
-        for number in range(_WARMING_TURNS + _TURNS):
-            plan = rig.plan_for(kafka, folder, f"backlog-{number}")
-            pipeline.ensure_topics(plan)
-            floor_s = rig.floor(spark, plan, capture(plan), targets)
-            handed_s = rig.handed_over(spark, plan, capture(plan), targets)
-            with rig.job(spark, plan) as (one, query):
-                ours_s, batches = rig.follow(query, targets)
-                rig.await_ready(one)
-                batches.note(query)
-            turns.append(Turn(rows, floor_s, handed_s, ours_s, batches.seconds(max(batches.told))))
-            turns[-1].tell("backlog")
+        turns = [
+            _started(spark, kafka, rig.plan_for(kafka, folder, f"backlog-{groups}-{number}"), targets)
+            for number in range(_WARMING_TURNS + _TURNS)
+        ]
     return _row(turns) | {
         "groups": population.groups,
         "cold_s": round(turns[0].ours_s, 3),
         "ready_s": round(turns[-1].ready_s, 3),
     }
+
+
+def _started(
+    spark: SparkSession, kafka: EmbeddedKafka, plan: ClusterPlan, targets: dict[str, list[int]]
+) -> "Turn":
+    """Read the backlog by Spark alone, handed over, and by a job."""
+    pipeline.ensure_topics(plan)
+    spent = _Spent(kafka)
+    floor_s = rig.floor(spark, plan, capture(plan), targets)
+    spent.mark()
+    handed_s = rig.handed_over(spark, plan, capture(plan), targets)
+    spent.mark()
+    with rig.job(spark, plan) as (one, query):
+        ours_s, batches = rig.follow(query, targets)
+        spent.mark()
+        rig.await_ready(one)
+        batches.note(query)
+    rows = sum(targets[rig.OFFSETS_TOPIC])
+    turn = Turn(rows, floor_s, handed_s, ours_s, batches.seconds(max(batches.told)), spent.cpu_s)
+    turn.tell("backlog")
+    return turn
+
+
+class _Spent:
+    """CPU seconds between marks, the broker's left out."""
+
+    def __init__(self, kafka: EmbeddedKafka) -> None:
+        self._brokers = [pid for pid in map(kafka.pid, kafka.broker_ids) if pid is not None]
+        self._at_s = cpu_s(self._brokers)
+        self.cpu_s: tuple[float, ...] = ()
+
+    def mark(self, *, counts: bool = True) -> None:
+        """End a part, and begin the next; ``counts`` is false for what nobody wants to know."""
+        now_s = cpu_s(self._brokers)
+        if counts:
+            self.cpu_s += (now_s - self._at_s,)
+        self._at_s = now_s
 
 
 class Turn(NamedTuple):
@@ -79,7 +108,7 @@ class Turn(NamedTuple):
     ours_s: float
     ready_s: float = 0.0
     """Until every shard had reported all its groups as well."""
-    cpu_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    cpu_s: tuple[float, ...] = (0.0, 0.0, 0.0)
     """CPU seconds of the floor, of handing over and of ours, the brokers' left out; 0: not measured."""
 
     @property
@@ -112,6 +141,8 @@ def _row(turns: list[Turn]) -> dict[str, Any]:
         "floor_cpu_s": _least_and_most(turn.cpu_s[0] for turn in counted),
         "handed_over_cpu_s": _least_and_most(turn.cpu_s[1] for turn in counted),
         "ours_cpu_s": _least_and_most(turn.cpu_s[2] for turn in counted),
+        "rows_a_cpu_s": round(min(turn.rows / max(0.01, turn.cpu_s[2]) for turn in counted)),
+        "cpu_ratio_to_handed_over": round(middle.cpu_s[1] / max(0.01, middle.cpu_s[2]), 3),
         "cpu_s_per_million": round(max(1e6 * turn.cpu_s[2] / turn.rows for turn in counted), 2),
     }
 
@@ -194,18 +225,16 @@ def _caught_up(stage: _Stage, make: Callable[[int], rig.Fill], rounds: int) -> T
         began, events_starts=starts, offsets_topic=None, control_end=rig.ends(kafka, plan.control_topic)[0]
     )
     floor_plan = replace(plan, offsets_topic=None)
-    broker = [pid for pid in map(kafka.pid, kafka.broker_ids) if pid is not None]
-    at_s = [cpu_s(broker)]
+    spent = _Spent(kafka)
     floor_s = rig.floor(spark, floor_plan, of_events, targets)
-    at_s.append(cpu_s(broker))
+    spent.mark()
     handed_s = rig.handed_over(spark, floor_plan, of_events, targets)
-    at_s.append(cpu_s(broker))
+    spent.mark()
     # Lines dated in the future would wait for their time.
     time.sleep(max(0.0, (from_ms + rounds * INTERVAL_MS) / 1000 - time.time()))
-    began_s = cpu_s(broker)
+    spent.mark(counts=False)
     with rig.job(spark, plan) as (_, query):
         ours_s, batches = rig.follow(query, targets)
-        took_s = cpu_s(broker) - began_s
-    cpu = (at_s[1] - at_s[0], at_s[2] - at_s[1], took_s)
+        spent.mark()
     rig.say(f"batches {batches.durations()[:4]} s")
-    return Turn(rows, floor_s, handed_s, ours_s, cpu_s=cpu)
+    return Turn(rows, floor_s, handed_s, ours_s, cpu_s=spent.cpu_s)

@@ -1,5 +1,7 @@
 """The row about state: the bytes that a shard stores per group, summaries for the rules included."""
 
+from pathlib import Path
+
 import msgspec
 
 from alerts.rules import RuleJudge
@@ -17,7 +19,7 @@ _COMMIT_OFFSET = 5_000
 """Where a minute's commits begin in the offsets partition, behind its generations."""
 
 
-def state() -> dict[str, float | int]:
+def state(_folder: Path | None = None, **_: object) -> dict[str, float | int]:
     """Measure the blob of a shard whose groups have lived for ten minutes, rebalances among them."""
     population = Population(groups=GROUPS, partitions=PARTITIONS, shard_count=1)
     blob = grown(population)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,10 +20,10 @@ from streaming.devkit.bench import command, material
 from streaming.devkit.bench.latency import moments_in, seconds_to
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
 from streaming.devkit.bench.mixed_lines import Mixed
-from streaming.devkit.bench.processes import cpu_s
+from streaming.devkit.bench.processes import cpu_by_kind, cpu_s, memory_by_kind
 from streaming.devkit.bench.rig import Batches
 from streaming.devkit.bench.state import state
-from streaming.devkit.bench.targets import TARGETS, Target, percentile
+from streaming.devkit.bench.targets import Target, percentile
 from streaming.devkit.kafka.webhook_probe import ReceivedAlert
 
 AT_MS = 1_750_000_000_123
@@ -114,14 +115,36 @@ def test_mixed_lines_are_what_a_cluster_logs(is_enveloped: bool) -> None:
     }
 
 
+def _write_process(proc: Path, pid: int, parent: int, name: str, times: Sequence[int]) -> None:
+    (proc / str(pid)).mkdir()
+    fields = ["S", str(parent), *["0"] * 9, *map(str, times), "0"]
+    (proc / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}")
+    (proc / str(pid) / "smaps_rollup").write_text(f"Rss: 99 kB\nPss: {pid} kB\nPss_Anon: 9 kB\n")
+
+
+def test_cpu_time_and_memory_of_a_job_are_told_by_process(tmp_path: Path) -> None:
+    """The Python that was started, the JVM under it, and the workers under that."""
+    _write_process(tmp_path, 10, 1, "python3", (1, 0, 0, 0))
+    _write_process(tmp_path, 11, 10, "java", (2, 3, 0, 0))
+    _write_process(tmp_path, 12, 11, "python3", (7, 0, 4, 0))
+    _write_process(tmp_path, 13, 12, "python3", (8, 0, 0, 0))
+    _write_process(tmp_path, 14, 1, "java", (99, 0, 0, 0))
+    ticks = os.sysconf("SC_CLK_TCK")
+    cpu = {kind: seconds * ticks for kind, seconds in cpu_by_kind(10, tmp_path).items()}
+    assert cpu == {"driver_python": 1, "jvm": 5, "python_workers": 19}
+    assert memory_by_kind(10, tmp_path) == {
+        "driver_python": 10 * 1024,
+        "jvm": 11 * 1024,
+        "python_workers": (12 + 13) * 1024,
+    }
+
+
 def test_cpu_time_is_that_of_all_descendants(tmp_path: Path) -> None:
     """Ended ones too; but for a tree that is left out."""
     ticks = os.sysconf("SC_CLK_TCK")
 
     def process(pid: int, parent: int, *times: int) -> None:
-        (tmp_path / str(pid)).mkdir()
-        fields = ["S", str(parent), *["0"] * 9, *map(str, times), "0"]
-        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a ) name) {' '.join(fields)}")
+        _write_process(tmp_path, pid, parent, "a ) name", times)
 
     process(os.getpid(), 1, 1, 2, 3, 4)
     process(900_001, os.getpid(), 10, 0, 0, 0)
@@ -158,9 +181,17 @@ def test_verdicts_know_which_way_is_better(smaller: bool, value: float, must: bo
     assert (verdict["must_holds"], verdict["aim_holds"]) == (must, aim)
 
 
-def test_every_row_has_its_bounds() -> None:
-    """Whatever can be measured can be judged."""
-    assert set(command.ROWS) <= set(TARGETS)
+def test_a_verdict_finds_figures_of_a_part_and_leaves_out_what_has_no_bound() -> None:
+    verdict = Target("trigger_5s.batch_s_p95", must=4.0, aim=None).verdict(
+        {"trigger_5s": {"batch_s_p95": 5.0}}
+    )
+    assert (verdict["value"], verdict["must_holds"], verdict["aim_holds"]) == (5.0, False, None)
+
+
+@pytest.mark.parametrize("name", command.ROWS)
+def test_every_row_can_be_measured(name: str) -> None:
+    """Each name on the command line leads to a function."""
+    assert callable(command.measure_of(name))
 
 
 def test_sigterm_unwinds_a_row_also_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,6 +180,19 @@ def test_operators_shippers_look_for_the_same_marks() -> None:
     assert r"- log \(kafka\.coordinator\.group\." in fluent
 
 
+def test_everything_that_ships_lines_compresses_them() -> None:
+    """Each shipper by the name that its own options have for it."""
+    appender = _configuration()["Appenders"]["Kafka"]["Property"]
+    vector, fluent = (
+        yaml.safe_load((DEPLOY.parent / "shippers" / f"{name}.yaml").read_text())
+        for name in ("vector", "fluent-bit")
+    )
+
+    assert {"name": "compression.type", "value": "lz4"} in appender
+    assert vector["sinks"]["groupwatch"]["compression"] == "lz4"
+    assert fluent["pipeline"]["outputs"][0]["rdkafka.compression.codec"] == "lz4"
+
+
 def test_the_rest_of_the_brokers_log_is_not() -> None:
     """Nothing else leaves the host."""
     assert not is_ours("INFO [KafkaServer id=1] started (kafka.server.KafkaServer)")

@@ -1,8 +1,8 @@
 """Alerts that one receiver is told together, as Alertmanager groups them; under the outbox's lock.
 
-A route with ``group_by`` bundles its alerts by the values of these labels.  The first of a bundle waits
-``group_wait`` for others; once a bundle was sent, what changes in it waits until ``group_interval`` has
-passed since then.  A bundle ends with its last alert.
+A route with ``group_by`` bundles its alerts by the values of these labels.  The first change waits
+``group_wait`` for others; once a bundle was sent, it waits at least until ``group_interval`` has passed since
+then.  A bundle ends with its last alert.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -122,9 +122,10 @@ class Bundles:
         if key is None:
             return _AT_ONCE
         bundle = self._bundles[key]
-        if bundle.told:
-            return bundle.sent_ms + key.route.group_interval_ms
-        return bundle.since_ms + key.route.group_wait_ms
+        together_ms = bundle.since_ms + key.route.group_wait_ms
+        if not bundle.told:
+            return together_ms
+        return max(together_ms, bundle.sent_ms + key.route.group_interval_ms)
 
     def labels_of(self, entry: Entry) -> Mapping[str, str] | None:
         """Return what the alerts of its bundle have in common; None if it has none."""

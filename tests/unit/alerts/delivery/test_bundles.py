@@ -75,6 +75,18 @@ def test_a_brokers_death_is_one_message(desk: Desk) -> None:
     assert desk.after(INTERVAL) == []
 
 
+def test_a_brokers_death_is_one_message_while_something_else_fires(desk: Desk) -> None:
+    """The first of the three hundred does not go out alone, with the others an interval later."""
+    desk.fire("before")
+    assert desk.after(WAIT) == [["before!"]]
+    assert desk.after(INTERVAL) == []
+    for number in range(300):
+        desk.fire(f"g{number}")
+        assert desk.after(10) == []
+    (told,) = desk.after(WAIT)
+    assert len(told) == 301
+
+
 def test_what_changes_is_told_after_the_interval_with_what_still_fires(desk: Desk) -> None:
     """The message is updated, not repeated for each change."""
     desk.fire("a")
@@ -133,7 +145,8 @@ def test_a_repeat_is_of_the_whole_message(desk: Desk) -> None:
     for name in "abc":
         desk.fire(name)
     assert desk.after(WAIT) == [["a!", "b!", "c!"]]
-    assert [sorted(one) for one in desk.after(REPEAT)] == [["a!", "b!", "c!"]]
+    assert desk.after(REPEAT) == []
+    assert [sorted(one) for one in desk.after(WAIT)] == [["a!", "b!", "c!"]]
     assert desk.after(REPEAT - 1) == []
 
 

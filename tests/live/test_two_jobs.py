@@ -36,7 +36,7 @@ class Story:
     thawed: int = -1
     said_by_thawed: str = ""
     stopped_at_ms: list[int] = field(default_factory=list)
-    """When a leader was frozen or killed."""
+    """When a leader had been frozen or killed."""
     pages: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
     """Idempotency key, status and severity -> when they arrived."""
     paged_groups: set[str] = field(default_factory=set)
@@ -87,10 +87,9 @@ def _is_paged(pager: Pager, group: str) -> bool:
     return any(page.labels["group"] == group for page in list(pager.pages))
 
 
-def _once_noted(kafka: EmbeddedKafka) -> int:
-    """Wait until the leader has noted all that was delivered; return the time."""
+def _await_noted(kafka: EmbeddedKafka) -> None:
+    """Return once the leader has noted all that was delivered."""
     await_that(partial(_has_noted_all, kafka), "the leader notes what it delivered", 60)
-    return now_ms()
 
 
 def _has_noted_all(kafka: EmbeddedKafka) -> bool:
@@ -120,8 +119,9 @@ def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Sto
         health = job.get("/healthz")
         story.healthy.append(0 if health is None else health.status_code)
     _storm(kafka, "before", pager)
-    story.stopped_at_ms.append(_once_noted(kafka))
+    _await_noted(kafka)
     first.freeze()
+    story.stopped_at_ms.append(now_ms())
     second, took_s = _take_over(waiting)
     story.taken_over_s.append(took_s)
     _storm(kafka, "between", pager)
@@ -129,8 +129,9 @@ def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Sto
     story.thawed = first.await_end()
     story.said_by_thawed = first.log.read_text()
     waiting.remove(second)
-    story.stopped_at_ms.append(_once_noted(kafka))
+    _await_noted(kafka)
     second.kill()
+    story.stopped_at_ms.append(now_ms())
     _, took_s = _take_over(waiting)
     story.taken_over_s.append(took_s)
     _storm(kafka, "after", pager)

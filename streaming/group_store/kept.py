@@ -99,6 +99,8 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[dict[str, Any]] = []
     divergences: dict[str, int] = {}
     newest_ms: dict[str, int] = {}
+    heard: list[tuple[int, str, int]] = []
+    """Broker, log, and the newest second (epoch ms) in which it had a line."""
     leaders: dict[int, tuple[int, int]] = {}
     moves: list[dict[str, Any]] = []
     """The last lines about loading or unloading shards, newest last."""

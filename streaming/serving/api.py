@@ -6,7 +6,7 @@ import msgspec
 
 from alerts.alert import Alert
 from alerts.delivery import Silenced
-from alerts.story import Explanation
+from alerts.story import Explanation, RebalanceSpan, StateSpan
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Transition
 from streaming.silences import SilenceList
@@ -18,6 +18,17 @@ class TopicLag(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     records: int
     seconds: float
+
+
+class Spark(msgspec.Struct, frozen=True, kw_only=True):
+    """The last hour of a group, point by point, oldest first; the last point is now."""
+
+    step_ms: int
+    """Time between two points."""
+    lag: list[int | None]
+    """Records behind, all topics together; null: unknown."""
+    rebalances: list[int]
+    """How many rebalances began between the point before and this one."""
 
 
 class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +51,10 @@ class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
     """For a consumer, share or streams group: the epoch (``generation``) of its target assignment."""
     held_up_by: list[str] = []
     """The members that such a group waits for, with their partitions."""
+    owner: str = ""
+    """Who owns the group, as ``owners`` of the configuration says; "": nobody is named."""
+    spark: Spark | None = None
+    """With ``spark=1h``; null also where no history is kept."""
 
 
 class GroupList(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +77,130 @@ class GroupDetail(msgspec.Struct, frozen=True, kw_only=True):
     alerts: list[Alert]
     transitions: list[Transition]
     """The last transitions since this process started, newest last."""
+
+
+class LagPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a group was behind at one moment, all topics together; null: unknown."""
+
+    at_ms: int
+    records: int | None
+    seconds: float | None
+    commits_per_s: float | None
+    """Offsets committed a second since the point before, over all partitions."""
+
+
+class MemberLane(msgspec.Struct, frozen=True, kw_only=True):
+    """One life of a member; texts are "" and numbers -1 where no source shows them."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+    joined_at_ms: int
+    """-1: before it was watched."""
+    left_at_ms: int
+    """-1: it is still there."""
+    end_cause: str
+    """member_left, session_timeout, …; "": it is still there, or nobody saw why it went."""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    """The poll interval of a Java consumer."""
+    heartbeats: list[tuple[int, int]]
+    """Stretches (from, to in epoch ms) in which each heartbeat came within the session timeout."""
+    heartbeats_known: bool
+    """Whether any source shows its heartbeats."""
+
+
+class Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """Who had which partitions at the end of a rebalance."""
+
+    at_ms: int
+    generation: int
+    assignment: dict[str, dict[str, list[int]]]
+    """Member id -> topic -> partitions."""
+
+
+class GroupHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """One group over a window of time.  Times are epoch milliseconds of the brokers' clocks."""
+
+    cluster: str
+    group: str
+    from_ms: int
+    to_ms: int
+    at_ms: int
+    """The server's time."""
+    step_ms: int
+    """Time between two points of ``lag`` where something was written."""
+    lag: list[LagPoint]
+    """A point holds until the next one, unless a gap lies between."""
+    gaps: list[tuple[int, int]]
+    """Times (from, to) in which nobody watched, so that lag and members are not known."""
+    states: list[StateSpan]
+    rebalances: list[RebalanceSpan]
+    members: list[MemberLane]
+    owners: list[Owners]
+    alerts: list[Alert]
+    """The newest revision of each alert that was open in the window, oldest first."""
+    notes: list[str] = []
+    """What is missing here, and why."""
+    problem: str = ""
+    """A sentence: why no history is kept now; "": it is kept."""
+
+
+class LogSource(msgspec.Struct, frozen=True, kw_only=True):
+    """One log of one broker."""
+
+    broker: int
+    log: str
+    """coordinator_log or request_log."""
+    heard: bool
+    """It had a line within the last minute; the coordinator log, which may be silent, ever."""
+    newest_ms: int
+    """Second of its newest line; -1: none."""
+    late_s: float | None
+    """How old that is."""
+    note: str
+    """What that means, as a sentence; ""."""
+
+
+class InputSource(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of input of a cluster."""
+
+    source: str
+    """As in ``groupwatch_events_total``."""
+    events: int
+    """Observations since the checkpoint began."""
+    newest_ms: int
+    """-1: none."""
+    late_s: float | None
+    undecodable: int
+    """Records and lines that were not understood …"""
+    undecodable_by_reason: dict[str, int]
+    last_undecodable: "UndecodableSample | None"
+    """… and the last of them."""
+
+
+class ClusterSources(msgspec.Struct, frozen=True, kw_only=True):
+    """What one cluster's job hears, and what it misses."""
+
+    cluster: str
+    mode: str
+    """full, quiet, requests, offsets or nothing: what was heard lately."""
+    ready: bool
+    watermark_behind_s: float
+    sources: list[InputSource]
+    logs: list[LogSource]
+    missing: list[str]
+    """What cannot be told without the rest, as sentences."""
+    notices: list[str]
+    """As in ``/ready``."""
+
+
+class SourceList(msgspec.Struct, frozen=True, kw_only=True):
+    """The sources of all clusters."""
+
+    at_ms: int
+    clusters: list[ClusterSources]
 
 
 class AlertList(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,10 +300,12 @@ ENDPOINTS: dict[str, type[msgspec.Struct]] = {
     "/api/v1/groups": GroupList,
     "/api/v1/groups/{cluster}/{group}": GroupDetail,
     "/api/v1/groups/{cluster}/{group}/explain": Explanation,
+    "/api/v1/groups/{cluster}/{group}/history": GroupHistory,
     "/api/v1/alerts": AlertList,
     "/api/v1/silences": SilenceList,
     "/api/v1/undecodable": Undecodable,
     "/api/v1/clusters": ClusterList,
+    "/api/v1/sources": SourceList,
 }
 
 

@@ -44,6 +44,7 @@ from streaming.serving.explaining import (
     no_group,
     parse_since,
 )
+from streaming.serving.group_history import ReadPast, history_of, window
 from streaming.serving.history import READ_HTTP_S, ReadHistory
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
 from streaming.serving.reload_route import reload_route
@@ -55,6 +56,9 @@ _LOGGER = logging.getLogger("groupwatch.http")
 
 _EXPLAIN = "/explain"
 """Suffix of a group's path for its story.  A group whose own name ends like this takes precedence."""
+_HISTORY = "/history"
+"""The same for its history."""
+_TIME_MAX_MS = 9_999_999_999_999
 _PAGE_MAX = 1_000
 _PAGE_DEFAULT = 100
 _START_TIMEOUT_S = 10.0
@@ -159,6 +163,7 @@ def application(
     config: HttpConfig | None = None,
     silencing: Silencing | None = None,
     reloads: Reloads | None = None,
+    past: ReadPast | None = None,
 ) -> Starlette:
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     config = config or HttpConfig()
@@ -183,7 +188,7 @@ def application(
         )
 
     def group(request: Request) -> Response:
-        return _group(view, stories, request)
+        return _group(view, stories, past, request)
 
     def alerts(request: Request) -> Response:
         query = request.query_params
@@ -209,6 +214,7 @@ def application(
         *((reload_route(reloads, config, answering),) if reloads else ()),
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
+        Route("/api/v1/sources", answering(lambda _: _json(view.sources(health.clusters())))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
         Route("/", answering(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
     ]
@@ -256,15 +262,32 @@ def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str)
     ]
 
 
-def _group(view: View, stories: _Stories, request: Request) -> Response:
-    """Return the facts about a group, or its story."""
+def _group(view: View, stories: _Stories, past: ReadPast | None, request: Request) -> Response:
+    """Return the facts about a group, its story, or its history."""
     cluster, name = _names_in(request)
     found = view.group(cluster, name)
     if found is not None:
         return _json(found)
     if _encoded(request).endswith(_EXPLAIN):
         return stories.answer(request)
+    if _encoded(request).endswith(_HISTORY):
+        return _history(view, past, cluster, name.removesuffix(_HISTORY), request.query_params)
     return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+
+
+def _history(
+    view: View, past: ReadPast | None, cluster: str, group: str, query: Mapping[str, str]
+) -> Response:
+    now_ms = wall_clock_ms()
+    since, until = (
+        _number(query, name, 0, 0, _TIME_MAX_MS) if name in query else None for name in ("from", "to")
+    )
+    try:
+        from_ms, to_ms = window(since, until, now_ms)
+    except ValueError as error:
+        raise BadRequestError(str(error)) from error
+    found = history_of(view, past, cluster, group, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms)
+    return _json(Problem(error=no_group(group, cluster)), 404) if found is None else _json(found)
 
 
 class _InThreads:
@@ -320,7 +343,7 @@ def _paging(query: Mapping[str, str]) -> tuple[int, int]:
 
 def _number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = query.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+    if not (text.isascii() and text.isdigit() and len(text) < 14 and least <= int(text) <= most):
         raise BadRequestError(f"{name} must be a whole number from {least} to {most}")
     return int(text)
 
@@ -423,8 +446,16 @@ class HttpServer(Server):
         *,
         silencing: Silencing | None = None,
         reloads: Reloads | None = None,
+        past: ReadPast | None = None,
     ) -> None:
         made = application(
-            view, health, registry, read_history, config=config, silencing=silencing, reloads=reloads
+            view,
+            health,
+            registry,
+            read_history,
+            config=config,
+            silencing=silencing,
+            reloads=reloads,
+            past=past,
         )
         super().__init__(config, made)

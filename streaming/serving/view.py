@@ -4,7 +4,8 @@ It stores nothing itself; safe to use from several threads.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,12 +24,14 @@ from streaming.serving.api import (
     GroupDetail,
     GroupList,
     GroupSummary,
+    SourceList,
     TopicLag,
     Undecodable,
     UndecodableCount,
     UndecodableSample,
 )
 from streaming.serving.shown_alerts import ShownAlerts
+from streaming.serving.sources import cluster_sources
 
 _CALM = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}
 _RESTLESS = 3
@@ -183,6 +186,14 @@ class View:
         now_ms = self._clock_ms()
         details = self._store.clusters(lambda name, known: cluster_detail(name, known, now_ms))
         return ClusterList(at_ms=now_ms, clusters=details)
+
+    def sources(self, health: Sequence[Mapping[str, Any]]) -> SourceList:
+        """Return what each cluster's job hears, and what it misses; ``health`` is what ``/ready`` says."""
+        now_ms, told = self._clock_ms(), {str(one.get("cluster", "")): one for one in health}
+        found = self._store.clusters(
+            lambda name, known: cluster_sources(name, known, told.get(name, {}), now_ms)
+        )
+        return SourceList(at_ms=now_ms, clusters=found)
 
     # -- inside --------------------------------------------------------------------------------
 

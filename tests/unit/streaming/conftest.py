@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import Alert
+from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.shard.report import GroupReport, MemberReport
+from coordinator_model.state.group import Basis, Cause, Transition
 from tests.unit.made_alerts import an_alert
 
 NOW_MS = 1_700_000_100_000
@@ -54,6 +56,25 @@ class Rows:
         """An alert."""
         alert = self.make_alert(group=group, **changes)
         return "alert", alert.id, msgspec.json.encode(alert)
+
+    def transition(self, to: GroupState, at_ms: int, **changes: Any) -> Row:
+        """A transition of group g, out of Stable."""
+        made = Transition(
+            id=f"{to}-{at_ms}",
+            cluster="eu",
+            group="g",
+            group_type="classic",
+            from_state=GroupState.STABLE,
+            to_state=to,
+            generation=1,
+            at_ms=at_ms,
+            recorded_at_ms=at_ms,
+            cause=Cause(kind=CauseKind.MEMBER_LEFT),
+            basis=Basis.OBSERVED,
+            source="coordinator_log",
+        )
+        made = msgspec.structs.replace(made, **changes)
+        return "transition", made.group, msgspec.json.encode(made)
 
     def make_alert(self, **changes: Any) -> Alert:
         """An alert as a value."""

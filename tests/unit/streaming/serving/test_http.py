@@ -191,7 +191,8 @@ def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: FedVi
     paths = {path: path for path in published["endpoints"]}
     paths["/api/v1/groups/{cluster}/{group}"] = "/api/v1/groups/eu/g"
     paths["/api/v1/groups/{cluster}/{group}/explain"] = "/api/v1/groups/eu/g/explain"
-    assert len(paths) == 7
+    paths["/api/v1/groups/{cluster}/{group}/history"] = "/api/v1/groups/eu/g/history"
+    assert len(paths) == 9
     for path, address in paths.items():
         _check(client.get(address).json(), published["endpoints"][path], published["$defs"])
 
@@ -261,3 +262,14 @@ def test_a_taken_port_is_an_oserror_at_start(view: FedView, health: FakeHealth) 
         config = HttpConfig(host="127.0.0.1", port=taken.getsockname()[1])
         with pytest.raises(OSError, match="in use"):
             HttpServer(config, view, health, CollectorRegistry()).start()
+
+
+def test_history_has_an_address_of_its_own(client: httpx.Client, view: FedView, rows: "Rows") -> None:
+    """Beside the group's; a window that makes no sense is refused with a sentence."""
+    view.apply("eu", [rows.report("a/b")])
+    told = client.get("/api/v1/groups/eu/a%2Fb/history")
+    assert (told.status_code, told.json()["group"]) == (200, "a/b")
+    assert told.json()["to_ms"] - told.json()["from_ms"] == 3_600_000
+    bad = client.get("/api/v1/groups/eu/a%2Fb/history", params={"from": "9", "to": "10"})
+    assert (bad.status_code, "5 minutes" in bad.json()["error"]) == (400, True)
+    assert client.get("/api/v1/groups/eu/nobody/history").status_code == 404

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streaming.decoders import heartbeat_columns
+from streaming.decoders import quiet_columns
 from streaming.decoders.binary_column import Bools, Ints
 from streaming.decoders.envelopes import Envelopes
-from streaming.decoders.heartbeat_columns import Beats
+from streaming.decoders.quiet_columns import Beats
 from streaming.decoders.stretches import RowPlace
 
 _ROW_BYTES, _BEAT_BYTES = 200, 100
@@ -88,7 +88,7 @@ class LineReader:
     def __init__(self, backlog_ends: Mapping[int, int]) -> None:
         """Start; rows before a partition's ``backlog_ends`` are backlog."""
         self._backlog_ends = backlog_ends
-        self._columns = heartbeat_columns.Reader()
+        self._columns = quiet_columns.Reader()
         self._envelopes = Envelopes()
         self._size = 0
 

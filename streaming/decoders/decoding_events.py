@@ -1,8 +1,8 @@
 """Turns rows of the events topic (brokers' log lines, copies of the clock) into observations.
 
-Nearly all rows are heartbeats and take a path of their own (``heartbeat_lines.py``).  Heartbeats and commits
-of one member with one answer are coalesced into one observation, but never across a copy of the clock: a line
-before the copy must not seem to come after it.
+Nearly all rows are heartbeats and accepted commits, which were read as columns (``quiet_columns.py``) when
+they were buffered.  Those of one member with one answer are coalesced into one observation, but never across
+a copy of the clock: a line before the copy must not seem to come after it.
 """
 
 import re
@@ -18,7 +18,7 @@ from coordinator_model import observations as on
 from coordinator_model.decoding import BREAKS_ENCODED, Opened
 from coordinator_model.kafka import shard_of, shards_of_runs
 from coordinator_model.observations import BROKERS_MAX
-from streaming.decoders import heartbeat_columns, heartbeat_lines
+from streaming.decoders import quiet_columns, quiet_lines
 from streaming.decoders.buffered_lines import BufferedLines, RowBlock
 from streaming.decoders.clock_copies import CLOCK_KEY, ClockCopyError, read_copy
 from streaming.decoders.decoded import Decoded
@@ -133,7 +133,7 @@ class _Decoding:
         if block.beats is not None and len(block.beats.row):
             self._stretch(block.partition, block.backlog, _broker_of(block.key)).columns.append(block.beats)
         for index, value in enumerate(block.values):
-            found = heartbeat_lines.LINE.fullmatch(value) if value else None
+            found = quiet_lines.LINE.fullmatch(value) if value else None
             place = block.place(index)
             if found is None:
                 self._read_other(place, block.key, value)
@@ -278,7 +278,7 @@ class _Decoding:
     def _request_line(self, place: RowPlace, at_ms: int, line: decoding.Line) -> int:
         stretch = self._stretch(place.partition, place.backlog, line.broker)
         message = line.message.encode()
-        beat = heartbeat_lines.LINE.fullmatch(message)
+        beat = quiet_lines.LINE.fullmatch(message)
         heard_ms = not_ahead(at_ms, place.timestamp_ms)
         if beat:
             stretch.beat_of(beat, heard_ms, place)
@@ -319,9 +319,9 @@ class _Decoding:
             self._reject("partial_line", _sample(part), "the rest of the line did not arrive")
         for stretch in self._stretches.values():
             if stretch.columns:
-                beats = heartbeat_columns.joined(stretch.columns)
-                stretch.take_columns(beats, self._times.of_beats(beats))
-            self._add_heartbeats(stretch)
+                beats = quiet_columns.joined(stretch.columns)
+                stretch.take_columns(beats, *self._times.of_beats(beats))
+            self._add_quiet(stretch)
             for shard, seen in stretch.answers(self._shard_count):
                 self._decoded.add(shard, seen)
             everywhere.extend(self._heard_in(stretch))
@@ -347,22 +347,22 @@ class _Decoding:
         )
         return ()
 
-    def _add_heartbeats(self, stretch: Stretch) -> None:
-        """Add the coalesced heartbeats of every member; a member whose names are not text is counted."""
-        count = 0
+    def _add_quiet(self, stretch: Stretch) -> None:
+        """Add the coalesced lines of every member; a member whose names are not text is counted."""
+        counts: dict[int, int] = {}
 
         def unreadable(identity: bytes, error: UnicodeError, lines: int) -> None:
             self._reject("not_utf8", identity, str(error), lines)
 
-        for shard, seen, lines in stretch.heartbeats(self._shard_count, unreadable):
+        for shard, seen, api, count in stretch.quiet(self._shard_count, unreadable):
             self._decoded.add(shard, seen)
-            count += lines
-        if count:
-            self._decoded.count("request_log", "heartbeat", count)
+            counts[api] = counts.get(api, 0) + count
+        for api, count in counts.items():
+            self._decoded.count("request_log", quiet_lines.KINDS[api], count)
 
 
 _REQUEST = re.compile(
-    rb"\[(" + heartbeat_lines.SECOND + rb"),(\d{3})" + heartbeat_lines.LEVEL + rb"(?=Completed request:)"
+    rb"\[(" + quiet_lines.SECOND + rb"),(\d{3})" + quiet_lines.LEVEL + rb"(?=Completed request:)"
 )
 _BREAKS_ENCODED = BREAKS_ENCODED.encode()
 _broker_of = lru_cache(maxsize=4096)(decoding.key_broker)

@@ -20,7 +20,7 @@ _Bytes = npt.NDArray[np.uint8]
 _NEW = -2
 _NAME_BYTES = 400
 _WORD = 8
-_WORDS_MAX = 64
+_WORDS_MAX = 128
 """Longer texts are looked up one by one."""
 _SIZES_COUNTED_MAX = 4_096
 _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)

@@ -11,10 +11,10 @@ import numpy as np
 
 from coordinator_model import observations as on
 from coordinator_model.kafka import shard_of
-from streaming.decoders import heartbeat_lines
+from streaming.decoders import quiet_lines
 from streaming.decoders.binary_column import Ints
-from streaming.decoders.heartbeat_columns import Beats
-from streaming.decoders.heartbeat_lines import ClientTexts
+from streaming.decoders.quiet_columns import Beats
+from streaming.decoders.quiet_lines import Sender
 
 Coalesced = on.Heartbeats | on.CommitsAnswered
 """The types that the model's traits let coalesce (a test compares them)."""
@@ -68,10 +68,10 @@ class AnswerRun:
 
 
 class BeatRun(msgspec.Struct):
-    """Heartbeats of one member with one answer, and the place of the last."""
+    """Lines of one member with one answer, and the place of the last."""
 
     times: list[int]
-    client: ClientTexts
+    sender: Sender
     offset: int
     stamp: int
     index: int = 0
@@ -97,9 +97,9 @@ class Stretch:
         self.backlog = backlog
         self.broker = broker
         self.columns: list[Beats] = []
-        """Heartbeats read as columns."""
+        """Lines read as columns."""
         self.runs: dict[bytes, BeatRun] = {}
-        """Heartbeats by their identity (``heartbeat_lines``)."""
+        """Lines that say nothing new by their identity (``quiet_lines``)."""
         self.answer_runs: dict[AnswerKey, AnswerRun] = {}
         self.request_seconds: set[int] = set()
         self.heard: dict[on.Source, set[int]] = {}
@@ -113,32 +113,22 @@ class Stretch:
         if known is None or place.offset >= known.offset:
             self.places[source] = place
 
-    def beat(
-        self,
-        identity: bytes,
-        client: ClientTexts,
-        times: list[int],
-        offset: int,
-        stamp: int,
-        *,
-        index: int = 0,
-    ) -> None:
-        """Record equal heartbeats, the last of them at ``offset``; they are read at the end."""
-        run = self.runs.get(identity)
+    def beat(self, sender: Sender, times: list[int], offset: int, stamp: int, *, index: int = 0) -> None:
+        """Record equal lines, the last of them at ``offset``; they are read at the end."""
+        run = self.runs.get(sender.identity)
         if run is None:
-            self.runs[identity] = BeatRun(times, client, offset, stamp, index)
+            self.runs[sender.identity] = BeatRun(times, sender, offset, stamp, index)
         else:
             run.times += times
             if offset > run.offset:
-                run.client, run.offset, run.stamp, run.index = client, offset, stamp, index
+                run.sender, run.offset, run.stamp, run.index = sender, offset, stamp, index
 
     def beat_of(self, line: re.Match[bytes], at_ms: int, place: RowPlace) -> None:
         """Record one heartbeat."""
         self.request_seconds.add(at_ms // 1000)
-        client_id, connection, principal, software = (line[group] for group in heartbeat_lines.CLIENT)
+        client_id, connection, principal, software = (line[group] for group in quiet_lines.CLIENT)
         self.beat(
-            line[heartbeat_lines.IDENTITY],
-            (client_id, connection, principal, software),
+            Sender(line[quiet_lines.IDENTITY], (client_id, connection, principal, software)),
             [at_ms],
             place.offset,
             place.timestamp_ms,
@@ -155,23 +145,29 @@ class Stretch:
         run.times.extend(what.times)
         run.last, run.place = what, place
 
-    def take_columns(self, beats: Beats, at_ms: Ints) -> None:
-        """Record heartbeats that were read as columns, with their times, sender by sender."""
-        self.request_seconds.update(np.unique(at_ms // 1000).tolist())
-        order = np.argsort(beats.sender, kind="stable")
-        ends = np.flatnonzero(np.diff(beats.sender[order], append=-1)) + 1
+    def take_columns(self, beats: Beats, at_ms: Ints, heard_ms: Ints) -> None:
+        """Record lines that were read as columns, sender by sender.
+
+        Args:
+            beats: the lines.
+            at_ms: the time of each.
+            heard_ms: when the broker was heard by each.
+        """
+        self.request_seconds.update(np.unique(heard_ms // 1000).tolist())
+        code = beats.sender
+        order = np.argsort(code, kind="stable")
+        ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
         times, last = at_ms[order].tolist(), order[ends - 1]
         columns = (ends, last, beats.offset[last], beats.stamp[last])
         start = 0
         for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
-            identity, client = beats.sender_at(newest)
-            self.beat(identity, client, times[start:end], offset, stamp)
+            self.beat(beats.sender_at(newest), times[start:end], offset, stamp)
             start = end
 
-    def heartbeats(
+    def quiet(
         self, shard_count: int, unreadable: Callable[[bytes, UnicodeError, int], None]
-    ) -> Iterator[tuple[int, on.Seen, int]]:
-        """Yield shard, coalesced heartbeats and their number for each member; hear the broker at their times.
+    ) -> Iterator[tuple[int, on.Seen, int, int]]:
+        """Yield shard, coalesced lines, their API and number for each member; hear the broker at their times.
 
         ``unreadable`` gets the identity of a member whose names are not text, and its number of lines.
         """
@@ -182,7 +178,7 @@ class Stretch:
             if len(times) > 1:
                 times.sort()
             try:
-                shard, what = heartbeat_lines.heartbeats(run.client, identity, tuple(times), shard_count)
+                shard, said = run.sender.said(shard_count)
             except UnicodeDecodeError as error:
                 unreadable(identity, error, len(times))
                 continue
@@ -197,8 +193,9 @@ class Stretch:
                     broker=broker,
                     recorded_at_ms=run.stamp,
                     backlog=backlog,
-                    what=what,
+                    what=said.seen(tuple(times)),
                 ),
+                said.api,
                 len(times),
             )
             if newest is None or run.offset > newest.offset:

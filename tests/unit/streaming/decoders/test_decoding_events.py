@@ -28,7 +28,7 @@ from coordinator_model.observations.log import (
 )
 from coordinator_model.observations.requests import Client, CommitsAnswered, Heartbeats
 from streaming.control.clock_records import sealed
-from streaming.decoders import heartbeat_lines
+from streaming.decoders import quiet_lines
 from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.clock_copies import CLOCK_KEY
 from streaming.decoders.decoded import Decoded
@@ -545,7 +545,7 @@ def test_real_request_log() -> None:
     result = decoded(*rows)
 
     heartbeats = [value for *_, value in rows if value and b'"HEARTBEAT"' in value]
-    slow = [value for value in heartbeats if not heartbeat_lines.LINE.fullmatch(value)]
+    slow = [value for value in heartbeats if not quiet_lines.LINE.fullmatch(value)]
     groups = {
         seen.what.group
         for cell in result.cells.values()

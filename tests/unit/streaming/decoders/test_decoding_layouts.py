@@ -10,7 +10,7 @@ import pytest
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.base import CLUSTER_SHARD, GroupObservation
 from coordinator_model.observations.log import MemberFailed
-from streaming.decoders import heartbeat_lines
+from streaming.decoders import quiet_lines
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import Row, decode_rows
 
@@ -395,7 +395,7 @@ def test_heartbeat_with_the_mark_of_our_layout() -> None:
         b'{"softwareName":"unknown","softwareVersion":"unknown"}} (kafka.request.logger) [CRLF]'
     )
 
-    assert re.fullmatch(heartbeat_lines.FROM, beat)
+    assert re.fullmatch(quiet_lines.FROM, beat)
 
 
 COMMIT = (

@@ -9,7 +9,7 @@ from coordinator_model.observations.base import CLUSTER_SHARD
 from coordinator_model.observations.control import Counted, Undecodable
 from coordinator_model.observations.seen import Seen, unpack
 from streaming.control.records import ClockRecord, encode_record
-from streaming.decoders import heartbeat_columns
+from streaming.decoders import quiet_columns
 from streaming.decoders.buffered_lines import BufferedLines
 from streaming.decoders.decoded import Decoded
 from streaming.devkit.bench.material import Population, heartbeat_line
@@ -111,7 +111,7 @@ def test_lines_that_cannot_be_read_as_a_column_are_read_one_by_one(monkeypatch: 
     """Heartbeats are told all the same."""
     rows = [(EVENTS, n, heartbeat_line(Population(groups=2), 0, n, 1_000, n)) for n in range(3)]
     expected = _run(_batch(*rows))
-    monkeypatch.setattr(heartbeat_columns, "_split_up", _failing)
+    monkeypatch.setattr(quiet_columns, "_split_up", _failing)
     assert _run(_batch(*rows)) == expected
 
 

@@ -15,7 +15,7 @@ from coordinator_model.decoding.records import observe
 from coordinator_model.decoding.schemas import describe
 from coordinator_model.observations.records import GroupRecorded, OffsetsCommitted
 from coordinator_model.observations.requests import CommitsAnswered, Heartbeats
-from streaming.decoders import heartbeat_lines
+from streaming.decoders import quiet_lines
 from streaming.devkit.bench import command, material
 from streaming.devkit.bench.latency import moments_in, seconds_to
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
@@ -79,7 +79,7 @@ def test_heartbeats_come_from_known_members_in_the_order_of_time() -> None:
 
     assert len(rows) == 7 * 3 * 2
     for key, line, partition in rows:
-        assert heartbeat_lines.LINE.fullmatch(line)
+        assert quiet_lines.LINE.fullmatch(line)
         message = line[line.index(b"Completed") : line.rindex(b" (kafka")]
         _, (seen,) = request_log.parse_request_line(message, AT_MS)
         assert isinstance(seen, Heartbeats)

@@ -1,12 +1,11 @@
-"""Reads the heartbeat lines of a whole column at once.
+"""Reads the lines of a whole column at once that say nothing new: heartbeats and accepted commits.
 
-It finds the same lines as ``heartbeat_lines.LINE``, by splitting each at words that occur once in every such
-line, mostly at the same distance as in other lines.  The pieces between them repeat from line to line (of the
-measured times everything but the digits), so each distinct piece is matched once.  A row that is not found
-here may still be a heartbeat.
+It finds the lines of the shapes in ``quiet_lines``, by splitting each at words that occur once in every such
+line, mostly at the same distance as in other lines.  The pieces between them repeat from line to line (of
+measured times and offsets everything but the digits), so each distinct piece is matched once.  A row that is
+not found here may still be such a line.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,20 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.decoders import heartbeat_lines as lines
+from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoders.known_texts import Known
+from streaming.decoders.quiet_texts import APIS, CODE_BITS, COMMITS, HEARTBEATS, Names, Texts
 
-_Who = tuple[bytes, bytes, bytes]
-"""Client id, identity, connection."""
-_Origin = tuple[bytes, bytes]
-"""Principal, software."""
-
-_SECOND = re.compile(lines.SECOND)
-_HEAD = re.compile(lines.LEVEL + lines.HEAD)
-_WHO = re.compile(lines.WHO_AFTER + lines.WHO)
-_TIMED = re.compile(lines.TIMES_AFTER + lines.TIMES)
-_FROM = re.compile(lines.FROM_AFTER + lines.FROM)
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _CORRELATION_DIGITS_MAX = 10
 _HEAD_SIZE_MAX = 256
@@ -37,25 +27,6 @@ _SECOND_SIZE = len("2026-11-21 06:28:53")
 _SLICE = 8_192
 """Rows split at once: their arrays stay in memory that is reused (with 130,000 at once: a third of the
 speed)."""
-
-
-class Names:
-    """The texts behind the codes of beats; the beats of one ``Reader`` share them."""
-
-    def __init__(self) -> None:
-        self.seconds = Known(_second)
-        self.whos = Known(_who)
-        self.origins = Known(_origin)
-        self.heads = Known(_head)
-        self.times = Known(_timed)
-        self.places: tuple[list[int], list[int], list[int]] = ([], [], [])
-        """How far the words between the parts stood from the places next to them."""
-
-    @property
-    def bytes(self) -> int:
-        """Their rough cost in bytes."""
-        known = (self.seconds, self.whos, self.origins, self.heads, self.times)
-        return sum(one.bytes for one in known)
 
 
 class Beats(NamedTuple):
@@ -93,12 +64,16 @@ class Beats(NamedTuple):
     @property
     def sender(self) -> Ints:
         """Sender of each with its answer: one code for each pair of client and origin."""
-        return self.who * max(1, len(self.names.origins.values)) + self.origin
+        return (self.who << CODE_BITS) | self.origin
 
-    def sender_at(self, index: int) -> tuple[bytes, lines.ClientTexts]:
-        """Return the identity and the client of one beat, as they stand in the line."""
-        client_id, identity, connection = self.names.whos.values[self.who[index]]
-        return identity, (client_id, connection, *self.names.origins.values[self.origin[index]])
+    def sender_at(self, index: int) -> lines.Sender:
+        """Return who sent one of the lines, and what it said."""
+        return self.names.texts.sender(int(self.who[index]), int(self.origin[index]))
+
+    @property
+    def is_classic_beat(self) -> Bools:
+        """Say of each whether it is a heartbeat of the classic protocol."""
+        return np.asarray(self.who % len(APIS) == HEARTBEATS)
 
 
 class Reader:
@@ -116,7 +91,7 @@ class Reader:
             offset: of each in its partition.
             stamp: each record's timestamp, epoch ms.
         """
-        slices = [_split_up(part, start, self.names) for part, start in _slices(values)]
+        slices = [_split_up(part, start, self.names.texts) for part, start in _slices(values)]
         row, text, millis, who, origin = map(np.concatenate, zip(*slices, strict=True))
         second = _seconds(text, self.names.seconds)
         good = second >= 0
@@ -144,7 +119,7 @@ def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
 
 
 class _Parts(NamedTuple):
-    """The heartbeat lines of a slice, and the contents of their parts."""
+    """The lines of a slice that say nothing new, and the contents of their parts."""
 
     row: Ints
     second: npt.NDArray[np.bytes_]
@@ -153,25 +128,86 @@ class _Parts(NamedTuple):
     origin: Ints
 
 
-def _split_up(values: pa.Array, first: int, names: Names) -> _Parts:
+def _split_up(values: pa.Array, first: int, texts: Texts) -> _Parts:
     """Return the parts of a slice of the column that begins at row ``first``."""
     column = BinaryColumn(values)
     row: Ints = np.flatnonzero(column.present)
     start = column.start[row]
-    who = _places(column, row, lines.WHO_AFTER, start, names.places[0])
-    good = _is_head(column, start + _DATE_SIZE, who, names.heads)
-    # Only heartbeats have few lengths in the rest.
-    row, start, who = row[good], start[good], who[good]
+    who = _places(column, row, lines.WHO_AFTER, start, texts.places[0])
+    api = _apis(column, start + _DATE_SIZE, who, texts.heads)
+    good = api >= 0
+    # Only these lines have few lengths in the rest.
+    row, start, who, api = (place[good] for place in (row, start, who, api))
     end: Ints = start + column.length[row]
-    origin = _places(column, row, lines.FROM_AFTER, end, names.places[1])
-    times = _places(column, row, lines.TIMES_AFTER, origin, names.places[2])
+    origin = _places(column, row, lines.FROM_AFTER, end, texts.places[1])
+    times = _places(column, row, lines.TIMES_AFTER, origin, texts.places[2])
     good = (who < times) & (times < origin)
-    row, start, who, times, origin, end = (place[good] for place in (row, start, who, times, origin, end))
-    sender, source = names.whos.codes_in(column, who, times), names.origins.codes_in(column, origin, end)
+    row, start, who, times, origin, end, api = (
+        place[good] for place in (row, start, who, times, origin, end, api)
+    )
+    sender, source = (
+        _senders(column, row, (who, times), api, texts),
+        texts.origins.codes_in(column, origin, end),
+    )
     second, millis, dated = _dates(column, start)
     good = dated & (sender >= 0) & (source >= 0)
-    good &= names.times.codes_in(column, times, origin, digits=False) >= 0
+    good &= texts.times.codes_in(column, times, origin, digits=False) >= 0
     return _Parts(first + row[good], second[good], millis[good], sender[good], source[good])
+
+
+def _senders(column: BinaryColumn, row: Ints, between: tuple[Ints, Ints], api: Ints, texts: Texts) -> Ints:
+    """Return the code of the client of each line, which tells also what it said; -1 for other lines.
+
+    What tells it stands ``between`` two places of each row.
+    """
+    codes = np.full(len(row), -1)
+    for index in np.flatnonzero(np.bincount(api)).tolist():
+        some = np.flatnonzero(api == index)
+        places = between[0][some], between[1][some]
+        if index == COMMITS:
+            found = _committers(column, row[some], places, texts)
+        else:
+            known = texts.whos if index == HEARTBEATS else texts.moderns
+            found = known.codes_in(column, *places)
+        codes[some] = np.where(found < 0, -1, found * len(APIS) + index)
+    return codes
+
+
+def _committers(column: BinaryColumn, row: Ints, places: tuple[Ints, Ints], texts: Texts) -> Ints:
+    """Return the code of the client of each commit, -1 for one that needs to be read in full."""
+    known, codes = texts.committers, np.full(len(row), -1)
+    who, times = places
+    asked, answered = _topics(column, row, who, times)
+    connection = _places(column, row, lines.CONNECTION_AFTER, times, texts.places[3])
+    good = np.flatnonzero((who < asked) & (asked < answered) & (answered < connection) & (connection < times))
+    who, asked, answered, connection, times = (
+        place[good] for place in (who, asked, answered, connection, times)
+    )
+    found = known.codes(
+        known.identities.codes_in(column, who, asked), known.connections.codes_in(column, connection, times)
+    )
+    found[known.offsets.codes_in(column, asked, answered, digits=False) < 0] = -1
+    found[known.answers.codes_in(column, answered, connection) < 0] = -1
+    codes[good] = found
+    return codes
+
+
+def _topics(column: BinaryColumn, row: Ints, who: Ints, times: Ints) -> tuple[Ints, Ints]:
+    """Return where, between two places in each row, the topics begin, and those of the answer.
+
+    Both are -1 where there are not exactly two such places.
+    """
+    word = lines.TOPICS_AFTER
+    last = len(word) - 1
+    first, end = int(who[0]), int(times.max())
+    hits = np.flatnonzero(column.data[first:end] == word[last]) + first
+    hits = hits[column.text(hits - last, len(word)) == word]
+    begin, stop = np.searchsorted(hits, who), np.searchsorted(hits, times)
+    hits = np.append(hits, -1)
+    is_pair = stop - begin == 2
+    begin = np.where(is_pair, begin, 0)
+    asked = np.where(is_pair, hits[begin] + 1, -1)
+    return asked, np.where(is_pair, hits[np.minimum(begin + 1, len(hits) - 1)] + 1, -1)
 
 
 def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distances: list[int]) -> Ints:
@@ -229,8 +265,11 @@ def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], I
     return column.text(start + 1, _SECOND_SIZE), millis, dated
 
 
-def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: Known[bool]) -> Bools:
-    """Say for the text between each date and ``end`` whether it is a head with its correlation id."""
+def _apis(column: BinaryColumn, start: Ints, end: Ints, known: Known[int]) -> Ints:
+    """Return which API the text between each date and ``end``, a head with its correlation id, names.
+
+    -1 for any other text.
+    """
     size, running = np.zeros(len(end), np.int64), np.ones(len(end), np.bool_)
     for _ in range(_CORRELATION_DIGITS_MAX):
         running &= column.is_digit(end - size - 1)
@@ -238,8 +277,10 @@ def _is_head(column: BinaryColumn, start: Ints, end: Ints, known: Known[bool]) -
             break
         size += running
     good = (size > 0) & (start < end - size) & (end - start < _HEAD_SIZE_MAX)
-    good[good] = known.codes_in(column, start[good], (end - size)[good]) >= 0
-    return good
+    apis = np.full(len(end), -1)
+    codes = known.codes_in(column, start[good], (end - size)[good])
+    apis[good] = np.array([*known.values, -1], np.int64)[codes]
+    return apis
 
 
 def _seconds(text: npt.NDArray[np.bytes_], known: Known[bytes]) -> Ints:
@@ -247,25 +288,3 @@ def _seconds(text: npt.NDArray[np.bytes_], known: Known[bytes]) -> Ints:
     # Lines of one second mostly follow one another.
     turns = np.flatnonzero(np.append(True, text[1:] != text[:-1])[: len(text)])
     return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))
-
-
-def _head(text: bytes) -> bool | None:
-    return True if _HEAD.fullmatch(text) else None
-
-
-def _second(text: bytes) -> bytes | None:
-    return text if _SECOND.fullmatch(text) else None
-
-
-def _timed(text: bytes) -> bool | None:
-    return True if _TIMED.fullmatch(text) else None
-
-
-def _who(text: bytes) -> _Who | None:
-    found = _WHO.fullmatch(text)
-    return None if found is None else (found[1], found[2], found[3])
-
-
-def _origin(text: bytes) -> _Origin | None:
-    found = _FROM.fullmatch(text)
-    return None if found is None else (found[1], found[2])

@@ -1,0 +1,179 @@
+"""The texts of which lines that say nothing new are made, each read once.
+
+The same clients come back batch after batch, so a worker keeps their texts as long as it lives, within a
+limit.
+"""
+
+import re
+
+import numpy as np
+
+from streaming.decoders import quiet_lines as lines
+from streaming.decoders.binary_column import Ints
+from streaming.decoders.known_texts import Known
+
+_Who = tuple[bytes, bytes, bytes]
+"""Client id, identity, connection."""
+_Origin = tuple[bytes, bytes]
+"""Principal, software."""
+
+_SECOND = re.compile(lines.SECOND)
+_HEAD = re.compile(lines.LEVEL + lines.HEAD)
+_WHO = re.compile(lines.WHO_AFTER + lines.WHO)
+_MODERN_WHO = re.compile(lines.WHO_AFTER + lines.MODERN_WHO)
+_COMMITTER = re.compile(lines.WHO_AFTER + lines.COMMITTER)
+_OFFSETS = re.compile(lines.OFFSETS)
+_ANSWERS = re.compile(lines.ANSWERS)
+_CONNECTION = re.compile(lines.CONNECTION)
+_TIMED = re.compile(lines.TIMES_AFTER + lines.TIMES)
+_FROM = re.compile(lines.FROM_AFTER + lines.FROM)
+APIS = (lines.HEARTBEAT, lines.COMMIT, lines.MODERN)
+HEARTBEATS, COMMITS, MODERN_BEATS = range(len(APIS))
+"""The index of each API in codes of senders."""
+
+CODE_BITS = 28
+"""Codes have fewer bits than this: there are fewer texts."""
+_PAIR_BYTES, _SENDER_BYTES = 300, 500
+_KEPT_BYTES_MAX = 256 * 2**20
+"""Of known texts, in each worker; 50,000 members that heartbeat and commit are 200 MB."""
+
+
+class _Committers:
+    """Senders of commits: what identifies each, with its connection."""
+
+    def __init__(self) -> None:
+        self.identities = Known(_committer)
+        self.connections = Known(_connection)
+        self.offsets = Known(_offsets)
+        self.answers = Known(_answers)
+        self.values: list[_Who] = []
+        self._codes: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Their rough cost in bytes."""
+        parts = (self.identities, self.connections, self.offsets, self.answers)
+        return sum(one.bytes for one in parts) + _PAIR_BYTES * len(self.values)
+
+    def codes(self, identity: Ints, connection: Ints) -> Ints:
+        """Return the code of each sender; -1 where a part of it is."""
+        codes = np.full(len(identity), -1)
+        good = np.flatnonzero((identity >= 0) & (connection >= 0))
+        pairs = (identity[good] << CODE_BITS) | connection[good]
+        distinct, index = np.unique(pairs, return_inverse=True)
+        codes[good] = np.array([self._code(pair) for pair in distinct.tolist()], np.int64)[index]
+        return codes
+
+    def _code(self, pair: int) -> int:
+        code = self._codes.get(pair)
+        if code is None:
+            client_id, identity = self.identities.values[pair >> CODE_BITS]
+            connection = self.connections.values[pair & ((1 << CODE_BITS) - 1)]
+            code = self._codes[pair] = len(self.values)
+            self.values.append((client_id, identity, connection))
+        return code
+
+
+class Texts:
+    """Texts that are read once in the life of a process: those of the same clients come back all the time."""
+
+    def __init__(self) -> None:
+        self.whos = Known(_who)
+        self.moderns = Known(_modern_who)
+        self.committers = _Committers()
+        self.origins = Known(_origin)
+        self.heads = Known(_head)
+        self.times = Known(_timed)
+        self.places: tuple[list[int], ...] = ([], [], [], [])
+        """How far the words between the parts stood from the places next to them."""
+        self.senders: dict[int, lines.Sender] = {}
+        """Those that were asked for, by their code."""
+
+    def sender(self, who: int, origin: int) -> lines.Sender:
+        """Return the sender with these codes of client and origin."""
+        code = (who << CODE_BITS) | origin
+        sender = self.senders.get(code)
+        if sender is None:
+            index, api = divmod(who, len(APIS))
+            values = (self.whos.values, self.committers.values, self.moderns.values)[api]
+            client_id, identity, connection = values[index]
+            client = (client_id, connection, *self.origins.values[origin])
+            sender = self.senders[code] = lines.Sender(identity, client)
+        return sender
+
+    @property
+    def bytes(self) -> int:
+        """Their rough cost in bytes."""
+        known = (self.whos, self.moderns, self.committers, self.origins, self.heads, self.times)
+        return sum(one.bytes for one in known) + _SENDER_BYTES * len(self.senders)
+
+
+class Names:
+    """The texts behind the codes of beats; the beats of one ``Reader`` share them."""
+
+    def __init__(self) -> None:
+        self.seconds = Known(_second)
+        self.texts = _texts()
+        self._bytes_before = self.texts.bytes
+
+    @property
+    def bytes(self) -> int:
+        """Their rough cost in bytes, without what was known before."""
+        return self.seconds.bytes + self.texts.bytes - self._bytes_before
+
+
+def _head(text: bytes) -> int | None:
+    found = _HEAD.fullmatch(text)
+    return None if found is None else APIS.index(int(found[1]))
+
+
+def _second(text: bytes) -> bytes | None:
+    return text if _SECOND.fullmatch(text) else None
+
+
+def _timed(text: bytes) -> bool | None:
+    return True if _TIMED.fullmatch(text) else None
+
+
+def _who(text: bytes) -> _Who | None:
+    found = _WHO.fullmatch(text)
+    return None if found is None else (found[1], found[2], found[3])
+
+
+def _modern_who(text: bytes) -> _Who | None:
+    found = _MODERN_WHO.fullmatch(text) if text.isascii() else None
+    return None if found is None else (found[1], found[2], found[found.re.groups])
+
+
+def _committer(text: bytes) -> tuple[bytes, bytes] | None:
+    found = _COMMITTER.fullmatch(text) if text.isascii() else None
+    return None if found is None else (found[1], found[2])
+
+
+def _offsets(text: bytes) -> bool | None:
+    return True if text.isascii() and _OFFSETS.fullmatch(text) else None
+
+
+def _answers(text: bytes) -> bool | None:
+    return True if text.isascii() and _ANSWERS.fullmatch(text) else None
+
+
+def _connection(text: bytes) -> bytes | None:
+    found = _CONNECTION.fullmatch(text) if text.isascii() else None
+    return None if found is None else found[1]
+
+
+def _origin(text: bytes) -> _Origin | None:
+    found = _FROM.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
+_kept = Texts()
+
+
+def _texts() -> Texts:
+    """Return the texts of this process, which begin again when they are too many."""
+    global _kept  # noqa: PLW0603 - a worker reads batch after batch
+    if _kept.bytes > _KEPT_BYTES_MAX:
+        _kept = Texts()
+    return _kept

@@ -1,0 +1,232 @@
+"""Lines read as columns say what they say read one by one, and no other line is taken for one of them."""
+
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from coordinator_model.observations import LogSeconds
+from streaming.decoders import Decoded, LineReader, decode_lines, quiet_columns, quiet_lines
+from streaming.decoders.decoding_events import decode_rows
+from streaming.devkit.bench.material import Population, heartbeat_line
+from streaming.devkit.bench.mixed_lines import commit_line, modern_line
+
+POPULATION = Population(groups=40)
+AT_MS = 1_760_000_000_123
+_BYTES = b'0123456789".,:{}[] \\abcxyzDEBUGINFO\x00\xff\xc3\xa9\n'
+
+
+def _lines(count: int) -> list[bytes]:
+    return [heartbeat_line(POPULATION, n % 40, n % 5, AT_MS + 700 * n, n * 37) for n in range(count)]
+
+
+def _expected(values: list[bytes | None]) -> list[tuple[int, bytes, int, bytes, tuple[bytes, ...]]]:
+    told = []
+    for row, value in enumerate(values):
+        line = quiet_lines.LINE.fullmatch(value or b"")
+        if line is not None and line[1] is not None:
+            told.append((row, line[1], int(line[2]), line[4], line.group(*quiet_lines.CLIENT)))
+    return told
+
+
+def _read(
+    values: list[bytes | None], chunk: int = 7
+) -> list[tuple[int, bytes, int, bytes, tuple[bytes, ...]]]:
+    chunks = [pa.array(values[start : start + chunk], pa.binary()) for start in range(0, len(values), chunk)]
+    places = np.arange(len(values))
+    beats = quiet_columns.Reader().read(pa.chunked_array(chunks, pa.binary()), places + 1_000, places + 2_000)
+    assert beats.offset.tolist() == [row + 1_000 for row in beats.row.tolist()]
+    assert beats.stamp.tolist() == [row + 2_000 for row in beats.row.tolist()]
+    columns = (beats.row.tolist(), beats.second.tolist(), beats.millis.tolist())
+    senders = [beats.sender_at(index) for index in range(len(beats.row))]
+    return [
+        (row, beats.names.seconds.values[second], millis, sender.identity, sender.client)
+        for row, second, millis, sender in zip(*columns, senders, strict=True)
+    ]
+
+
+def test_every_plain_line_is_read() -> None:
+    """Lines as brokers write them are all found, with what they say."""
+    values: list[bytes | None] = [*_lines(300)]
+    assert len(_expected(values)) == 300
+    assert _read(values) == _expected(values)
+
+
+def _damaged(line: bytes, chance: random.Random) -> bytes:
+    place = chance.randrange(len(line))
+    kind = chance.randrange(6)
+    other = _BYTES[chance.randrange(len(_BYTES))]
+    if kind == 0:
+        return line[:place]
+    if kind == 1:
+        return line[:place] + line[place + chance.randrange(1, 9) :]
+    if kind == 2:
+        return line[:place] + bytes([other]) + line[place:]
+    if kind == 3:
+        return line[:place] + line[place:] * 2
+    if kind == 4:
+        digits = [at for at, byte in enumerate(line) if 48 <= byte <= 57]
+        place = chance.choice(digits)
+    return line[:place] + bytes([other]) + line[place + 1 :]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_lines_are_told_apart_alike(seed: int) -> None:
+    """What a flip, a cut or a repetition makes of a line is a heartbeat in both ways or in neither."""
+    chance = random.Random(seed)
+    values: list[bytes | None] = [_damaged(line, chance) for line in _lines(400)]
+    values += [None, b"", b"[", b'[,"clientId":', *_lines(3)]
+    chance.shuffle(values)
+    assert _read(values, chunk=chance.randrange(1, 90)) == _expected(values)
+
+
+def test_what_is_between() -> None:
+    """A part of the rows is what was read of exactly those."""
+    values: list[bytes | None] = [*_lines(9), b"else", *_lines(2)]
+    places = np.arange(len(values))
+    beats = quiet_columns.Reader().read(pa.chunked_array([pa.array(values, pa.binary())]), places, places)
+    assert beats.between(4, 11).row.tolist() == [4, 5, 6, 7, 8, 10]
+    assert beats.between(9, 10).row.tolist() == []
+
+
+# --- commits, and heartbeats of KIP-848 ---------------------------------------------------------------
+
+
+def _topics(chance: random.Random, partition: str) -> str:
+    name = chance.choice(["orders", "b", "shop.events-017.v1", "ключи", "with, {odd} [signs]"])
+    id_or_name = f'"name":"{name}"' if chance.random() < 0.8 else '"topicId":"__yd1-_zSp24lQbLFe8KOw"'
+    parts = ",".join(partition.replace("%n", str(n)) for n in range(chance.choice([0, 1, 1, 4, 30])))
+    topic = f'{{{id_or_name},"partitions":[{parts}]}}'
+    return ",".join([topic] * chance.choice([0, 1, 1, 1, 2]))
+
+
+def _said_in_commit(chance: random.Random) -> tuple[int, str, str]:
+    offset, metadata = chance.choice([0, 7, 10**12]), chance.choice(['""', "null", '"at 17"', r'"\"x"'])
+    epoch = chance.choice(['"committedLeaderEpoch":7,', '"committedLeaderEpoch":-1,', ""])
+    asked = f'{{"partitionIndex":%n,"committedOffset":{offset},{epoch}"committedMetadata":{metadata}}}'
+    error = chance.choice([0, 0, 0, 0, 22, 25])
+    answered = _topics(chance, f'{{"partitionIndex":%n,"errorCode":{error}}}')
+    generation = chance.choice(['"generationIdOrMemberEpoch":3', '"generationId":-1'])
+    instance = chance.choice(['"groupInstanceId":null,', '"groupInstanceId":"i-1",', ""])
+    retention = chance.choice(["", "", '"retentionTimeMs":-1,'])
+    request = (
+        f'{{"groupId":"g{chance.randrange(3)}",{generation},"memberId":"{chance.choice(["m-1", ""])}",'
+        f'{instance}{retention}"topics":[{_topics(chance, asked)}]}}'
+    )
+    throttled = chance.choice(['"throttleTimeMs":0,', ""])
+    return 8, "OFFSET_COMMIT", f'"request":{request},"response":{{{throttled}"topics":[{answered}]}}'
+
+
+def _said_in_modern_beat(chance: random.Random) -> tuple[int, str, str]:
+    epoch, instance = chance.choice([0, -1, 1, 12, 12]), chance.choice(["null", '"i-1"'])
+    told = chance.choice([epoch, epoch, epoch, 13])
+    topics = chance.choice(["null", '["orders"]', '["a","b"]', "[]"])
+    regex = chance.choice(['"subscribedTopicRegex":null,', '"subscribedTopicRegex":"a.*",', ""])
+    owned = chance.choice(["null", "null", "null", '[{"topicId":"x","partitions":[0]}]'])
+    assigned = chance.choice(["null", "null", "null", '{"topicPartitions":[]}'])
+    error = chance.choice([0, 0, 0, 25])
+    return (
+        68,
+        "CONSUMER_GROUP_HEARTBEAT",
+        f'"request":{{"groupId":"g{chance.randrange(3)}","memberId":"m","memberEpoch":{epoch},'
+        f'"instanceId":{instance},"rackId":null,"rebalanceTimeoutMs":-1,"subscribedTopicNames":{topics},'
+        f'{regex}"serverAssignor":null,"topicPartitions":{owned}}},"response":{{"throttleTimeMs":0,'
+        f'"errorCode":{error},"errorMessage":null,"memberId":"m","memberEpoch":{told},'
+        f'"heartbeatIntervalMs":5000,"assignment":{assigned}}}',
+    )
+
+
+def _said_in_beat(chance: random.Random) -> tuple[int, str, str]:
+    return (
+        12,
+        "HEARTBEAT",
+        f'"request":{{"groupId":"g","generationId":{chance.choice([1, -1])},"memberId":"m",'
+        f'"groupInstanceId":null}},"response":{{"throttleTimeMs":0,"errorCode":{chance.choice([0, 27])}}}',
+    )
+
+
+def _line(chance: random.Random, second: int) -> bytes:
+    key, name, said = chance.choice([_said_in_commit, _said_in_modern_beat, _said_in_beat])(chance)
+    took = chance.choice(["0.771", "2.104", "31.5", "1400.0"])
+    host = chance.choice(["10.0.0.1:9092-10.1.2.3:45", "127.0.0.1:1-127.0.0.1:"])
+    # One in eight is of tomorrow: such a line counts by its record's time only if it is a heartbeat.
+    day = 22 if chance.random() < 0.125 else 21
+    return (
+        f"[2026-11-{day} 06:28:{second % 60:02},123] {chance.choice(['DEBUG', 'INFO'])} "
+        f'Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":{key},'
+        f'"requestApiVersion":9,"correlationId":{chance.randrange(10**6)},'
+        f'"clientId":"{chance.choice(["c", "rdkafka", "консьюмер"])}","requestApiKeyName":"{name}"}},{said},'
+        f'"connection":"{host}{chance.randrange(10**4)}-0-1","totalTimeMs":{took},"requestQueueTimeMs":0.093,'
+        f'"localTimeMs":0.302,"remoteTimeMs":{took},"throttleTimeMs":0,"responseQueueTimeMs":0.156,'
+        '"sendTimeMs":0.064,"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS",'
+        '"listener":"PLAINTEXT","clientInformation":{"softwareName":"apache-kafka-java",'
+        '"softwareVersion":"4.3.1"}} (kafka.request.logger)'
+    ).encode()
+
+
+STAMP_MS = 1_795_242_480_500
+"""2026-11-21 06:28:00.5 UTC."""
+_NO_JSON_NUMBER = re.compile(rb"(?<![\w.])-?0\d")
+"""A number that begins with 0: the shapes do not look at measured digits one by one, and nobody writes it."""
+
+
+def _rows(values: list[bytes | None]) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
+    return [(0, offset, STAMP_MS, b"1", value) for offset, value in enumerate(values)]
+
+
+def _by_line(values: list[bytes | None]) -> Decoded:
+    return decode_rows(_rows(values), shard_count=4, backlog_ends={}, timezone="UTC")
+
+
+def _by_columns(values: list[bytes | None]) -> Decoded:
+    names = ("partition", "offset", "timestamp_ms", "key", "value")
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    columns = zip(*_rows(values), strict=True)
+    table = pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
+    return decode_lines(LineReader({}).lines(table), shard_count=4, timezone="UTC")
+
+
+def _told(result: Decoded) -> tuple[object, ...]:
+    return result.cells, result.counts, [(one.reason, one.count) for one in result.bad]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_commits_and_heartbeats_say_the_same_both_ways(seed: int) -> None:
+    """A line gives the same observation as a column's as it does read in full, whole or damaged."""
+    chance = random.Random(seed)
+    whole = [_line(chance, n) for n in range(60)]
+    damaged = [_damaged(line, chance) for line in whole]
+    for value in [*whole, *(one for one in damaged if not _NO_JSON_NUMBER.search(one))]:
+        assert _told(_by_columns([value])) == _told(_by_line([value])), value
+
+
+def test_what_says_nothing_new_is_read_as_columns() -> None:
+    """Accepted commits and heartbeats that keep their epoch need no parser, refused commits do."""
+    chance = random.Random(1)
+    values: list[bytes | None] = [_line(chance, n) for n in range(600)]
+    places = np.arange(len(values))
+    found = quiet_columns.Reader().read(pa.chunked_array([pa.array(values, pa.binary())]), places, places)
+    kinds = [found.sender_at(index).said(4)[1].api for index in range(len(found.row))]
+    assert min(map(kinds.count, (8, 12, 68))) > 10
+    taken = [values[row] or b"" for row in found.row.tolist()]
+    assert not any(b'"errorCode":2' in line and b'"OFFSET_COMMIT"' in line for line in taken)
+
+
+def test_many_lines_of_a_member_are_one_observation() -> None:
+    """Commits of one member are coalesced like heartbeats, with all their times and the last client."""
+    lines: list[bytes | None] = [
+        commit_line(POPULATION, n % 3, 0, AT_MS + 700 * n, n * 37)
+        if n % 2
+        else modern_line(POPULATION, n % 3, 0, AT_MS + 700 * n, n * 37)
+        for n in range(60)
+    ]
+    result = _by_columns(lines)
+    assert _told(result) == _told(_by_line(lines))
+    runs = [seen.what for cell in result.cells.values() for seen in cell if type(seen.what) is not LogSeconds]
+    assert len(runs) == 6
+    assert result.counts == {
+        ("request_log", "offset_commit"): 30,
+        ("request_log", "consumer_group_heartbeat"): 30,
+    }

@@ -14,7 +14,8 @@ from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.report import GroupReport, report_of
 from coordinator_model.shard.settings import ShardSettings, read_settings
-from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.slots import Slot, Slots
+from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.timeline import Timeline
 from coordinator_model.shard.verdicts import Verdicts
 from coordinator_model.state import Step
@@ -29,7 +30,7 @@ class AwakeGroups:
         self,
         *,
         header: Header,
-        slots: dict[str, Slot],
+        slots: Slots,
         timeline: Timeline,
         verdicts: Verdicts,
         failures: Failures,
@@ -58,7 +59,7 @@ class AwakeGroups:
 
     def next_ms(self, now_ms: int) -> int:
         """Return when the next deadline or coalesced observation comes; ``now_ms`` if there is none."""
-        next_ms = min((slot.due_ms for slot in self.slots.values()), default=now_ms)
+        next_ms = self.slots.next_due_ms() if self.slots else now_ms
         for runs in self.runs.values():
             for run in runs:
                 next_ms = min(next_ms, run.first_ms())
@@ -67,7 +68,7 @@ class AwakeGroups:
     def due_before(self, until_ms: int) -> set[str]:
         """Return the groups with a coalesced observation or a deadline before ``until_ms``."""
         names = {name for name, runs in self.runs.items() if any(run.first_ms() < until_ms for run in runs)}
-        names.update([slot.name for slot in self.slots.values() if slot.due_ms < until_ms])
+        names.update(self.slots.due_before(until_ms))
         return names
 
     def run(self, name: str, singles: list[Buffered], until_ms: int) -> None:
@@ -203,7 +204,7 @@ class AwakeGroups:
         if self.header.live_since_ms < 0:
             return set()
         names = {name for name, live in self.lives.items() if live.visible}
-        names.update(slot.name for slot in self.slots.values() if slot.report_ms <= now_ms)
+        names.update(self.slots.reports_due(now_ms))
         return names
 
     def encode(self, now_ms: int) -> None:

@@ -17,14 +17,15 @@ from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.segments import CUTS, SLICE_MS, Segment, is_outdated
 from coordinator_model.shard.settings import ShardSettings, read_settings
-from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.slots import Slots
+from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.verdicts import Verdicts
 
 
 class Groups(Protocol):
     """All groups of the shard, as far as a boundary uses them."""
 
-    slots: dict[str, Slot]
+    slots: Slots
     lives: dict[str, Live]
 
     def configure(self, settings: ShardSettings) -> None:

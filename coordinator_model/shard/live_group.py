@@ -1,6 +1,7 @@
 """A decoded group during a step."""
 
-from coordinator_model.shard.snapshot import Slot, decode_group, encode_group
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.state import Group
 
 

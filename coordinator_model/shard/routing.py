@@ -7,7 +7,8 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.shard.live_group import Live
-from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import Header
 
 PRODUCER_GROUPS_MAX = 1_000
 """Limit of groups for which one producer's open transaction has committed; real producers have one."""

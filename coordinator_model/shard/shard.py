@@ -16,14 +16,14 @@ from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.judging import Judge, Outputs
 from coordinator_model.shard.segments import Segments, first_live_ms
 from coordinator_model.shard.settings import read_settings
+from coordinator_model.shard.slots import ZLIB, Codec, Slots
 from coordinator_model.shard.snapshot import (
     DamagedError,
     Header,
-    Slot,
     SnapshotError,
-    decode,
-    encode,
     encode_apart,
+    load,
+    save,
 )
 from coordinator_model.shard.timeline import Timeline
 from coordinator_model.shard.verdicts import Verdicts
@@ -32,18 +32,28 @@ from coordinator_model.shard.verdicts import Verdicts
 class Shard:
     """One shard, loaded from its saved bytes."""
 
-    def __init__(self, header: Header, slots: list[Slot], *, cluster: str, strict: bool = False) -> None:
+    def __init__(
+        self, header: Header, slots: Slots, *, cluster: str, codec: Codec = ZLIB, strict: bool = False
+    ) -> None:
         self.cluster = cluster
+        self.codec = codec
         self.header = header
         self.strict = strict
         """Whether to raise a failure of our own code instead of counting it; for tests."""
-        self.slots = {slot.name: slot for slot in slots}
+        self.slots = slots
 
     @classmethod
     def load(
-        cls, blob: bytes | None, *, cluster: str, shard: int, shard_count: int, strict: bool = False
+        cls,
+        blob: bytes | None,
+        *,
+        cluster: str,
+        shard: int,
+        shard_count: int,
+        codec: Codec = ZLIB,
+        strict: bool = False,
     ) -> "Shard":
-        """Return the shard saved in ``blob``, or a new one.
+        """Return the shard saved in ``blob``, or a new one; it is saved again by ``codec``.
 
         Raises:
             DamagedError: the blob cannot be read; ``anew`` goes on without it.
@@ -52,11 +62,12 @@ class Shard:
         if blob is None:
             return cls(
                 Header(shard=shard, shard_count=shard_count, order=Order()),
-                [],
+                Slots(),
                 cluster=cluster,
+                codec=codec,
                 strict=strict,
             )
-        header, slots = decode(blob)
+        header, slots = load(blob, codec)
         if header.shard != shard:
             raise DamagedError(f"shard {shard} has the saved bytes of shard {header.shard}")
         if header.shard_count != shard_count:
@@ -64,34 +75,33 @@ class Shard:
                 f"the checkpoint was made for {header.shard_count} partitions of the offsets topic, "
                 f"and there are {shard_count} now: groups lie on other shards, so begin a new checkpoint"
             )
-        return cls(header, slots, cluster=cluster, strict=strict)
+        return cls(header, slots, cluster=cluster, codec=codec, strict=strict)
 
     @classmethod
-    def anew(cls, *, cluster: str, shard: int, shard_count: int, why: str) -> "Shard":
+    def anew(cls, *, cluster: str, shard: int, shard_count: int, why: str, codec: Codec = ZLIB) -> "Shard":
         """Return an empty shard in place of one whose bytes cannot be read; it reports that until refilled.
 
         Settings, groups and open alerts are lost with those bytes: the driver sends them again.
         """
         header = Header(shard=shard, shard_count=shard_count, order=Order(), rebuilt_since_ms=0)
         quarantine.note(header.quarantined, quarantine.WHOLE_SHARD, 0, why, lost=True)
-        return cls(header, [], cluster=cluster)
+        return cls(header, Slots(), cluster=cluster, codec=codec)
 
     def save(self) -> bytes:
         """Return the shard as bytes for ``load``; parts that cannot be encoded are counted and left out."""
-        slots = list(self.slots.values())
         try:
-            return encode(self.header, slots)
+            return save(self.header, self.slots, self.codec)
         except Exception:
             if self.strict:
                 raise
-            return encode_apart(self.header, slots)
+            return encode_apart(self.header, self.slots.values(), self.codec)
 
     @property
     def due_ms(self) -> int | None:
         """Return the driver's time (epoch ms) before which a step without observations changes nothing."""
         header = self.header
         dues = [header.cluster_due_ms, header.info_lost_ms, header.order.due_ms()]
-        dues.extend(min(slot.due_ms, slot.report_ms) for slot in self.slots.values())
+        dues += (self.slots.next_due_ms(), self.slots.next_report_ms())
         dues.append(quarantine.due_ms(header.quarantined, header.done_ms, NEVER))
         due_ms = min(dues)
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms

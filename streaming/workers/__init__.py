@@ -2,6 +2,7 @@
 
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS, SCHEMA, DecodeStage
 from streaming.workers.shard_state import OUTPUT_SCHEMA, STATE_SCHEMA, ShardStage
+from streaming.workers.zstd import ZSTD
 
 __all__ = [
     "CONTROL",
@@ -10,6 +11,7 @@ __all__ = [
     "OUTPUT_SCHEMA",
     "SCHEMA",
     "STATE_SCHEMA",
+    "ZSTD",
     "DecodeStage",
     "ShardStage",
 ]

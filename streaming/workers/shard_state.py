@@ -22,6 +22,7 @@ from streaming.control import ClocksRead
 from streaming.decoders import plain, unpack_cell
 from streaming.workers.collector import collector_paused
 from streaming.workers.worker_memory import keep_memory
+from streaming.workers.zstd import ZSTD
 
 STATE_SCHEMA = "version int, due_ms long, blob binary"
 """Fixed in every checkpoint: after a change no checkpoint can be read."""
@@ -99,13 +100,17 @@ class ShardStage:
 
     def _load(self, shard: int, blob: bytes | None) -> Shard:
         try:
-            return Shard.load(blob, cluster=self.cluster, shard=shard, shard_count=self.shard_count)
+            return Shard.load(
+                blob, cluster=self.cluster, shard=shard, shard_count=self.shard_count, codec=ZSTD
+            )
         except DamagedError as error:
             _log.error("shard %d of %s starts again without its state: %s", shard, self.cluster, error)
             return self._anew(shard, _words(error))
 
     def _anew(self, shard: int, why: str) -> Shard:
-        return Shard.anew(cluster=self.cluster, shard=shard, shard_count=self.shard_count, why=why)
+        return Shard.anew(
+            cluster=self.cluster, shard=shard, shard_count=self.shard_count, why=why, codec=ZSTD
+        )
 
 
 def _words(error: Exception) -> str:

@@ -27,7 +27,8 @@ from coordinator_model.observations.log import (
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.shard import Shard
-from coordinator_model.shard.snapshot import Slot, decode_group
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import decode_group
 from coordinator_model.state.group import Transition
 
 LOG, TOPIC, REQUESTS = Source.COORDINATOR_LOG, Source.OFFSETS, Source.REQUEST_LOG

@@ -15,7 +15,8 @@ from msgspec import inspect
 from alerts.rules.engine.cluster_memory import ClusterMemory
 from alerts.rules.engine.situation import GroupMemory
 from coordinator_model.observations.seen import Seen
-from coordinator_model.shard.snapshot import _Snapshot
+from coordinator_model.shard.slots import ChunkIndex
+from coordinator_model.shard.snapshot import _Frame, _Head, _Snapshot
 from coordinator_model.state.group import Group
 
 LIST = Path(__file__).parents[1] / "golden" / "state" / "fields.txt"
@@ -28,7 +29,9 @@ PACKED: dict[tuple[str, str], Any] = {
     ("RecentFailure", "packed"): list[Seen],
 }
 """Fields of bytes that hold something packed, and what that is."""
-_ROOTS = (_Snapshot, *PACKED.values())
+FRAMES = (_Snapshot, _Frame, _Head, ChunkIndex)
+"""What a shard's header and slots are wrapped in, by version."""
+_ROOTS = (*FRAMES, *PACKED.values())
 _ALTERNATIVES_MAX = 4
 """A union of more structs is told apart by tags; each of them has an entry of its own."""
 _PLAIN = {

@@ -16,9 +16,10 @@ from alerts.rules import memories
 from alerts.rules.engine.situation import GroupMemory
 from coordinator_model.observations.seen import Seen, pack, unpack
 from coordinator_model.shard import snapshot
-from coordinator_model.shard.snapshot import Header, Slot
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group
-from tests.saved.fields import LIST, PACKED, Entries, parts, structs, written
+from tests.saved.fields import FRAMES, LIST, PACKED, Entries, parts, structs, written
 
 FOLDER = LIST.parent
 Json = Any
@@ -269,7 +270,7 @@ def uncovered() -> set[tuple[str, str]]:
 
 def _covered() -> set[tuple[str, str]]:
     # The frame of a shard is taken off by the one function that reads it.
-    found = {("_Snapshot", name) for name in snapshot._Snapshot.__struct_fields__}
+    found = {(frame.__name__, name) for frame in FRAMES for name in frame.__struct_fields__}
     for blob in blobs():
         header, slots = snapshot.decode(blob.bytes)
         waiting: list[Any] = [header, slots]

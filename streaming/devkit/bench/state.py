@@ -1,4 +1,4 @@
-"""The row about state: the bytes that a shard stores per group, summaries for the rules included."""
+"""The row about state: the bytes that a shard saves per group, summaries for the rules included."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from coordinator_model import observations as on
 from coordinator_model.observations import Seen, Source
 from coordinator_model.shard import Shard
 from streaming.devkit.bench.material import Population
+from streaming.workers import ZSTD
 
 GROUPS = 100
 MINUTES = 10
@@ -34,7 +35,7 @@ def state(_folder: Path | None = None, **_: object) -> dict[str, float | int]:
 
 
 def _load(blob: bytes | None) -> Shard:
-    return Shard.load(blob, cluster="bench", shard=0, shard_count=1)
+    return Shard.load(blob, cluster="bench", shard=0, shard_count=1, codec=ZSTD)
 
 
 def grown(population: Population) -> bytes:

@@ -22,6 +22,7 @@ from coordinator_model.ordering.order import Order
 from coordinator_model.shard.cluster import SAMPLES_MAX, ClusterState, Contradiction, Move
 from coordinator_model.shard.judging import Judgement, LiveSources
 from coordinator_model.shard.shard import Shard
+from coordinator_model.shard.slots import Slots
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen
@@ -243,7 +244,7 @@ def test_a_saved_time_beyond_all_times_hangs_nothing() -> None:
         shard=CLUSTER_SHARD, shard_count=1, order=Order(now_ms=NEVER + 5), live_since_ms=0, cluster_due_ms=0
     )
 
-    outputs = Shard(header, [], cluster="c", strict=True).step([], ClusterJudge())
+    outputs = Shard(header, Slots(), cluster="c", strict=True).step([], ClusterJudge())
 
     assert len(outputs.alerts) <= 3_602
     assert header.cluster_due_ms == NEVER

@@ -40,7 +40,8 @@ from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Judgement, LiveSources, Outputs
 from coordinator_model.shard.routing import split_names
 from coordinator_model.shard.shard import Shard
-from coordinator_model.shard.snapshot import Slot, SnapshotError
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import SnapshotError
 from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen
 

@@ -1,6 +1,7 @@
 """Saved shards: what is written is read, by this version and by every later one."""
 
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -15,7 +16,8 @@ from coordinator_model.ordering.buffered import Buffered, Run
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard import snapshot
 from coordinator_model.shard.shard import Shard
-from coordinator_model.shard.snapshot import Header, Slot, SnapshotError
+from coordinator_model.shard.slots import Slot
+from coordinator_model.shard.snapshot import Header, SnapshotError
 from coordinator_model.state.group import Group, Member
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "state"
@@ -36,7 +38,7 @@ def seen(what: MemberFailed | Heartbeats | LogSeconds) -> Seen:
 
 
 def make_blob() -> bytes:
-    """Return a shard with something in every part; this wrote v1.bin when version 1 was made."""
+    """Return a shard with something in every part; it wrote v1.bin and v2.bin when their version was made."""
     member = Member(member_id="m", client_id="c", session_timeout_ms=45_000, assigned={"t": (0, 1)})
     group = Group(group="g", generation=3, members={"m": member}, commits={"t": {0: (5, 6)}})
     beat = Heartbeats(group="g", member_id="m", generation=3, error_code=0, times=(29, 30))
@@ -71,7 +73,7 @@ def test_saving_and_loading_changes_nothing() -> None:
     assert snapshot.encode(header, slots) == blob
 
 
-@pytest.mark.parametrize("version", [1])
+@pytest.mark.parametrize("version", [1, 2])
 def test_blobs_of_every_released_version_load(version: int) -> None:
     """A checkpoint outlives an upgrade: what an older version saved is read with all it says."""
     header, slots = snapshot.decode((GOLDEN / f"v{version}.bin").read_bytes())
@@ -96,7 +98,26 @@ def test_groups_stay_undecoded_until_they_are_touched() -> None:
     shard = Shard.load(snapshot.encode(header, slots), cluster="c", shard=4, shard_count=50)
     shard.step([], None)
 
-    assert b"no group at all" in shard.save()
+    assert snapshot.decode(shard.save())[1] == slots
+
+
+def test_a_shard_of_version_1_is_saved_as_version_2() -> None:
+    """After an upgrade the first step packs the shard, with all its groups."""
+    old = (GOLDEN / "v1.bin").read_bytes()
+    new = Shard.load(old, cluster="c", shard=4, shard_count=50).save()
+
+    assert (old[1], new[1]) == (1, 2)
+    assert snapshot.decode(new) == snapshot.decode(old)
+
+
+def test_a_codec_that_nobody_gave_is_refused() -> None:
+    """What the job compressed by a library of its own is no damage to somebody without it."""
+    frame = msgspec.msgpack.decode(make_blob())
+    body = msgspec.msgpack.encode([frame[0], "other", *frame[2:5]])[1:]
+    blob = b"\x96" + body + b"\xce" + crc32(body).to_bytes(4, "big")
+
+    with pytest.raises(SnapshotError, match="compressed by other"):
+        snapshot.decode(blob)
 
 
 def test_a_newer_version_is_refused_with_the_way_out() -> None:

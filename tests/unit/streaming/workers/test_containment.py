@@ -19,6 +19,7 @@ from coordinator_model.shard import live_sources as evidence
 from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import OFFSETS
 from streaming.workers.shard_state import STATE_VERSION, ShardStage
+from streaming.workers.zstd import ZSTD
 from tests.unit.coordinator_model.kafka_bytes import (
     assignment,
     commit_key,
@@ -194,7 +195,7 @@ def _with_blob(job: Job, home: int, change: Callable[[bytes], bytes]) -> None:
 
 
 def _with_damaged_group(blob: bytes) -> bytes:
-    header, slots = snapshot.decode(blob)
+    header, slots = snapshot.decode(blob, ZSTD)
     for slot in slots:
         if slot.name == NEIGHBOUR:
             slot.raw = msgspec.Raw(msgspec.msgpack.encode(["x", 7]))
@@ -218,7 +219,7 @@ def test_a_memory_of_the_rules_that_cannot_be_read_is_empty(memory: bytes) -> No
     """What they remembered of that group is lost and said; its transitions and its neighbours' go on."""
 
     def forget(blob: bytes) -> bytes:
-        header, slots = snapshot.decode(blob)
+        header, slots = snapshot.decode(blob, ZSTD)
         for slot in slots:
             if slot.name == NEIGHBOUR:
                 slot.memory = memory
@@ -302,7 +303,7 @@ def test_a_shard_whose_step_fails_as_a_whole_goes_on_without_its_state(
 
 def test_a_group_that_cannot_be_saved_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number that msgpack has no room for in one slot costs that slot."""
-    header, slots = snapshot.decode(_blob_of(lived(), HOME))
+    header, slots = snapshot.decode(_blob_of(lived(), HOME), ZSTD)
     slots[0].due_ms = 2**70
     blob = snapshot.encode_apart(header, slots)
 
@@ -313,7 +314,7 @@ def test_a_group_that_cannot_be_saved_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 def test_a_header_that_cannot_be_saved_loses_the_part_that_cannot() -> None:
     """The groups stay."""
-    header, slots = snapshot.decode(_blob_of(lived(), HOME))
+    header, slots = snapshot.decode(_blob_of(lived(), HOME), ZSTD)
     header.epoch = 2**70
     kept, left = snapshot.decode(snapshot.encode_apart(header, slots))
 
@@ -333,7 +334,7 @@ def _blob_of(job: Job, home: int) -> bytes:
 def test_a_newer_version_and_another_number_of_shards_are_refused() -> None:
     """That is no damage: the operator must choose, and is told what."""
     blob = _blob_of(lived(), HOME)
-    version_8 = b"\x93\x08" + blob[2:-5]
+    version_8 = msgspec.msgpack.encode([8, *msgspec.msgpack.decode(blob)[1:5]])
     with pytest.raises(SnapshotError, match="has version 8"):
         ShardStage(cluster="c", shard_count=SHARDS).advance(HOME, [], version_8)
     with pytest.raises(SnapshotError, match="begin a new checkpoint"):

@@ -50,7 +50,7 @@ _Stats = Mapping[int, tuple[str, tuple[str, ...]]]
 
 
 def _tree(found: _Stats, root: int, but: Collection[int] = ()) -> Iterator[tuple[int, str]]:
-    """Yield process ids with their kind: what a JVM has started are workers."""
+    """Yield process ids with their kind: what a JVM has started are workers, or JVMs (executors)."""
     children: dict[int, list[int]] = {}
     for pid, (_, fields) in found.items():
         if fields:
@@ -60,7 +60,7 @@ def _tree(found: _Stats, root: int, but: Collection[int] = ()) -> Iterator[tuple
         pid, kind = waiting.pop()
         if pid in but:
             continue
-        if kind == "driver_python" and found.get(pid, _UNKNOWN)[0] == "java":
+        if found.get(pid, _UNKNOWN)[0] == "java":
             kind = "jvm"
         yield pid, kind
         below = "driver_python" if kind == "driver_python" else "python_workers"

@@ -119,6 +119,7 @@ class RealJob:
         trigger: str = "1s",
         cluster: Mapping[str, Any] | None = None,
         webhook: str = "",
+        master: str = "",
     ) -> None:
         """Write the configuration.
 
@@ -128,6 +129,7 @@ class RealJob:
             trigger: as in the configuration.
             cluster: more settings of the cluster.
             webhook: who is told of alerts; "" for nobody.
+            master: of Spark, whose workers are on this machine; "" for the stage's cores in one process.
         """
         (port,) = free_ports(1)
         self.page = f"http://127.0.0.1:{port}"
@@ -147,7 +149,8 @@ class RealJob:
             "checkpoint": str(self._checkpoint),
             "trigger_interval": trigger,
             "http": {"host": "127.0.0.1", "port": port},
-            "spark": {"spark.master": f"local[{on.cores}]"},
+            "checkpoint_is_shared": bool(master),
+            "spark": {"spark.master": master or f"local[{on.cores}]"},
             "receivers": receivers,
             "routes": [{"receivers": ["bench"]}] if webhook else [],
         }

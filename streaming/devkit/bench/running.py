@@ -74,6 +74,20 @@ def held(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
         return {"groups": groups, **_watched(on, job, "held", 120 * scale, pace)}
 
 
+def workers(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
+    """Let one worker of Spark with all cores do what then two with half of them do; returns the row."""
+    groups = max(100, int(2_000 * min(1.0, scale)))
+    pace = {"beat_ms": 3_000, "commit_ms": 5_000, "has_commit_lines": True}
+    row: dict[str, Any] = {"groups": groups}
+    with stage(folder, "workers", cores, _population(groups)) as on:
+        for count in (1, 2):
+            master = f"local-cluster[{count},{max(1, cores // count)},1024]"
+            job = RealJob(on, f"workers-{count}", trigger="2s", master=master)
+            row[f"workers_{count}"] = _watched(on, job, f"workers, {count}", 60 * scale, pace)
+    row["ratio"] = round(row["workers_2"]["cpu_s_a_minute"] / row["workers_1"]["cpu_s_a_minute"], 2)
+    return row
+
+
 def million(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
     """Hold a million groups of two members, if that can be done; returns the row."""
     groups = _scaled(1_000_000, scale)
@@ -150,7 +164,7 @@ def restart(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
         job = RealJob(on, "restart", webhook=probe.url)
         with running(job), fed(on.pace(600.0, failure_ms=_FAILURE_MS)):
             began = time.monotonic()
-            await_that(probe.firing, "nothing was told", 60)
+            await_that(probe.firing, "nothing was told", 180)
             job.kill()
             killed = time.monotonic()
             # A feeder needs a moment to begin, so that these have failed after the kill for sure.

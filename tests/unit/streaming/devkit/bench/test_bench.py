@@ -123,19 +123,21 @@ def _write_process(proc: Path, pid: int, parent: int, name: str, times: Sequence
 
 
 def test_cpu_time_and_memory_of_a_job_are_told_by_process(tmp_path: Path) -> None:
-    """The Python that was started, the JVM under it, and the workers under that."""
+    """The Python that was started, the JVM under it, executors, and the workers under those."""
     _write_process(tmp_path, 10, 1, "python3", (1, 0, 0, 0))
     _write_process(tmp_path, 11, 10, "java", (2, 3, 0, 0))
     _write_process(tmp_path, 12, 11, "python3", (7, 0, 4, 0))
     _write_process(tmp_path, 13, 12, "python3", (8, 0, 0, 0))
     _write_process(tmp_path, 14, 1, "java", (99, 0, 0, 0))
+    _write_process(tmp_path, 15, 11, "java", (20, 0, 0, 0))
+    _write_process(tmp_path, 16, 15, "python3", (40, 0, 0, 0))
     ticks = os.sysconf("SC_CLK_TCK")
     cpu = {kind: seconds * ticks for kind, seconds in cpu_by_kind(10, tmp_path).items()}
-    assert cpu == {"driver_python": 1, "jvm": 5, "python_workers": 19}
+    assert cpu == {"driver_python": 1, "jvm": 25, "python_workers": 59}
     assert memory_by_kind(10, tmp_path) == {
         "driver_python": 10 * 1024,
-        "jvm": 11 * 1024,
-        "python_workers": (12 + 13) * 1024,
+        "jvm": (11 + 15) * 1024,
+        "python_workers": (12 + 13 + 16) * 1024,
     }
 
 

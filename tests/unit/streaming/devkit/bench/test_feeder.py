@@ -1,6 +1,9 @@
 """The feeder sends what members cause, when they cause it."""
 
+import os
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +11,11 @@ from coordinator_model.decoding import request_log
 from coordinator_model.decoding.records import observe
 from coordinator_model.observations.records import GroupRecorded, OffsetsCommitted
 from coordinator_model.observations.requests import CommitsAnswered, Heartbeats
+from streaming.config import load_config
 from streaming.devkit.bench.feeder import FIRST_OFFSET, OFFSETS_TOPIC, Pace, Record, Stream, standing, streams
-from streaming.devkit.bench.real_job import Look, figures, grows
+from streaming.devkit.bench.material import Population
+from streaming.devkit.bench.real_job import Look, RealJob, Stage, figures, grows
+from streaming.devkit.kafka import EmbeddedKafka
 
 AT_MS = 1_750_000_000_123
 STAMP = b"[2025-06-15 15:06:40,123]"
@@ -109,3 +115,28 @@ def test_figures_leave_broker_and_feeder_out_of_the_job() -> None:
     assert (row["cpu_s_a_minute"], row["cores"], row["cpu_s_a_batch"]) == (24.0, 0.4, 4.0)
     assert (row["batches"], row["batch_s_p50"], row["batch_s_p95"]) == (3, 0.5, 0.6)
     assert (row["memory_gib"], row["watermark_behind_s_max"]) == (1.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"webhook": "http://127.0.0.1:1/"}, {"master": "local-cluster[2,1,1024]"}]
+)
+def test_a_measured_job_has_a_valid_configuration(tmp_path: Path, more: dict[str, Any]) -> None:
+    """What is written for it is what ``groupwatch run`` reads."""
+    kafka = EmbeddedKafka(tmp_path / "kafka")
+    job = RealJob(Stage(kafka, tmp_path, 2, Population(10)), "name", trigger="2s", **more)
+    config = load_config(tmp_path / "job-name.yaml")
+    assert config.clusters[0].bootstrap_servers == kafka.bootstrap_servers.split(",")
+    assert job.page == f"http://127.0.0.1:{config.http.port}"
+    assert (len(config.receivers), config.checkpoint_is_shared) == (int("webhook" in more), "master" in more)
+
+
+def test_batches_are_timed_by_the_files_of_their_checkpoint(tmp_path: Path) -> None:
+    """From the plan to the commit; one that is not committed yet does not count."""
+    job = RealJob(Stage(EmbeddedKafka(tmp_path / "kafka"), tmp_path, 2, Population(10)), "name")
+    for part, names in {"offsets": ("7", "8", ".7.crc"), "commits": ("7",)}.items():
+        folder = tmp_path / "checkpoint-name" / "bench" / "query" / part
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).touch()
+            os.utime(folder / name, (100.0, 100.0 if part == "offsets" else 100.5))
+    assert job.batch_files() == {7: (100.0, 100.5)}

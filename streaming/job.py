@@ -12,7 +12,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 
-from alerts.delivery import DeliveryState, LiveQuiet, wall_clock_ms
+from alerts.alert import Alert
+from alerts.delivery import DeliveryState, LiveQuiet, Owners, wall_clock_ms
 from alerts.metrics import (
     DeliveryCollector,
     HealthCollector,
@@ -47,7 +48,7 @@ from streaming.health import Progress
 from streaming.notify import make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.service_manager import ServiceManager
-from streaming.serving import HttpServer, ShownAlerts, TopicReader, View
+from streaming.serving import HttpServer, Hub, ShownAlerts, TopicReader, View
 from streaming.silences import Follower, SilenceDesk
 from streaming.silences import topics_of as silence_topics_of
 from streaming.speaker import MakeNotifier, Speaker
@@ -131,6 +132,8 @@ class Monitor:
         self._alerts = ShownAlerts(wall_clock_ms, own.detected)
         self._silences = Follower(silence_topics_of(config), self._quiet)
         self._silence_desk = SilenceDesk(self._silences, clusters=names, alert_of=self._alerts.known)
+        self._hub = Hub(self._store, clock_ms=wall_clock_ms, version=version())
+        self._owners = owners_of(config)
         view = View(
             self._store,
             self._alerts,
@@ -138,6 +141,7 @@ class Monitor:
             quiet=self._quiet,
             held_back=self._held_back,
             partition_lag=config.http.partition_lag,
+            owner_of=self._owner_of,
         )
         registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
@@ -149,7 +153,7 @@ class Monitor:
         self.jobs: dict[str, ClusterJob] = {}
         self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._speaker = Speaker(
-            config, self.jobs, own, make_notifier, remember=self._alerts.remember, quiet=self._quiet
+            config, self.jobs, own, make_notifier, remember=self._remember, quiet=self._quiet
         )
         for name, job in self.jobs.items():
             own.leader(name, partial(_leads, job))
@@ -166,6 +170,7 @@ class Monitor:
             TopicReader(config),
             silencing=self._silence_desk,
             reloads=reloads,
+            hub=self._hub,
         )
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
@@ -176,7 +181,7 @@ class Monitor:
         return ClusterJob(
             self._spark,
             plan,
-            Outlets(apply=self._apply, remember=self._alerts.remember),
+            Outlets(apply=self._apply, remember=self._remember),
             groups=ClusterView(self._store, name),
             counts=Counts(
                 raise_tried=lambda outcome: own.sought(name, outcome),
@@ -191,6 +196,14 @@ class Monitor:
     def _apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
         self._store.apply(cluster, rows)
         self._alerts.apply(cluster, rows)
+        self._hub.apply(cluster, rows)
+
+    def _remember(self, alert: Alert) -> None:
+        self._alerts.remember(alert)
+        self._hub.alerts_changed()
+
+    def _owner_of(self, cluster: str, group: str) -> str:
+        return self._owners.of_group(cluster, group)
 
     def _dead_threads(self) -> list[str]:
         return [*self._speaker.dead_threads(), *self._silences.dead_threads()]
@@ -255,6 +268,7 @@ class Monitor:
         self._quiet.configure(quiet_of(found.config.silences, found.config.maintenance))
         for cluster in found.config.clusters:
             self.jobs[cluster.name].change(plan_of(found.config, cluster))
+        self._owners = owners_of(found.config)
         if DELIVERY & set(found.made):
             self._speaker.change(found.config)
         return found
@@ -283,6 +297,11 @@ class Monitor:
         except (Py4JError, OSError) as error:
             # A service manager sends SIGTERM to the whole process group: the JVM may end before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
+
+
+def owners_of(config: Config) -> Owners:
+    """Return who owns which groups."""
+    return Owners([one.owned() for one in config.owners])
 
 
 def _sample(progress: Progress) -> HealthSample:

@@ -28,8 +28,12 @@ class Owners:
 
     def of(self, alert: Alert) -> str:
         """Return the owner of the alert's group; "" for alerts about a whole cluster."""
-        for one, pattern in self._owned if alert.group else ():
-            if (not one.clusters or alert.cluster in one.clusters) and pattern.fullmatch(alert.group):
+        return self.of_group(alert.cluster, alert.group)
+
+    def of_group(self, cluster: str, group: str) -> str:
+        """Return the owner of a group; "" if nobody is named."""
+        for one, pattern in self._owned if group else ():
+            if (not one.clusters or cluster in one.clusters) and pattern.fullmatch(group):
                 return one.owner
         return ""
 

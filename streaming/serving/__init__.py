@@ -1,5 +1,6 @@
 """The HTTP server: metrics, health, the API and the page."""
 
+from streaming.serving.events import Hub
 from streaming.serving.explaining import (
     explain_by_config,
     explain_by_url,
@@ -8,12 +9,14 @@ from streaming.serving.explaining import (
     print_explanations,
 )
 from streaming.serving.history import TopicReader
-from streaming.serving.http import HttpServer, Server, health_application
+from streaming.serving.http import HttpServer, health_application
+from streaming.serving.server import Server
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.view import View
 
 __all__ = [
     "HttpServer",
+    "Hub",
     "Server",
     "ShownAlerts",
     "TopicReader",

@@ -290,6 +290,44 @@ class ClusterList(msgspec.Struct, frozen=True, kw_only=True):
     clusters: list[ClusterDetail]
 
 
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """The first event of a stream."""
+
+    at_ms: int
+    version: str
+
+
+class GroupsChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups of one cluster are not as they were: state, generation, members or rebalances."""
+
+    at_ms: int
+    cluster: str
+    changed: list[str]
+    truncated: bool = False
+    """There are more than can be named."""
+
+
+class AlertsChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """Some alert was raised, changed or ended."""
+
+    at_ms: int
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of life, with the server's time."""
+
+    at_ms: int
+
+
+EVENTS: dict[str, type[msgspec.Struct]] = {
+    "hello": Hello,
+    "groups": GroupsChanged,
+    "alerts": AlertsChanged,
+    "beat": Beat,
+}
+"""Server-sent event of ``/api/v1/events`` -> its data."""
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a request was refused."""
 

@@ -10,8 +10,6 @@ stories are told at a time, and ``http_limits`` bounds the connections.
 """
 
 import gzip
-import logging
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
@@ -21,7 +19,6 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 import msgspec
-import uvicorn
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -35,9 +32,11 @@ from alerts.delivery import wall_clock_ms
 from alerts.metrics import Relabelled
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
-from streaming.config import HttpConfig, Reloads, ServerConfig
-from streaming.serving.access import Guard
+from streaming.config import HttpConfig, Reloads
 from streaming.serving.api import Problem, schema
+from streaming.serving.choosing import ORDERS, SORTS, Wanted
+from streaming.serving.events import PATH as EVENTS_PATH
+from streaming.serving.events import Hub
 from streaming.serving.explaining import (
     DEFAULT_BACK_MS,
     explain_of_view,
@@ -46,13 +45,11 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.group_history import ReadPast, history_of, window
 from streaming.serving.history import READ_HTTP_S, ReadHistory
-from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
 from streaming.serving.reload_route import reload_route
 from streaming.serving.runbooks import runbook_routes
+from streaming.serving.server import Server
 from streaming.serving.silencing import Silencing, silence_routes
 from streaming.serving.view import View
-
-_LOGGER = logging.getLogger("groupwatch.http")
 
 _EXPLAIN = "/explain"
 """Suffix of a group's path for its story.  A group whose own name ends like this takes precedence."""
@@ -61,7 +58,6 @@ _HISTORY = "/history"
 _TIME_MAX_MS = 9_999_999_999_999
 _PAGE_MAX = 1_000
 _PAGE_DEFAULT = 100
-_START_TIMEOUT_S = 10.0
 _STORIES_MAX = 2
 """Stories at a time: one reads the topics, which takes 5 s at most, and one waits."""
 _THREADS = 8
@@ -164,6 +160,7 @@ def application(
     silencing: Silencing | None = None,
     reloads: Reloads | None = None,
     past: ReadPast | None = None,
+    hub: Hub | None = None,
 ) -> Starlette:
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     config = config or HttpConfig()
@@ -174,18 +171,8 @@ def application(
     answering = _InThreads(_THREADS)
 
     def groups(request: Request) -> Response:
-        query = request.query_params
-        offset, limit = _paging(query)
-        state = _one_of(query, "state", [str(state) for state in GroupState])
-        return _json(
-            view.groups(
-                cluster=query.get("cluster", ""),
-                state=state,
-                text=query.get("q", ""),
-                offset=offset,
-                limit=limit,
-            )
-        )
+        spark = _one_of(request.query_params, "spark", ["1h"])
+        return _json(view.groups(_wanted(request.query_params), spark=bool(spark)))
 
     def group(request: Request) -> Response:
         return _group(view, stories, past, request)
@@ -215,6 +202,7 @@ def application(
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/sources", answering(lambda _: _json(view.sources(health.clusters())))),
+        *((Route(EVENTS_PATH, hub.endpoint),) if hub else ()),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
         Route("/", answering(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
     ]
@@ -341,6 +329,22 @@ def _paging(query: Mapping[str, str]) -> tuple[int, int]:
     return _number(query, "offset", 0, 0, 10_000_000), _number(query, "limit", _PAGE_DEFAULT, 1, _PAGE_MAX)
 
 
+def _wanted(query: Mapping[str, str]) -> Wanted:
+    offset, limit = _paging(query)
+    return Wanted(
+        cluster=query.get("cluster", ""),
+        state=_one_of(query, "state", [str(state) for state in GroupState]),
+        group_type=query.get("type", ""),
+        text=query.get("q", ""),
+        alert=query.get("alert", ""),
+        owner=query.get("owner", ""),
+        sort=_one_of(query, "sort", SORTS, SORTS[0]) or SORTS[0],
+        order=_one_of(query, "order", ORDERS, ORDERS[0]) or ORDERS[0],
+        offset=offset,
+        limit=limit,
+    )
+
+
 def _number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = query.get(name, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 14 and least <= int(text) <= most):
@@ -367,72 +371,6 @@ def _names_in(request: Request) -> tuple[str, str]:
     return unquote(cluster), unquote(group)
 
 
-class Server:
-    """An application with its server in a thread."""
-
-    def __init__(self, config: ServerConfig, application: Starlette) -> None:
-        self._config = config
-        self._host, self._port = config.host, config.port
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                Guard(application, config),
-                ssl_certfile=config.certificate or None,
-                ssl_keyfile=config.key or None,
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                lifespan="off",
-                timeout_graceful_shutdown=2,
-                http=BoundedProtocol,
-                ws="none",
-                h11_max_incomplete_event_size=REQUEST_BYTES_MAX,
-            )
-        )
-        self._socket: socket.socket | None = None
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> int:
-        """Listen, and return the port (needed if the configuration says 0).
-
-        Raises:
-            OSError: the address is not available, for instance because another process has it.
-        """
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((self._host, self._port))
-        except OSError as error:
-            listening.close()
-            where = f"{self._host} port {self._port}"
-            raise OSError(error.errno, f"cannot listen on {where}: {error.strerror}") from error
-        listening.listen(128)
-        self._socket = listening
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listening]}, name="http", daemon=True
-        )
-        self._thread.start()
-        port = int(listening.getsockname()[1])
-        scheme = "https" if self._config.certificate else "http"
-        _LOGGER.info("%s on %s port %d", scheme, self._host, port)
-        if self._config.open_to:
-            _LOGGER.warning("this server %s", self._config.open_to)
-        return port
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def stop(self) -> None:
-        """Finish the current requests and end."""
-        self._server.should_exit = True
-        if self._thread is not None:
-            self._thread.join(_START_TIMEOUT_S)
-        if self._socket is not None:
-            self._socket.close()
-
-
 class HttpServer(Server):
     """The job's server, with all routes."""
 
@@ -447,6 +385,7 @@ class HttpServer(Server):
         silencing: Silencing | None = None,
         reloads: Reloads | None = None,
         past: ReadPast | None = None,
+        hub: Hub | None = None,
     ) -> None:
         made = application(
             view,
@@ -457,5 +396,13 @@ class HttpServer(Server):
             silencing=silencing,
             reloads=reloads,
             past=past,
+            hub=hub,
         )
+        self._hub = hub
         super().__init__(config, made)
+
+    def stop(self) -> None:
+        """Finish the current requests, end all streams of events, and end."""
+        if self._hub is not None:
+            self._hub.close()
+        super().stop()

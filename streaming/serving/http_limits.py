@@ -16,6 +16,8 @@ REQUEST_S = 10.0
 """Time until a request is complete, body included."""
 ANSWER_S = 60.0
 """Time from the complete request until the answer was taken; the longest story needs some 10 s."""
+STREAM_PATH = "/api/v1/events"
+"""Its answer may last, as long as the client takes it."""
 REQUEST_BYTES_MAX = 128 * 1024
 """Most bytes of a request line with headers; a group name of 32,767 bytes takes three times that."""
 
@@ -28,6 +30,11 @@ class BoundedProtocol(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._answering = False
         self._request_bytes = 0
+
+    @property
+    def _streams(self) -> bool:
+        """The answer is a stream of events, which has no end."""
+        return self._answering and self.scope is not None and self.scope["path"] == STREAM_PATH
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection; at the limit close the oldest one without a request, else this one."""
@@ -85,7 +92,14 @@ class BoundedProtocol(H11Protocol):
         """Close the connection unless the next stage is reached in time."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.end)
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._overdue)
+
+    def _overdue(self) -> None:
+        """End, unless this is a stream whose client takes what it is sent."""
+        if self._streams and not self.flow.write_paused:
+            self._expect(ANSWER_S)
+        else:
+            self.end()
 
 
 def _in_order(connections: set[Any]) -> list[BoundedProtocol]:

@@ -84,6 +84,14 @@ class ShownAlerts:
                 for group, found in self._of_group.items()
             }
 
+    def names(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Return (cluster, group) → names of its open alerts."""
+        with self._lock:
+            return {
+                group: frozenset(one.name for one in found.values())
+                for group, found in self._of_group.items()
+            }
+
     def loudest(self, limit: int) -> list[Alert]:
         """Return at most ``limit`` open alerts, loudest first."""
         with self._lock:

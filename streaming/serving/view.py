@@ -3,7 +3,6 @@
 It stores nothing itself; safe to use from several threads.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from alerts.alert import Alert
 from alerts.delivery import NO_QUIET, LiveQuiet, Quiet, Silenced
 from alerts.metrics import ClusterSample, Firing, GroupSample
 from coordinator_model.groups import KINDS
-from coordinator_model.kafka import GroupState
 from coordinator_model.shard import GroupReport
 from streaming.group_store import GroupStore, KeptCluster, KeptGroup, Lag
 from streaming.serving.api import (
@@ -25,17 +23,16 @@ from streaming.serving.api import (
     GroupList,
     GroupSummary,
     SourceList,
+    Spark,
     TopicLag,
     Undecodable,
     UndecodableCount,
     UndecodableSample,
 )
+from streaming.serving.choosing import Wanted, by_trouble, key_of, matching, page_of
+from streaming.serving.known_lags import KnownLags
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.sources import cluster_sources
-
-_CALM = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}
-_RESTLESS = 3
-"""Ranks of groups without alerts, below those of severities."""
 
 
 class View:
@@ -50,6 +47,8 @@ class View:
         quiet: Quiet | LiveQuiet = NO_QUIET,
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
         partition_lag: bool = False,
+        owner_of: Callable[[str, str], str] = lambda _cluster, _group: "",
+        spark_of: Callable[[str, str], Spark | None] = lambda _cluster, _group: None,
     ) -> None:
         """Prepare.
 
@@ -60,6 +59,8 @@ class View:
             quiet: silences and maintenance, shown beside the alerts they silence.
             held_back: returns receiver -> why an alert is not sent to it now.
             partition_lag: the metrics show the lag of each partition.
+            owner_of: returns the owner of (cluster, group), "" if nobody is named.
+            spark_of: returns the last hour of (cluster, group); None: it is not known.
         """
         self._store = store
         self._alerts = alerts
@@ -67,6 +68,9 @@ class View:
         self._quiet = quiet
         self._held_back = held_back
         self._partition_lag = partition_lag
+        self._owner_of = owner_of
+        self._spark_of = spark_of
+        self._lags = KnownLags(store, clock_ms)
 
     # -- metrics -------------------------------------------------------------------------------
 
@@ -106,24 +110,20 @@ class View:
 
     # -- the API -------------------------------------------------------------------------------
 
-    def groups(
-        self, *, cluster: str = "", state: str = "", text: str = "", offset: int = 0, limit: int = 100
-    ) -> GroupList:
-        """Return one page of the groups that match all filters; "" matches everything."""
-        now_ms = self._clock_ms()
-        wanted = text.casefold()
-        matching = [
-            (name, group)
-            for name, group in self._store.groups(cluster)
-            if (not state or group.state == state) and wanted in group.group.casefold()
-        ]
-        page = self._chosen(matching, offset + limit)[offset:]
+    def groups(self, wanted: Wanted | None = None, *, spark: bool = False) -> GroupList:
+        """Return one page of the groups that match all filters; ``spark`` adds the last hour of each."""
+        wanted, now_ms = wanted or Wanted(), self._clock_ms()
+        names = self._alerts.names() if wanted.alert else {}
+        found = matching(self._store.groups(wanted.cluster), wanted, names, self._owner_of)
+        lags = self._lags.of(found) if wanted.sort == "lag" else {}
+        key = key_of(wanted.sort, self._alerts.ranks(), lambda one: lags.get((one[0], one[1].group), -1))
+        page = page_of(found, wanted, key)
         return GroupList(
-            total=len(matching),
-            offset=offset,
-            limit=limit,
+            total=len(found),
+            offset=wanted.offset,
+            limit=wanted.limit,
             at_ms=now_ms,
-            groups=[self._summary(name, group, now_ms) for name, group in page],
+            groups=[self._summary(name, group, now_ms, spark=spark) for name, group in page],
         )
 
     def group(self, cluster: str, group: str) -> GroupDetail | None:
@@ -199,16 +199,9 @@ class View:
 
     def _chosen(self, groups: Iterable[tuple[str, KeptGroup]], limit: int) -> list[tuple[str, KeptGroup]]:
         """Return the first groups: by their loudest alert, then unsettled ones, then by name."""
-        ranks = self._alerts.ranks()
+        return page_of(groups, Wanted(limit=limit), by_trouble(self._alerts.ranks()))
 
-        def trouble(item: tuple[str, KeptGroup]) -> tuple[int, str, str]:
-            name, group = item
-            rank = ranks.get((name, group.group), _CALM.get(group.state, _RESTLESS))
-            return rank, name, group.group
-
-        return heapq.nsmallest(limit, groups, key=trouble)
-
-    def _summary(self, cluster: str, group: KeptGroup, now_ms: int) -> GroupSummary:
+    def _summary(self, cluster: str, group: KeptGroup, now_ms: int, *, spark: bool) -> GroupSummary:
         return GroupSummary(
             cluster=cluster,
             group=group.group,
@@ -222,6 +215,8 @@ class View:
             alerts=[alert.name for alert in self._alerts.of(cluster, group.group)],
             assignment_epoch=group.assignment_epoch,
             held_up_by=list(group.held_up_by),
+            owner=self._owner_of(cluster, group.group),
+            spark=self._spark_of(cluster, group.group) if spark else None,
         )
 
 

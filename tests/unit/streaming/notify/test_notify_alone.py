@@ -15,7 +15,8 @@ from streaming.devkit.kafka.webhook_probe import WebhookProbe
 from streaming.notify import notifying
 from streaming.notify.notifying import NotifyProcess
 from streaming.notify.watching import of_records
-from streaming.serving.http import Server, health_application
+from streaming.serving.http import health_application
+from streaming.serving.server import Server
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from alerts.delivery.silences import LiveQuiet
 from alerts.metrics.exporter import SnapshotCollector
 from coordinator_model.kafka.states import GroupState
 from streaming.config.server import HttpConfig
+from streaming.serving.choosing import Wanted
 from streaming.serving.http import HttpServer
 from streaming.silences.desk import SilenceDesk
 from streaming.silences.following import Follower
@@ -70,10 +71,10 @@ def client(view: FedView, health: FakeHealth) -> Iterator[httpx.Client]:
 
 @pytest.fixture(autouse=True)
 def _picture(view: FedView, rows: "Rows") -> Iterator[None]:
-    names = [group.group for group in view.groups(limit=1000).groups]
+    names = [group.group for group in view.groups(Wanted(limit=1000)).groups]
     view.apply("eu", [rows.report(name, removed=True) for name in names])
     yield
-    names = [group.group for group in view.groups(limit=1000).groups]
+    names = [group.group for group in view.groups(Wanted(limit=1000)).groups]
     view.apply("eu", [rows.report(name, removed=True) for name in names])
 
 

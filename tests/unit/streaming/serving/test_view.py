@@ -13,6 +13,7 @@ from coordinator_model.groups.reconciling import KINDS
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.group import Basis, Cause, Transition
+from streaming.serving.choosing import Wanted
 from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ def test_filters_and_pages(view: FedView, rows: "Rows") -> None:
     """Filters are combined; total counts the matches, not the page."""
     view.apply("eu", [rows.report(f"App-{n}") for n in range(5)])
     view.apply("us", [rows.report("app-9", GroupState.EMPTY)])
-    assert view.groups(text="app").total == 6
-    assert view.groups(text="APP-1").total == 1
-    assert view.groups(cluster="us").total == 1
-    assert view.groups(cluster="us", state="Stable").total == 0
-    page = view.groups(cluster="eu", offset=3, limit=10)
+    assert view.groups(Wanted(text="app")).total == 6
+    assert view.groups(Wanted(text="APP-1")).total == 1
+    assert view.groups(Wanted(cluster="us")).total == 1
+    assert view.groups(Wanted(cluster="us", state="Stable")).total == 0
+    page = view.groups(Wanted(cluster="eu", offset=3, limit=10))
     assert (page.total, [group.group for group in page.groups]) == (5, ["App-3", "App-4"])
 
 

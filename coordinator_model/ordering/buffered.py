@@ -28,7 +28,8 @@ class Run(msgspec.Struct, array_like=True):
 
     def first_ms(self) -> int:
         """Return when (epoch ms) its first time takes effect."""
-        return max(self.floor_ms, self.times[0])
+        first_ms: int = self.seen.what.times[0]  # type: ignore[union-attr]  # only runs are wrapped
+        return first_ms if first_ms > self.floor_ms else self.floor_ms
 
     def count_before(self, limit_ms: int) -> int:
         """Return how many of its times take effect before ``limit_ms``."""
@@ -43,7 +44,7 @@ def order_key(held: Buffered) -> tuple[int, int, int, int, int]:
 
 def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
     """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
-    times = run.times
+    times = run.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
     if times[-1] < limit_ms and run.floor_ms < limit_ms:
         return run, None
     count = run.count_before(limit_ms)

@@ -66,6 +66,8 @@ def first_times(runs: list[Run], count: int) -> int:
 
 def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
     """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
+    if all(run.floor_ms < limit_ms and run.times[-1] < limit_ms for run in runs):
+        return runs, []
     heads: list[Run] = []
     tails: list[Run] = []
     for run in runs:

@@ -1,12 +1,12 @@
 """Which sources of a shard are live, and which broker leads it; nothing here is about single groups."""
 
 from bisect import bisect_right
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from coordinator_model import observations as on
-from coordinator_model.observations import Seen, Source
+from coordinator_model.observations import NEVER, Seen, Source
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import LastFailover
 
@@ -127,6 +127,62 @@ def requests_steady(header: Header, broker: int, at_ms: int) -> bool:
     if before < 0 or before + 1 == len(known) or known[before + 1][0] > at_ms:
         return True
     return known[before + 1][1] - known[before][1] <= REQUESTS_LIVE_MS
+
+
+class HeardSpan(NamedTuple):
+    """What a request log had said by any time from ``from_ms`` to before ``until_ms``."""
+
+    from_ms: int
+    until_ms: int
+    is_live: bool
+    is_steady: bool
+    heard_ms: int
+    seconds: list[tuple[int, int]]
+    brokers: int
+
+
+class HeardSpans:
+    """The spans that were asked for in one step of a shard, while its request logs are as they are.
+
+    Each observation of a group asks, and a log has lines in a few seconds of a step only.
+    """
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._known: dict[tuple[int, int], HeardSpan] = {}
+
+    def at(self, broker: int, at_ms: int) -> HeardSpan:
+        """Return what that broker's request log had said by ``at_ms``; -1: the one that was heard last."""
+        key = broker, at_ms // 1000
+        span = self._known.get(key)
+        if span is None or not span.from_ms <= at_ms < span.until_ms:
+            span = self._known[key] = self._span(broker, at_ms)
+        return span
+
+    def _span(self, broker: int, at_ms: int) -> HeardSpan:
+        header = self._header
+        from_ms, until_ms = (at_ms, at_ms + 1) if broker < 0 else self._bounds(broker, at_ms)
+        return HeardSpan(
+            from_ms=from_ms,
+            until_ms=until_ms,
+            is_live=requests_live(header, broker, at_ms),
+            is_steady=requests_steady(header, broker, at_ms),
+            heard_ms=requests_heard_ms(header, broker, at_ms),
+            seconds=seconds_heard(header, broker, at_ms),
+            brokers=brokers_heard(header, at_ms),
+        )
+
+    def _bounds(self, broker: int, at_ms: int) -> tuple[int, int]:
+        """Return the last time, and the next, at which anything of this is another than just before."""
+        known = self._header.heard.get(broker, [])
+        turns = [counts_ms for one in self._header.heard.values() for counts_ms, _ in one[:1]]
+        for after_ms in (0, REQUESTS_LIVE_MS, HEARD_SHOWN_MS):
+            index = bisect_right(known, (at_ms - after_ms, NEWEST))
+            turns += [counts_ms + after_ms for counts_ms, _ in known[max(index - 1, 0) : index + 1]]
+        newest = known[: bisect_right(known, (at_ms, NEWEST))][-1:]
+        turns += [second_ms + over + 1 for _, second_ms in newest for over in (REQUESTS_LIVE_MS, SPEAKS_MS)]
+        past = [turn_ms for turn_ms in turns if turn_ms <= at_ms]
+        return max(past, default=-NEVER), min((one for one in turns if one > at_ms), default=NEVER)
 
 
 def move_shard(header: Header, seen: Seen, at_ms: int) -> None:

@@ -187,10 +187,10 @@ class Timeline:
         for order_ms, _, time, run in singles:
             if live.slot.due_ms < order_ms:
                 self._fire_before(live, order_ms)
-            one = part(run, (time,))
+            one = run if len(run.times) == 1 else part(run, (time,))
             quiet = is_quiet(live.group, one)
             # A run's offset and record time depend on how it was read; each single time in it does not.
-            seen = msgspec.structs.replace(one.seen, recorded_at_ms=time, offset=-1, index=0)
+            seen = msgspec.structs.replace(one.seen, at_ms=time, recorded_at_ms=time, offset=-1, index=0)
             if quiet:
                 self._apply_quietly(live, Run(run.floor_ms, seen))
             else:

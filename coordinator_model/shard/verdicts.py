@@ -6,10 +6,10 @@ from typing import Any
 from coordinator_model.groups import core
 from coordinator_model.groups.core import Context
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.shard import live_sources
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.judging import Judge, LiveSources, Outputs
 from coordinator_model.shard.live_group import Live
+from coordinator_model.shard.live_sources import HeardSpans
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import Step, Transition
 
@@ -53,6 +53,7 @@ class Verdicts:
         self.outputs = outputs
         self.failures = failures
         self.offsets_enabled = offsets_enabled
+        self.heard = HeardSpans(header)
         self.contradicted_ms = NEVER
         """When the INFO log was first found to have lost a line in this step."""
         self.transitions: list[tuple[int, Transition]] = []
@@ -60,15 +61,15 @@ class Verdicts:
 
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return the live sources at ``order_ms``."""
-        header, broker = self.header, self.broker(live)
+        info_live, heard = self.header.info_live, self.heard.at(self.broker(live), order_ms)
         return _context(
             self.cluster,
-            header.info_live,
+            info_live,
             self.offsets_enabled,
             backlog,
-            live_sources.requests_live(header, broker, order_ms),
+            heard.is_live,
             # Only session timers use it, and they run where the INFO log is not live.
-            requests_steady=header.info_live or live_sources.requests_steady(header, broker, order_ms),
+            requests_steady=info_live or heard.is_steady,
         )
 
     def broker(self, live: Live) -> int:
@@ -77,18 +78,17 @@ class Verdicts:
 
     def evidence(self, live: Live, at_ms: int) -> LiveSources:
         """Return the live sources at ``at_ms`` for the rules."""
-        header, broker = self.header, self.broker(live)
-        heard_ms = live_sources.requests_heard_ms(header, broker, at_ms)
+        header, heard = self.header, self.heard.at(self.broker(live), at_ms)
         return LiveSources(
             info_live=header.info_live,
-            requests_live=heard_ms >= 0 and at_ms - heard_ms <= live_sources.REQUESTS_LIVE_MS,
+            requests_live=heard.is_live,
             offsets_enabled=self.offsets_enabled,
-            requests_heard_ms=heard_ms,
+            requests_heard_ms=heard.heard_ms,
             live_since_ms=header.live_since_ms,
-            requests_seconds=live_sources.seconds_heard(header, broker, at_ms),
+            requests_seconds=heard.seconds,
             retention_ms=header.retention_ms,
             moved=core.last_move(live.group, header.moved),
-            brokers_heard=live_sources.brokers_heard(header, at_ms),
+            brokers_heard=heard.brokers,
         )
 
     def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:

@@ -43,8 +43,17 @@ def next_deadline(group: Group, context: Context) -> int | None:
     """Return when (epoch ms) the first session timer runs out; None if none can."""
     if not _can_run_out(group, context):
         return None
-    due = (_deadline(member) for member in group.members.values())
-    return min((at_ms + SESSION_GRACE_MS for at_ms in due if at_ms is not None), default=None)
+    first_ms: int | None = None
+    # This runs at each observation, so it is one plain loop over ``_deadline``.
+    for member in group.members.values():
+        beat_ms = member.last_heartbeat_ms
+        if beat_ms < 0 or member.session_timeout_ms <= 0:
+            continue
+        base_ms = member.session_base_ms
+        ends_ms = (base_ms if base_ms > beat_ms else beat_ms) + member.session_timeout_ms
+        if first_ms is None or ends_ms < first_ms:
+            first_ms = ends_ms
+    return None if first_ms is None else first_ms + SESSION_GRACE_MS
 
 
 def run_out(turn: Turn, now_ms: int) -> None:

@@ -328,6 +328,16 @@ EVENTS: dict[str, type[msgspec.Struct]] = {
 """Server-sent event of ``/api/v1/events`` -> its data."""
 
 
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and whether they may silence alerts."""
+
+    user: str
+    """"" without logins."""
+    may_change: bool
+    why_not: str
+    """Why silences of theirs are refused; "" if they are not."""
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a request was refused."""
 
@@ -341,6 +351,7 @@ ENDPOINTS: dict[str, type[msgspec.Struct]] = {
     "/api/v1/groups/{cluster}/{group}/history": GroupHistory,
     "/api/v1/alerts": AlertList,
     "/api/v1/silences": SilenceList,
+    "/api/v1/me": Me,
     "/api/v1/undecodable": Undecodable,
     "/api/v1/clusters": ClusterList,
     "/api/v1/sources": SourceList,

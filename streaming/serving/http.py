@@ -12,7 +12,6 @@ stories are told at a time, and ``http_limits`` bounds the connections.
 import gzip
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import unquote
 
@@ -45,10 +44,11 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.group_history import ReadPast, history_of, window
 from streaming.serving.history import READ_HTTP_S, ReadHistory
+from streaming.serving.page_files import HEADERS, PageFiles
 from streaming.serving.reload_route import reload_route
 from streaming.serving.runbooks import runbook_routes
 from streaming.serving.server import Server
-from streaming.serving.silencing import Silencing, silence_routes
+from streaming.serving.silencing import Silencing, me_route, silence_routes
 from streaming.serving.view import View
 
 _EXPLAIN = "/explain"
@@ -68,13 +68,6 @@ _WAITING_MAX = 16
 """Most requests of one kind that wait for a thread."""
 _GZIP_LEVEL = 1
 """It compresses metrics to some 6 % in a tenth of the best level's time."""
-_PAGE_HEADERS = {
-    # The page needs nothing from elsewhere, so nothing that a group's name smuggles in can load.
-    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; "
-    "script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 class Health(Protocol):
@@ -146,7 +139,7 @@ class _Stories:
         if told is None:
             return _json(Problem(error=no_group(name, cluster)), 404)
         if style == "text":
-            return Response(as_text(told), media_type="text/plain", headers=_PAGE_HEADERS)
+            return Response(as_text(told), media_type="text/plain", headers=HEADERS)
         return _json(told)
 
 
@@ -165,7 +158,7 @@ def application(
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     config = config or HttpConfig()
     published = msgspec.json.encode(schema())
-    page = (files("streaming.serving") / "page" / "index.html").read_bytes()
+    page = PageFiles()
 
     stories = _Stories(view, read_history)
     answering = _InThreads(_THREADS)
@@ -193,18 +186,19 @@ def application(
 
     routes = [
         *_own_routes(health, registry, config.cluster_label),
-        *runbook_routes(answering, _PAGE_HEADERS),
+        *runbook_routes(answering, page),
         Route("/api/v1/groups", answering(groups)),
         Route("/api/v1/groups/{names:names}", answering(group)),
         Route("/api/v1/alerts", answering(alerts)),
         *(silence_routes(silencing, config, answering) if silencing else ()),
+        me_route(config, answering, is_desk=silencing is not None),
         *((reload_route(reloads, config, answering),) if reloads else ()),
         Route("/api/v1/undecodable", answering(lambda _: _json(view.undecodable()))),
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/sources", answering(lambda _: _json(view.sources(health.clusters())))),
         *((Route(EVENTS_PATH, hub.endpoint),) if hub else ()),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
-        Route("/", answering(lambda _: Response(page, media_type="text/html", headers=_PAGE_HEADERS))),
+        *page.routes(answering),
     ]
     return Starlette(routes=routes)
 

@@ -11,13 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from streaming.serving.page_files import HEADERS, PageFiles
+
 PATH = "/runbooks"
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "pre{overflow:auto;padding:.7rem;background:#8882}code{font-size:.9em}"
-    "table{border-collapse:collapse}td,th{border:1px solid #8886;padding:.3rem .6rem;vertical-align:top}"
-    ":root{color-scheme:light dark}"
-)
 _ELSEWHERE = re.compile(r"\[([^\]\n]*)\]\((?!https?://|\w+\.md[)#])[^)\n]*\)")
 """A link into the source tree, which this server does not have."""
 
@@ -29,22 +25,22 @@ def runbooks() -> dict[str, str]:
     return {one.name.removesuffix(".md"): one.read_text(encoding="utf-8") for one in found}
 
 
-def as_html(title: str, markdown: str) -> str:
-    """Return a page of its own."""
+def as_html(title: str, markdown: str, style: str) -> str:
+    """Return a page of its own with the style sheet at ``style``."""
     text = _ELSEWHERE.sub(r"\1", markdown)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{_STYLE}</style><main>{body}</main></html>"
+        f'<link rel="stylesheet" href="{escape(style)}">'
+        f'<body class="runbook"><main>{body}</main></body></html>'
     )
 
 
-def runbook_routes(
-    answering: Callable[[Callable[[Request], Response]], Any], headers: dict[str, str]
-) -> list[Route]:
+def runbook_routes(answering: Callable[[Callable[[Request], Response]], Any], page: PageFiles) -> list[Route]:
     """Return the routes: the list, and a page for each alert with or without ``.md`` behind its name."""
     known = runbooks()
+    style = f"../{page.address('style/page.css')}"
 
     def listed(_: Request) -> Response:
         # With its folder, so that it works under an external URL with a path of its own.
@@ -54,10 +50,10 @@ def runbook_routes(
     def one(request: Request) -> Response:
         name = request.path_params["name"].removesuffix(".md")
         if name not in known:
-            return Response(f"there is no runbook {name!r}\n", 404, headers, "text/plain")
+            return Response(f"there is no runbook {name!r}\n", 404, HEADERS, "text/plain")
         return _page(name, known[name])
 
     def _page(title: str, markdown: str) -> Response:
-        return Response(as_html(title, markdown), media_type="text/html", headers=headers)
+        return Response(as_html(title, markdown, style), media_type="text/html", headers=HEADERS)
 
     return [Route(f"{PATH}/", answering(listed)), Route(f"{PATH}/{{name}}", answering(one))]

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from streaming.config import HttpConfig, is_loopback
-from streaming.serving.api import Problem
+from streaming.serving.api import Me, Problem
 from streaming.silences import ShownSilence, SilenceList, SilenceRefusedError
 
 PATH = "/api/v1/silences"
@@ -55,6 +55,27 @@ def may_write(request: Request, config: HttpConfig) -> str:
             "loopback address; use groupwatch silence with --config, and SIGHUP"
         )
     return _foreign(request, config.external_url)
+
+
+def me_route(config: HttpConfig, answering: Answering, *, is_desk: bool) -> Route:
+    """Return the route that tells a page who asks, and which buttons would be refused."""
+
+    def me(request: Request) -> Response:
+        why_not = may_write(request, config) or _far_page(request, config.external_url)
+        if not is_desk:
+            why_not = "this process keeps no silences"
+        user = request.state.user if config.users else None
+        return _json(Me(user=user.name if user else "", may_change=not why_not, why_not=why_not))
+
+    return Route("/api/v1/me", answering(me))
+
+
+def _far_page(request: Request, external_url: str) -> str:
+    """Return what a page would be told that posts from this host; its GET carries no Origin."""
+    host = request.headers.get("host", "")
+    is_ours = is_loopback(urlsplit(f"//{host}").hostname or "") or host == urlsplit(external_url).netloc
+    is_page = "sec-fetch-site" in request.headers and not is_ours
+    return "http.external_url does not name the address at which this page was opened" if is_page else ""
 
 
 def _foreign(request: Request, external_url: str) -> str:

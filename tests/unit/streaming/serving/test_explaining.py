@@ -208,11 +208,6 @@ def test_what_cannot_be_told_is_said(site: Site, path: str, status: int, says: s
     assert (answer.status_code, says in answer.json()["error"]) == (status, True)
 
 
-def test_the_page_links_to_stories(site: Site) -> None:
-    """One click from a group to what happened to it."""
-    assert "/explain?format=text" in site.client.get("/").text
-
-
 # --- topics ------------------------------------------------------------------------------------------
 
 

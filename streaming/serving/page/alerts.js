@@ -1,0 +1,90 @@
+/** What fires: who, since when, what it costs, what to do. */
+import { groupAddress, remove } from "./api.js";
+import { html, useState } from "./lib.js";
+import { ago, counted, moment, printable, who, zone } from "./text.js";
+
+const SHAPES = /** @type {Record<string, string>} */ ({ critical: "▲", warning: "◆", info: "●" });
+const FIRST = 5;
+const NEVER_MS = 4e13;
+
+/** @param {{severity: string}} props */
+export function Severity({ severity }) {
+  return html`<span class=${`severity is-${severity}`}><i aria-hidden="true">${SHAPES[severity] ?? "●"}</i> ${severity}</span>`;
+}
+
+/**
+ * Alerts, those that are silenced last; a few at first.
+ * @param {{list: any, at: number, shared: any, reload: () => void, isOnGroup?: boolean}} props
+ */
+export function Alerts({ list, at, shared, reload, isOnGroup = false }) {
+  const [all, showAll] = useState(false);
+  const silenced = list.silenced_by ?? {};
+  const sorted = [...list.alerts].sort((one, other) => Number(one.id in silenced) - Number(other.id in silenced));
+  const shown = all ? sorted : sorted.slice(0, FIRST);
+  const rest = Math.max(list.total, sorted.length) - shown.length;
+  return html`<div class="alerts">
+    ${shown.map((alert) => html`<${AlertCard} key=${alert.id} alert=${alert} silenced=${silenced[alert.id]} at=${at} shared=${shared} reload=${reload} isOnGroup=${isOnGroup} />`)}
+    ${rest > 0 && sorted.length > shown.length && html`<button type="button" class="more" onClick=${() => showAll(true)}>Show ${counted(rest, "more alert")}</button>`}
+    ${all && list.total > sorted.length && html`<p class="dim">The ${sorted.length} loudest of ${list.total} are shown.</p>`}
+  </div>`;
+}
+
+/** @param {{alert: any, silenced: any, at: number, shared: any, reload: () => void, isOnGroup: boolean}} props */
+function AlertCard({ alert, silenced, at, shared, reload, isOnGroup }) {
+  const rows = [
+    ["Who", alert.culprits.map((/** @type {any} */ one) => html`<div><bdi class="name">${who(one)}</bdi>${one.basis === "observed" ? "" : html` <span class="dim">(${printable(one.basis)})</span>`}</div>`), alert.culprits.length > 0],
+    ["Why", printable(alert.cause), alert.cause],
+    ["Cost", printable(alert.cost), alert.cost],
+    ["Do", html`${printable(alert.advice)} <${Runbook} url=${alert.runbook} />`, alert.advice || alert.runbook],
+  ];
+  return html`<article class=${`alert is-${alert.severity}${silenced ? " is-silenced" : ""}`} aria-label=${`${alert.name}, ${alert.severity}`}>
+    <header>
+      <${Severity} severity=${alert.severity} />
+      <h3>${isOnGroup ? printable(alert.name) : html`<${Subject} alert=${alert} /> <span class="kind">${printable(alert.name)}</span>`}</h3>
+      <span class="since" title=${`since ${moment(alert.starts_at_ms, shared.utc)} ${zone(shared.utc)}`}>for ${ago(at - alert.starts_at_ms)}</span>
+    </header>
+    <p class="summary">${printable(alert.summary)}</p>
+    <dl>${rows.filter(([, , given]) => given).map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>
+    <footer>
+      ${silenced ? html`<${Silenced} silenced=${silenced} shared=${shared} reload=${reload} />` : html`<${Buttons} alert=${alert} shared=${shared} reload=${reload} />`}
+      ${!isOnGroup && alert.group && html`<a class="button" href=${groupAddress(alert.cluster, alert.group)}>See what happened</a>`}
+    </footer>
+  </article>`;
+}
+
+/** @param {{alert: any}} props */
+function Subject({ alert }) {
+  if (!alert.group) return html`<bdi class="name">${printable(alert.cluster)}</bdi> <span class="dim">whole cluster</span>`;
+  return html`<a class="name" href=${groupAddress(alert.cluster, alert.group)}><bdi>${printable(alert.group)}</bdi></a> <span class="dim"><bdi>${printable(alert.cluster)}</bdi></span>`;
+}
+
+/** @param {{url: string}} props */
+export function Runbook({ url }) {
+  if (!/^https?:\/\//.test(url)) return url ? html`<span class="dim">${printable(url)}</span>` : null;
+  return html`<a href=${url} rel="noreferrer">Runbook</a>`;
+}
+
+/** @param {{alert: any, shared: any, reload: () => void}} props */
+function Buttons({ alert, shared, reload }) {
+  const { me, silence } = shared;
+  if (!me) return null;
+  const hint = me.may_change ? undefined : me.why_not;
+  const open = (/** @type {string} */ kind) => () => silence({ alert, kind, done: reload });
+  return html`
+    <button type="button" disabled=${!me.may_change} title=${hint} onClick=${open("acknowledge")}>Acknowledge</button>
+    <button type="button" disabled=${!me.may_change} title=${hint} onClick=${open("silence")}>Silence …</button>
+    ${hint && html`<span class="dim hint">${printable(hint)}</span>`}
+  `;
+}
+
+/** @param {{silenced: any, shared: any, reload: () => void}} props */
+function Silenced({ silenced, shared, reload }) {
+  const [error, fail] = useState("");
+  const until = silenced.until_ms > NEVER_MS ? "until it is resolved" : `until ${moment(silenced.until_ms, shared.utc)} ${zone(shared.utc)}`;
+  const end = () => remove(`api/v1/silences/${encodeURIComponent(silenced.id)}`).then(reload, (refused) => fail(refused.message));
+  return html`<span class="silenced">
+      Silenced ${until}${silenced.author && html` by <bdi>${printable(silenced.author)}</bdi>`}${silenced.comment && html`: <bdi>${printable(silenced.comment)}</bdi>`}
+    </span>
+    ${silenced.id && shared.me?.may_change && html`<button type="button" onClick=${end}>End silence</button>`}
+    ${error && html`<span class="error" role="alert">${printable(error)}</span>`}`;
+}

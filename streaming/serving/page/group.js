@@ -1,0 +1,99 @@
+/** One group: what is wrong and what to do, then its timeline, the chosen rebalance, and the story in words. */
+import { Alerts } from "./alerts.js";
+import { address, groupPath } from "./api.js";
+import { useAnswer, useNow } from "./hooks.js";
+import { html, useEffect, useState } from "./lib.js";
+import { Rebalance } from "./rebalance.js";
+import { State } from "./rows.js";
+import { Story } from "./story.js";
+import { ago, compact, counted, number, printable, span } from "./text.js";
+import { Stage, Toolbar } from "./stage.js";
+import { bounds, fixed, query, windowInAddress } from "./window.js";
+
+const DRAW_MS = 1_000, ASK_MS = 5_000, STORY_MS = 20_000, DEBOUNCE_MS = 250;
+/** Requests end on whole steps, so that the same window is asked for once. */
+const STEP_MS = 1_000;
+
+/** @param {any} props cluster, group, and what every view gets */
+export function Group({ cluster, group, ...shared }) {
+  const [window, setWindow] = useState(windowInAddress());
+  const [mark, setMark] = useState(/** @type {any} */ (null));
+  const at = useNow(DRAW_MS);
+  const path = groupPath(cluster, group);
+  const seen = bounds(window, at), asked = useAsked(window);
+  const detail = useAnswer(`api/v1/groups/${path}`, { told: shared.told });
+  const alerts = useAnswer(`api/v1/alerts?${new URLSearchParams({ cluster, group })}`);
+  const history = useAnswer(`api/v1/groups/${path}/history?from=${asked.from}&to=${asked.to}`, { delayMs: DEBOUNCE_MS });
+  const story = useAnswer(`api/v1/groups/${path}/explain?since=${Math.max(60_000, asked.storyBack)}ms`, { delayMs: 2 * DEBOUNCE_MS });
+  const look = (/** @type {any} */ next) => {
+    setWindow(next);
+    globalThis.history.replaceState(null, "", location.pathname + query(next));
+  };
+  useEffect(() => {
+    document.title = `${printable(group)} – groupwatch`;
+  }, [group]);
+  useEffect(() => {
+    const { kind, content, count } = shared.news;
+    if (count === 0) return;
+    if (kind === "alerts") return void alerts.again();
+    if (kind !== "groups" || content.truncated || (content.cluster === cluster && (content.changed ?? [group]).includes(group))) detail.again();
+    if (kind !== "groups" && kind !== "beat") alerts.again();
+  }, [shared.news.count]);
+  const list = mark ? (history.answer?.rebalances ?? []).filter((/** @type {any} */ one) => mark.starts.includes(one.started_at_ms)) : [];
+  const chosen = list.find((/** @type {any} */ one) => one.started_at_ms === mark.chosen) ?? list[list.length - 1] ?? null;
+  const choose = (/** @type {any} */ one) => setMark({ starts: one.list.map((/** @type {any} */ it) => it.started_at_ms), chosen: one.list[one.list.length - 1].started_at_ms });
+  const reload = () => alerts.again();
+  if (detail.error && !detail.answer) return html`<${Missing} cluster=${cluster} group=${group} error=${detail.error} />`;
+  const problem = history.answer?.problem || (history.error ? history.error.message : "");
+  return html`
+    <${Title} cluster=${cluster} group=${group} detail=${detail.answer} at=${at} />
+    <section aria-label="What is wrong and what to do">
+      ${alerts.answer && (alerts.answer.total ? html`<${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} isOnGroup=${true} />` : html`<p class="calm">Nothing fires on this group.</p>`)}
+    </section>
+    <section class="panel timeline-panel" aria-labelledby="timeline-title">
+      <${Toolbar} window=${window} seen=${seen} now=${at} look=${look} group=${group} utc=${shared.utc} />
+      ${history.answer
+        ? html`<${Stage} history=${history.answer} seen=${seen} now=${at} utc=${shared.utc} look=${look} choose=${choose} chosen=${chosen?.started_at_ms ?? -1} title=${printable(group)} />`
+        : html`<p class="dim">${problem ? "" : "Reading …"}</p>`}
+      ${problem && html`<p class="warn-text">${printable(problem)}</p>`}
+      ${(history.answer?.notes ?? []).map((/** @type {string} */ note) => html`<p class="dim note">${printable(note)}</p>`)}
+    </section>
+    <div class="beside">
+      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(`api/v1/groups/${path}/explain?format=text`)} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
+      ${history.answer && html`<${Rebalance} list=${list} chosen=${chosen} history=${history.answer} utc=${shared.utc} choose=${(/** @type {any} */ one) => setMark({ ...mark, chosen: one.started_at_ms })} />`}
+    </div>
+  `;
+}
+
+/** What is asked of the server for a window; one that ends now is asked for again and again. @param {any} window */
+function useAsked(window) {
+  const tick = useNow(ASK_MS), slow = useNow(STORY_MS);
+  const { from, to } = bounds(window, Math.floor(tick / STEP_MS) * STEP_MS);
+  const back = window.length || Math.max(0, Math.ceil((slow - window.from) / 1_000) * 1_000);
+  return { from, to, storyBack: back };
+}
+
+/** @param {{cluster: string, group: string, error: Error}} props */
+function Missing({ cluster, group, error }) {
+  return html`<h1><bdi class="name">${printable(group)}</bdi></h1>
+    <p>${printable(error.message)}</p>
+    <p class="dim">It may be gone, or not watched on <bdi>${printable(cluster)}</bdi>. <a href=${address("")}>All groups</a></p>`;
+}
+
+/** @param {{cluster: string, group: string, detail: any, at: number}} props */
+function Title({ cluster, group, detail, at }) {
+  const report = detail?.report;
+  const records = (detail?.lag ?? []).reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.records, 0);
+  const seconds = Math.max(0, ...(detail?.lag ?? []).map((/** @type {any} */ one) => one.seconds));
+  return html`<div class="group-title">
+    <nav aria-label="Where this is"><a href=${address("")}>Groups</a> <span class="dim">/ <bdi>${printable(cluster)}</bdi></span></nav>
+    <h1><bdi class="name">${printable(group)}</bdi></h1>
+    ${report && html`<p class="facts">
+      <span><${State} state=${report.state} />${report.state_since_ms >= 0 && html` <span class="dim">for ${ago(at - report.state_since_ms)}</span>`}</span>
+      <span>${counted(report.members.length, "member")}</span>
+      <span>generation ${number(report.generation)}</span>
+      ${detail.lag.length > 0 && html`<span title=${number(records)}>lag ${compact(records)}${seconds >= 1 ? `, ${span(Math.round(seconds) * 1000)}` : ""}</span>`}
+      <span class="dim">${printable(report.group_type)}${report.protocol ? `, ${printable(report.protocol)}` : ""}</span>
+    </p>`}
+  </div>`;
+}

@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring
+.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,16 +32,19 @@ demo: setup ## real Kafka, real consumers that misbehave, and the job that tells
 	$(BIN)/groupwatch demo $(ARGS)
 
 test: setup ## what needs no cluster, and the whole path once on a real one (TESTS=tests/unit for a part)
-	$(PYTEST) -m "path or not (kafka or spark or growth)" $(TESTS) $(ARGS)
+	$(PYTEST) -m "path or not (kafka or spark or browser or growth)" $(TESTS) $(ARGS)
 
-test-live: setup ## the rest: on real brokers with a real Spark (TESTS=tests/live/test_levels.py for a part)
-	$(PYTEST) -m "(kafka or spark) and not path" $(TESTS) $(ARGS)
+test-live: setup ## the rest: on real brokers with a real Spark, and in a real browser (TESTS=tests/live/test_levels.py for a part)
+	$(PYTEST) -m "(kafka or spark or browser) and not path" $(TESTS) $(ARGS)
 
 soak: setup ## hours: groups that are odd and well, every single fault in two modes, long random schedules
 	@failed=0; for play in "hours" "faults --mode full" "faults --mode requests" \
 	  "conformance --mode full --seconds 1800 --kills 4" "conformance --mode quiet --seconds 1800" \
 	  "conformance --mode full --seconds 900 --brokers 3 --failovers 10"; do \
 	  echo "== $$play"; $(BIN)/python -m tests.live.support.$$play || failed=1; done; exit $$failed
+
+pictures: setup ## the pictures of README and documents, out of the tests of the page
+	GROUPWATCH_PICTURES=1 $(PYTEST) -m browser tests/live/browser/test_pictures.py $(ARGS)
 
 growth: setup ## lines of twice the length cost at most three times as much (minutes, alone)
 	$(BIN)/python -m pytest tests/growth $(ARGS)

@@ -59,8 +59,8 @@ export function Group({ cluster, group, ...shared }) {
       ${(history.answer?.notes ?? []).map((/** @type {string} */ note) => html`<p class="dim note">${printable(note)}</p>`)}
     </section>
     <div class="beside">
-      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(`api/v1/groups/${path}/explain?format=text`)} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
       ${history.answer && html`<${Rebalance} list=${list} chosen=${chosen} history=${history.answer} utc=${shared.utc} choose=${(/** @type {any} */ one) => setMark({ ...mark, chosen: one.started_at_ms })} />`}
+      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(`api/v1/groups/${path}/explain?format=text`)} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
     </div>
   `;
 }

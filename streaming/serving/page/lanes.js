@@ -3,6 +3,8 @@ import { html } from "./lib.js";
 import { clock, printable, shortened, span, who, words } from "./text.js";
 
 export const LANE = 24;
+/** Lanes that are shown until somebody wants all. */
+export const LANES_MAX = 12;
 const BAR = 6, BEAT = 12;
 
 /** Whether a member went although it should not have. @param {any} life */

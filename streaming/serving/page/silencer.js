@@ -21,7 +21,7 @@ export function request(about, given) {
   return {
     ...common,
     end: given.end,
-    clusters: [exactly(alert.cluster)],
+    clusters: [alert.cluster],
     ...(alert.group ? { groups: [exactly(alert.group)] } : {}),
     ...(given.all && alert.group ? {} : { alerts: [alert.name] }),
   };

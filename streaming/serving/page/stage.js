@@ -1,6 +1,7 @@
 /** The timeline with what moves it: buttons, keys, drag and wheel; and the tip beside a mark. */
 import { fileName, asPng, asSvg, save } from "./picture.js";
 import { useWidth } from "./hooks.js";
+import { LANES_MAX, lanesOf } from "./lanes.js";
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { cost } from "./rebalance.js";
 import { clock, span, who, words } from "./text.js";
@@ -120,7 +121,7 @@ function useWheel(box, turn) {
 function Tip({ mark, width, utc }) {
   const one = mark.list[mark.list.length - 1];
   const left = Math.max(0, Math.min(width - 320, mark.at + 14));
-  return html`<div class="tip" style=${{ left: `${left}px`, top: "70px" }} aria-hidden="true">
+  return html`<div class="tip" style=${{ left: `${left}px`, top: `${mark.y}px` }} aria-hidden="true">
     <b>${mark.list.length > 1 ? `${mark.list.length} rebalances; the last:` : "Rebalance"} ${clock(one.started_at_ms, utc)}</b>
     <div>${words(one.cause.kind)}${one.cause.member_id || one.cause.client_id ? html` <bdi class="name">${who(one.cause)}</bdi>` : ""}</div>
     <div class="dim">${one.ended_at_ms < 0 ? "still running" : `took ${span(one.ended_at_ms - one.started_at_ms)}`}${one.cost ? `; ${cost(one.cost)}` : ""}</div>
@@ -130,7 +131,7 @@ function Tip({ mark, width, utc }) {
 /** @param {{history: any, all: boolean, showAll: (all: boolean) => void}} props */
 function Legend({ history, all, showAll }) {
   const sign = (/** @type {any} */ drawn, /** @type {string} */ text) => html`<li><svg class="timeline" width="26" height="18" viewBox="0 0 26 18" aria-hidden="true">${drawn}</svg>${text}</li>`;
-  const many = history.members.length > 12;
+  const many = lanesOf(history.members).length > LANES_MAX;
   return html`<div class="legend-row"><ul class="legend">
     ${sign(html`<rect class="beat" x="2" y="3" width="22" height="12" rx="2" />`, "heartbeats in time")}
     ${sign(html`<rect class="life" x="2" y="6" width="22" height="6" />`, "member, no heartbeat seen")}

@@ -1,14 +1,15 @@
 /** What happened, in the words of `groupwatch explain`. */
-import { html } from "./lib.js";
-import { day, clock, printable } from "./text.js";
+import { html, useState } from "./lib.js";
+import { clock, counted, day, printable } from "./text.js";
 
-const SHOWN = 40;
+const FIRST = 8, MOST = 500;
 
 /** @param {{story: any, error: Error|null, utc: boolean, to: number, text: string, look: (at: number) => void}} props */
 export function Story({ story, error, utc, to, text, look }) {
+  const [all, showAll] = useState(false);
   if (!story) return html`<section class="panel"><h2>In words</h2><p class="dim">${error ? printable(error.message) : "Reading …"}</p></section>`;
   const entries = story.entries.filter((/** @type {any} */ one) => one.at_ms <= to);
-  const shown = entries.slice(-SHOWN).reverse();
+  const shown = entries.slice(all ? -MOST : -FIRST).reverse();
   const left = entries.length - shown.length + story.left_out;
   let before = "";
   return html`<section class="panel story" aria-labelledby="story-title">
@@ -24,7 +25,7 @@ export function Story({ story, error, utc, to, text, look }) {
         <div><p>${printable(one.text)}</p>${one.details.map((/** @type {string} */ detail) => html`<p class="dim">${printable(detail)}</p>`)}</div>
       </li>`;
     })}</ol>`}
-    ${left > 0 && html`<p class="dim">${left} earlier entries are left out.</p>`}
+    ${left > 0 && (all ? html`<p class="dim">${counted(left, "earlier entry", "earlier entries")} left out; the text has them.</p>` : html`<button type="button" class="more" onClick=${() => showAll(true)}>Show ${counted(left, "earlier entry", "earlier entries")}</button>`)}
     ${story.notes.map((/** @type {string} */ note) => html`<p class="dim">${printable(note)}</p>`)}
   </section>`;
 }

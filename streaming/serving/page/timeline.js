@@ -1,12 +1,12 @@
 /** The picture of a group's window: alerts, states, rebalances, members, lag and commits on one axis of time. */
 import { Chart, Gaps } from "./charts.js";
-import { LANE, Lane, lanesOf } from "./lanes.js";
+import { LANE, Lane, LANES_MAX, lanesOf } from "./lanes.js";
 import { html } from "./lib.js";
 import { scaleOf, ticks } from "./scale.js";
 import { counted, moment, printable, span, who, words } from "./text.js";
 
 const GUTTER = 190, AXIS = 24, ALERT = 20, BAND = 26, MARKS = 26, LAG = 96, COMMITS = 56, SPACE = 14;
-const ALERTS_MAX = 6, LANES_MAX = 12, NEAR = 15, WIDE = 640;
+const ALERTS_MAX = 6, NEAR = 15, WIDE = 640;
 
 /**
  * Rebalances whose marks would touch, as one mark each.
@@ -122,13 +122,14 @@ function Mark({ mark, y, bottom, utc, isChosen, isFocused, choose, point }) {
   const { at, list } = mark, many = list.length > 1;
   const kinds = new Set(list.map((/** @type {any} */ one) => one.cause.kind));
   const isLoss = [...kinds].some((kind) => /timeout/.test(kind));
+  const show = () => point?.({ ...mark, y: y + MARKS + 6 });
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     choose?.(mark);
   };
   return html`<g class=${`mark${isChosen ? " is-chosen" : ""}${isLoss ? " is-loss" : ""}`} role="button" tabindex=${isFocused ? 0 : -1} data-at=${list[0].started_at_ms} aria-pressed=${isChosen ? "true" : "false"} aria-label=${markWords(mark, utc)}
-    onClick=${() => choose?.(mark)} onKeyDown=${press} onFocus=${() => point?.(mark)} onBlur=${() => point?.(null)} onPointerEnter=${() => point?.(mark)} onPointerLeave=${() => point?.(null)}>
+    onClick=${() => choose?.(mark)} onKeyDown=${press} onFocus=${show} onBlur=${() => point?.(null)} onPointerEnter=${show} onPointerLeave=${() => point?.(null)}>
     <line class="mark-line" x1=${at} x2=${at} y1=${y - BAND} y2=${bottom} />
     <rect class="mark-touch" x=${at - 11} y=${y} width="22" height=${MARKS} />
     ${many ? html`<rect class="mark-sign" x=${at - 9} y=${y + 5} width="18" height="16" rx="8" /><text class="mark-count" x=${at} y=${y + 17} text-anchor="middle">${list.length > 99 ? "99" : list.length}</text>`

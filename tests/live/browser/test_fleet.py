@@ -96,7 +96,11 @@ def test_a_silence_is_about_this_group_alone(night: World, tab: Seen) -> None:
     dialog.get_by_role("button", name="Silence").click()
     expect(card).to_contain_text("by ada")
     (one,) = night.desk.silences("active").silences
-    assert (one.groups, one.alerts) == (("invoices",), ("StuckCompletingRebalance",))
+    assert (one.groups, one.alerts, one.clusters) == (
+        ("invoices",),
+        ("StuckCompletingRebalance",),
+        ("prod-eu",),
+    )
     night.desk.expire(one.id)
 
 

@@ -57,7 +57,7 @@ export function Chart({ title, unit, field, history, plot, x, y, height, now, cl
     <line class="rule" x1=${plot.left} x2=${plot.left + plot.width} y1=${y + height} y2=${y + height} />
     <line class="rule is-light" x1=${plot.left} x2=${plot.left + plot.width} y1=${place(top)} y2=${place(top)} />
     <text class="chart-label" x=${labelX} y=${plot.left > 0 ? y + height / 2 + 4 : y - 2} text-anchor=${anchor}>${title}</text>
-    ${known.length > 0 && html`<text class="axis-label" x=${plot.left + plot.width} y=${place(top) - 3} text-anchor="end">${compact(top)}${unit}</text>`}
+    ${known.length > 0 && html`<text class="axis-label" x=${plot.left + plot.width - 4} y=${place(top) - 3} text-anchor="end">${compact(top)}${unit}</text>`}
     ${known.length === 0 && html`<text class="axis-label" x=${plot.left + plot.width / 2} y=${y + height / 2} text-anchor="middle">not known in this window</text>`}
     <path class="area" d=${area} /><path class="curve" d=${line} />
   </g>`;

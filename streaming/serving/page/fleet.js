@@ -8,7 +8,7 @@ import { Sources } from "./sources.js";
 import { counted, number, printable } from "./text.js";
 
 const ALERTS_MAX = 100;
-const DEBOUNCE_MS = 60;
+const DEBOUNCE_MS = 20;
 
 /** @param {any} shared what every view gets: utc, news, told, isLost, me, silence */
 export function Fleet(shared) {

@@ -1,8 +1,8 @@
 /** One group: what is wrong and what to do, then its timeline, the chosen rebalance, and the story in words. */
 import { Alerts } from "./alerts.js";
-import { address, groupPath } from "./api.js";
+import { address, groupPath, now } from "./api.js";
 import { useAnswer, useNow } from "./hooks.js";
-import { html, useEffect, useState } from "./lib.js";
+import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { Rebalance } from "./rebalance.js";
 import { State } from "./rows.js";
 import { Story } from "./story.js";
@@ -10,21 +10,26 @@ import { ago, compact, counted, number, printable, span } from "./text.js";
 import { Stage, Toolbar } from "./stage.js";
 import { bounds, fixed, query, windowInAddress } from "./window.js";
 
-const DRAW_MS = 1_000, ASK_MS = 5_000, STORY_MS = 20_000, DEBOUNCE_MS = 250;
+const DRAW_MS = 1_000, ASK_MS = 5_000, STORY_MS = 15_000, DEBOUNCE_MS = 250;
+/** A long window is drawn and asked for less often: a pixel of it is minutes. */
+const PARTS = 400, MOST_MS = 60_000;
 /** Requests end on whole steps, so that the same window is asked for once. */
 const STEP_MS = 1_000;
+/** Two stories are read at a time; a third has to ask again. */
+const BUSY = 429;
 
 /** @param {any} props cluster, group, and what every view gets */
 export function Group({ cluster, group, ...shared }) {
   const [window, setWindow] = useState(windowInAddress());
   const [mark, setMark] = useState(/** @type {any} */ (null));
-  const at = useNow(DRAW_MS);
+  const at = useNow(often(window, DRAW_MS));
   const path = groupPath(cluster, group);
   const seen = bounds(window, at), asked = useAsked(window);
   const detail = useAnswer(`api/v1/groups/${path}`, { told: shared.told });
   const alerts = useAnswer(`api/v1/alerts?${new URLSearchParams({ cluster, group })}`);
   const history = useAnswer(`api/v1/groups/${path}/history?from=${asked.from}&to=${asked.to}`, { delayMs: DEBOUNCE_MS });
   const story = useAnswer(`api/v1/groups/${path}/explain?since=${Math.max(60_000, asked.storyBack)}ms`, { delayMs: 2 * DEBOUNCE_MS });
+  const toldAt = useRef(Date.now());
   const look = (/** @type {any} */ next) => {
     setWindow(next);
     globalThis.history.replaceState(null, "", location.pathname + query(next));
@@ -35,13 +40,23 @@ export function Group({ cluster, group, ...shared }) {
   useEffect(() => {
     const { kind, content, count } = shared.news;
     if (count === 0) return;
-    if (kind === "alerts") return void alerts.again();
-    if (kind !== "groups" || content.truncated || (content.cluster === cluster && (content.changed ?? [group]).includes(group))) detail.again();
-    if (kind !== "groups" && kind !== "beat") alerts.again();
+    const isOurs = kind !== "groups" || content.truncated || (content.cluster === cluster && (content.changed ?? [group]).includes(group));
+    if (kind === "alerts" || kind === "again" || kind === "poll") alerts.again();
+    if (kind !== "alerts" && isOurs) detail.again();
+    // A story is read from the topics: not at each of a storm's rebalances.
+    if (kind !== "beat" && isOurs && window.length && Date.now() - toldAt.current >= STORY_MS) {
+      toldAt.current = Date.now();
+      story.again();
+    }
   }, [shared.news.count]);
   const list = mark ? (history.answer?.rebalances ?? []).filter((/** @type {any} */ one) => mark.starts.includes(one.started_at_ms)) : [];
   const chosen = list.find((/** @type {any} */ one) => one.started_at_ms === mark.chosen) ?? list[list.length - 1] ?? null;
   const choose = (/** @type {any} */ one) => setMark({ starts: one.list.map((/** @type {any} */ it) => it.started_at_ms), chosen: one.list[one.list.length - 1].started_at_ms });
+  useEffect(() => {
+    if (/** @type {any} */ (story.error)?.status !== BUSY) return;
+    const timer = setTimeout(story.again, ASK_MS);
+    return () => clearTimeout(timer);
+  }, [story.error]);
   const reload = () => alerts.again();
   if (detail.error && !detail.answer) return html`<${Missing} cluster=${cluster} group=${group} error=${detail.error} />`;
   const problem = history.answer?.problem || (history.error ? history.error.message : "");
@@ -65,11 +80,14 @@ export function Group({ cluster, group, ...shared }) {
   `;
 }
 
+/** @param {any} window @param {number} leastMs */
+const often = (window, leastMs) => Math.max(leastMs, Math.min(MOST_MS, (window.length || window.to - window.from) / PARTS));
+
 /** What is asked of the server for a window; one that ends now is asked for again and again. @param {any} window */
 function useAsked(window) {
-  const tick = useNow(ASK_MS), slow = useNow(STORY_MS);
+  const tick = useNow(often(window, ASK_MS));
   const { from, to } = bounds(window, Math.floor(tick / STEP_MS) * STEP_MS);
-  const back = window.length || Math.max(0, Math.ceil((slow - window.from) / 1_000) * 1_000);
+  const back = useMemo(() => window.length || Math.max(0, Math.ceil((now() - window.from) / STEP_MS) * STEP_MS), [window]);
   return { from, to, storyBack: back };
 }
 

@@ -37,6 +37,20 @@ function stacked(alerts, now) {
   }).filter(({ row }) => row < ALERTS_MAX);
 }
 
+/**
+ * States without those that would be drawn over one another: weeks of a storm are thousands.
+ * @param {any[]} states @param {(ms: number) => number} x @param {number} from
+ */
+export function thinned(states, x, from) {
+  let drawn = -Infinity;
+  return states.filter((one) => {
+    const begin = x(Math.max(from, one.from_ms)), isWide = one.to_ms < 0 || x(one.to_ms) - begin >= 1;
+    if (!isWide && begin - drawn < 1) return false;
+    if (!isWide) drawn = begin;
+    return true;
+  });
+}
+
 /** What a rebalance's mark says. @param {{list: any[]}} mark @param {boolean} utc */
 export function markWords({ list }, utc) {
   const last = list[list.length - 1];
@@ -75,7 +89,7 @@ export function Timeline({ history, from, to, width, now, utc, allLanes = false,
     ${ticks(from, to, plot.width, utc).map(({ at, label }) => html`<g><line class="grid" x1=${x(at)} x2=${x(at)} y1=${head + AXIS} y2=${bottom} /><text class="axis-label" x=${clamp(x(at), plot, label)} y=${head + 15} text-anchor="middle">${label}</text></g>`)}
     <${Gaps} history=${history} plot=${plot} x=${x} y=${yLanes} height=${bottom - yLanes} />
     ${alerts.map(({ alert, row, end }) => html`<${AlertBar} alert=${alert} y=${yAlerts + row * ALERT} x=${x} end=${end} plot=${plot} utc=${utc} />`)}
-    <g role="img" aria-label="States">${history.states.map((/** @type {any} */ one) => html`<${StateBand} one=${one} y=${yBand} x=${x} plot=${plot} now=${now} />`)}</g>
+    <g role="img" aria-label="States">${thinned(history.states, x, plot.from).map((/** @type {any} */ one) => html`<${StateBand} one=${one} y=${yBand} x=${x} plot=${plot} now=${now} />`)}</g>
     ${isWide && html`<text class="chart-label" x=${plot.left - 10} y=${yBand + 17} text-anchor="end">State</text>`}
     ${isWide && html`<text class="chart-label" x=${plot.left - 10} y=${yMarks + 18} text-anchor="end">Rebalances</text>`}
     ${isWide && rows > 0 && html`<text class="chart-label" x=${plot.left - 10} y=${yAlerts + 13} text-anchor="end">Alerts</text>`}

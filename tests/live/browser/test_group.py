@@ -61,7 +61,7 @@ def test_a_window_is_chosen_moved_and_linked(night: World, tab: Seen) -> None:
     opened(night, tab)
     tab.page.get_by_role("button", name="6 h").click()
     assert "window=6h" in tab.page.url
-    tab.page.get_by_role("button", name="Earlier").click()
+    tab.page.get_by_role("button", name="Earlier", exact=True).click()
     first = re.search(r"from=(\d+)&to=(\d+)", tab.page.url)
     assert first is not None
     assert int(first[2]) - int(first[1]) == 6 * 3_600_000

@@ -62,6 +62,8 @@ def spark_options(address: KafkaAddress) -> dict[str, str]:
     options = {f"kafka.{name}": str(value) for name, value in address.client.items()}
     options["kafka.bootstrap.servers"] = ",".join(address.bootstrap_servers)
     options.setdefault("kafka.client.id", CLIENT_ID)
+    # Where a broker subscribes to its clients' metrics (KIP-714), each consumer would send them.
+    options.setdefault("kafka.enable.metrics.push", "false")
     return options
 
 

@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -226,13 +227,19 @@ def check(beginning: Beginning, now: Beginning, checkpoint: str) -> None:
 
 
 class Folder:
-    """Small files in a folder of any Hadoop file system."""
+    """Small files in a folder of any Hadoop file system.
+
+    Files on a local disk are replaced by Python: Hadoop would start ten processes for each (see
+    ``docs/decisions.md``), and the mark is renewed every 3 s.
+    """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self._spark = spark
         self._jvm = spark.sparkContext._jvm
         self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
         self._fs = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        is_local = str(self._fs.getUri().getScheme()) == "file"
+        self._local = Path(str(self._path.toUri().getPath())).absolute() if is_local else None
 
     def read(self, name: str) -> bytes | None:
         """Return the content of ``name``, None if there is no such file."""
@@ -252,6 +259,9 @@ class Folder:
 
     def replace(self, name: str, content: bytes) -> None:
         """Write ``name``, new or existing; in one step where the file system can."""
+        if self._local is not None:
+            replace_locally(self._local, name, content)
+            return
         path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
         self._create(beside, content)
@@ -294,3 +304,18 @@ class Folder:
         beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
         self._create(beside, content)
         self._fs.rename(beside, path)
+
+
+def replace_locally(folder: Path, name: str, content: bytes) -> None:
+    """Write ``name``, new or existing, in one step, so that Hadoop reads the same.
+
+    Hadoop's checksum of what stood there goes first: it would refuse the new content.
+
+    Raises:
+        OSError: the disk cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = folder / f".{name}.tmp"
+    beside.write_bytes(content)
+    (folder / f".{name}.crc").unlink(missing_ok=True)
+    beside.replace(folder / name)

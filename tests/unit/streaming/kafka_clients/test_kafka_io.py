@@ -40,6 +40,13 @@ def test_spark_gets_every_property_as_it_is() -> None:
     assert options["kafka.max.poll.records"] == "7"
 
 
+def test_sparks_clients_push_no_metrics_unless_asked_to() -> None:
+    """A broker may subscribe to the metrics of every client; a monitor would add hundreds."""
+    name = "enable.metrics.push"
+    assert spark_options(KafkaAddress(("a:1",)))[f"kafka.{name}"] == "false"
+    assert spark_options(KafkaAddress(("a:1",), {name: "true"}))[f"kafka.{name}"] == "true"
+
+
 def test_numbers_and_names_are_translated() -> None:
     """What kafka-python knows under another name arrives there, numbers as numbers."""
     options = _options(request_timeout_ms="1234", client_id="watcher")

@@ -1,6 +1,7 @@
 """Orders observations in time: buffers them until the watermark and corrects their times."""
 
 from coordinator_model.ordering.buffered import Buffered, Run, cut, part, rest_of
+from coordinator_model.ordering.lanes import fastest, slowest
 from coordinator_model.ordering.order import END_UNKNOWN, SETTLE_MS, Order
 from coordinator_model.ordering.righting import SKEW_MAX_MS
 
@@ -12,6 +13,8 @@ __all__ = [
     "Order",
     "Run",
     "cut",
+    "fastest",
     "part",
     "rest_of",
+    "slowest",
 ]

@@ -200,3 +200,8 @@ def _bounded(skew_ms: int) -> int:
 def slowest(skew_ms: dict[int, int]) -> int:
     """Return how far (ms) the slowest broker's clock is behind (0 or less)."""
     return min((_bounded(one) for one in skew_ms.values()), default=0)
+
+
+def fastest(skew_ms: dict[int, int]) -> int:
+    """Return how far (ms) the fastest broker's clock is ahead, where its times are believed."""
+    return max((one for one in skew_ms.values() if one <= SKEW_MAX_MS), default=0)

@@ -343,9 +343,10 @@ class Order(msgspec.Struct, array_like=True):
         self.runs = waiting
         return ready, runs
 
-    def due_ms(self) -> int:
-        """Return the driver's time (epoch ms) at which a buffered observation may be released."""
-        times = [one.order_ms for one in self.held] + [run.first_ms() for run in self.runs]
+    def due_ms(self, but: type[on.Observation] | None = None) -> int:
+        """Return the driver's time (epoch ms) at which a buffered observation, but one ``but``, is due."""
+        times = [one.order_ms for one in self.held if type(one.seen.what) is not but]
+        times += [run.first_ms() for run in self.runs]
         given_up_ms = self.zones.due_ms()
         return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
 

@@ -33,6 +33,8 @@ class ClusterShard:
         self.strict = strict
         self.state = header.cluster if header.cluster is not None else ClusterState()
         header.cluster = self.state
+        self.judged_due_ms: int | None = None
+        """The next deadline of the rules, by their last judgement in this step; None: there was none."""
 
     def step(self, seen: list[on.Seen], judge: Judge | None) -> Outputs:
         """Apply a batch and return what the rules made of it."""
@@ -91,6 +93,7 @@ class ClusterShard:
         for name in sorted(names):
             self.state.note_quarantined(quarantine.told(header.quarantined, header.shard, name), now_ms)
         if names and header.live_since_ms >= 0:
+            self.judged_due_ms = None
             header.cluster_due_ms = min(header.cluster_due_ms, (now_ms // TICK_MS + 1) * TICK_MS)
 
     def _go_live(self, now_ms: int) -> None:
@@ -124,6 +127,7 @@ class ClusterShard:
         elif self.state.apply(_dated(held)):
             self._ask(held.order_ms, judge, outputs)
         elif header.live_since_ms >= 0:
+            self.judged_due_ms = self.judged_due_ms if isinstance(what, on.Counted) else None
             header.cluster_due_ms = min(header.cluster_due_ms, (held.order_ms // TICK_MS + 1) * TICK_MS)
 
     def _judge_before(self, limit_ms: int, judge: Judge | None, outputs: Outputs) -> None:
@@ -145,7 +149,7 @@ class ClusterShard:
             return
         judgement = self._judged(at_ms, judge, outputs)
         if judgement is None:
-            header.cluster_due_ms = tick_ms
+            header.cluster_due_ms, self.judged_due_ms = tick_ms, None
             return
         for rule, error in judgement.failures:
             self._failed(error, at_ms, outputs, rule)
@@ -154,9 +158,12 @@ class ClusterShard:
         # No deadline means: ask again only on an observation.  Otherwise each tick of the quiet years between
         # an undated first line and the next line would be judged.
         if judgement.due_ms is None:
-            header.cluster_due_ms = NEVER
+            header.cluster_due_ms = self.judged_due_ms = NEVER
+        elif at_ms < judgement.due_ms < tick_ms:
+            header.cluster_due_ms = self.judged_due_ms = judgement.due_ms
         else:
-            header.cluster_due_ms = judgement.due_ms if at_ms < judgement.due_ms < tick_ms else tick_ms
+            header.cluster_due_ms = tick_ms
+            self.judged_due_ms = max(tick_ms, -(-judgement.due_ms // TICK_MS) * TICK_MS)
 
     def _judged(self, at_ms: int, judge: Judge, outputs: Outputs) -> Judgement | None:
         try:

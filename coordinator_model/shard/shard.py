@@ -6,7 +6,7 @@ watermark (``ordering``), cuts them into segments (``segments.py``), runs each g
 depends on the observations, not on the batches they came in.
 """
 
-from coordinator_model.observations import CLUSTER_SHARD, NEVER, Seen, drop_oldest
+from coordinator_model.observations import CLUSTER_SHARD, NEVER, Counted, Seen, drop_oldest
 from coordinator_model.ordering import Buffered, Order, Run
 from coordinator_model.shard import live_sources, quarantine, strangers
 from coordinator_model.shard.awake_groups import AwakeGroups
@@ -41,6 +41,8 @@ class Shard:
         self.strict = strict
         """Whether to raise a failure of our own code instead of counting it; for tests."""
         self.slots = slots
+        self._judged_due_ms: int | None = None
+        """When the cluster's rules have their next deadline, if they were judged in this step."""
 
     @classmethod
     def load(
@@ -106,12 +108,26 @@ class Shard:
         due_ms = min(dues)
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
+    @property
+    def wake_ms(self) -> int | None:
+        """Return the driver's time (epoch ms) until which nothing need be told of this shard.
+
+        The rules about the cluster run each second of its time, but have something to say only at their
+        deadline: until then the seconds can come all at once.  Nobody waits for the counts of a batch.
+        """
+        header = self.header
+        if self._judged_due_ms is None:
+            return self.due_ms
+        due_ms = min(self._judged_due_ms, header.order.due_ms(but=Counted))
+        return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
+
     def step(self, seen: list[Seen], judge: Judge | None) -> Outputs:
         """Buffer observations, bring everything forward to the watermark, and return the outputs."""
         if self.header.shard == CLUSTER_SHARD:
-            return ClusterShard(cluster=self.cluster, header=self.header, strict=self.strict).step(
-                seen, judge
-            )
+            cluster = ClusterShard(cluster=self.cluster, header=self.header, strict=self.strict)
+            outputs = cluster.step(seen, judge)
+            self._judged_due_ms = cluster.judged_due_ms
+            return outputs
         outputs = Outputs()
         self._begin(judge, outputs)
         now_ms = self._take(seen)

@@ -67,6 +67,8 @@ class ClockRecord(_Record, tag="clock", kw_only=True):
     """Broker -> how far its lines are ahead because of their time zone."""
     job: JobState | None = None
     """The state of the job, for a notifier in another process (``streaming/notify/watching.py``)."""
+    shards: list[Int32] | None = None
+    """The shards that this clock is for; None: for all."""
 
 
 class SettingsRecord(_Record, tag="settings", kw_only=True):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from streaming.control import NOT_SEALED, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
+from streaming.control import NOT_SEALED, Int32, Int64, SkewMs, TimeMs, clock_refusal, fits, is_sealed
 from streaming.decoders.decoding_control import reason_of
 
 CLOCK_KEY = b"groupwatch-clock"
@@ -17,6 +17,8 @@ class ClockCopy(msgspec.Struct):
     skew_ms: SkewMs = {}
     run: str = ""
     lead_ms: Int64 = 0
+    shards: list[Int32] | None = None
+    """The shards that it is for; None: for all."""
 
 
 class ClockCopyError(ValueError):

@@ -341,7 +341,8 @@ def _everyone(shard_count: int) -> Iterable[int]:
 
 def _clocks(record: ClockRecord, shard_count: int) -> Iterator[tuple[int, Clock]]:
     asked = frozenset(record.ask) if isinstance(record.ask, list) else None
-    for shard in _everyone(shard_count):
+    everyone = _everyone(shard_count)
+    for shard in everyone if record.shards is None else frozenset(record.shards).intersection(everyone):
         yield (
             shard,
             Clock(

@@ -111,7 +111,10 @@ class _Decoding:
         self._stretches: dict[_StretchKey, Stretch] = {}
         self._ordinals: dict[int, int] = {}
         """Partition -> number of clock copies so far, so that nothing is coalesced across one."""
-        self._clocks: list[on.Seen] = []
+        self._everywhere: list[on.Seen] = []
+        """Copies of the clock, and later what else is for all shards."""
+        self._narrow: list[tuple[frozenset[int], on.Seen]] = []
+        """Copies of the clock, and what else is for some shards only, with those."""
         self._fresh: dict[int, bool] = {}
         """Partition -> whether its last row was a clock copy."""
         self._bad: dict[str, tuple[int, bytes, str]] = {}
@@ -213,15 +216,22 @@ class _Decoding:
         self._decoded.count("control", "events_clock")
         clock = on.EventsClock(sequence=copy.sequence, skew_ms=copy.skew_ms, lead_ms=copy.lead_ms)
         seen = place.seen(copy.at_ms, on.Source.CONTROL, -1, clock)
-        last = self._clocks[-1] if self._clocks else None
+        if copy.shards is None:
+            self._tick(place, seen)
+        else:
+            self._narrow.append((frozenset(copy.shards), seen))
+        self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
+
+    def _tick(self, place: RowPlace, seen: on.Seen) -> None:
+        """Keep a copy that is for all shards."""
+        last = self._everywhere[-1] if self._everywhere else None
         idle = self._fresh.get(place.partition, False)
         # While a broker is silent only the newest copy matters; each copy costs one entry per shard.
         if idle and last and last.partition == place.partition and last.at_ms <= seen.at_ms:
-            self._clocks[-1] = seen
+            self._everywhere[-1] = seen
         else:
-            self._clocks.append(seen)
+            self._everywhere.append(seen)
         self._fresh[place.partition] = True
-        self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
 
     def _line(self, place: RowPlace, at_ms: int, opened: Opened) -> int:
         line = opened.line
@@ -314,7 +324,6 @@ class _Decoding:
 
     def finish(self) -> Decoded:
         """Return everything read; each cell is in the order of its partitions."""
-        everywhere = self._clocks
         for part in self._parts.left():
             self._reject("partial_line", _sample(part), "the rest of the line did not arrive")
         for stretch in self._stretches.values():
@@ -324,10 +333,8 @@ class _Decoding:
             self._add_quiet(stretch)
             for shard, seen in stretch.answers(self._shard_count):
                 self._decoded.add(shard, seen)
-            everywhere.extend(self._heard_in(stretch))
-        if everywhere:
-            for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
-                self._decoded.cells.setdefault(shard, []).extend(everywhere)
+            self._tell_heard(stretch)
+        self._tell_everywhere()
         for cell in self._decoded.cells.values():
             cell.sort(key=_BY_PLACE)
         self._decoded.bad.extend(
@@ -335,6 +342,21 @@ class _Decoding:
             for reason, (count, sample, detail) in self._bad.items()
         )
         return self._decoded
+
+    def _tell_heard(self, stretch: Stretch) -> None:
+        """Tell in which seconds a broker was heard: to a shard only its request log's silence is a proof."""
+        for seen in self._heard_in(stretch):
+            if isinstance(seen.what, on.LogSeconds) and seen.what.heard is on.Source.REQUEST_LOG:
+                self._everywhere.append(seen)
+            else:
+                self._narrow.append((_CLUSTER, seen))
+
+    def _tell_everywhere(self) -> None:
+        """Tell each shard the clocks, and what else concerns more than one."""
+        for shard in (*range(self._shard_count), on.CLUSTER_SHARD):
+            told = [*self._everywhere, *(seen for shards, seen in self._narrow if shard in shards)]
+            if told:
+                self._decoded.cells.setdefault(shard, []).extend(told)
 
     def _heard_in(self, stretch: Stretch) -> Iterable[on.Seen]:
         """Yield when a broker was heard; every shard gets this, so implausibly many brokers are cut."""
@@ -361,6 +383,7 @@ class _Decoding:
             self._decoded.count("request_log", quiet_lines.KINDS[api], count)
 
 
+_CLUSTER = frozenset({on.CLUSTER_SHARD})
 _REQUEST = re.compile(
     rb"\[(" + quiet_lines.SECOND + rb"),(\d{3})" + quiet_lines.LEVEL + rb"(?=Completed request:)"
 )

@@ -3,33 +3,29 @@
 A shard believes that it has seen everything up to some time only if a clock record says so *and* everything
 before that record was read.  So the driver's time goes into the control topic, with the ends of the offsets
 partitions at that time, and a copy of it into every partition of the events topic.
+
+It looks twice a trigger, and writes only what the shards need (``quiet.py``): each record makes a batch.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from alerts.alert import some
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.observations import CLUSTER_SHARD
+from coordinator_model.ordering import SKEW_MAX_MS, fastest, slowest
 from streaming.config import ClusterPlan
 from streaming.control import ClockRecord, JobState, encode_record, sealed
 from streaming.driver.corrections import Corrections
 from streaming.driver.driver_time import STEP_MS, DriverTime
-from streaming.driver.partition_ends import LeadersAsked
+from streaming.driver.input_ends import InputEnds
+from streaming.driver.quiet import Need, Quiet
 from streaming.driver.skews import Skews
-from streaming.kafka_clients import (
-    Admin,
-    KafkaError,
-    KafkaProducer,
-    KafkaTimeoutError,
-    admin_client,
-    close_quietly,
-)
+from streaming.kafka_clients import KafkaError, KafkaProducer, KafkaTimeoutError
 from streaming.pipeline import Reading
 
 EVENTS_CLOCK_KEY = b"groupwatch-clock"
@@ -40,7 +36,8 @@ _PROMPT_S = 0.5
 """An acknowledgement takes some milliseconds; a slower one waits for a broker that is gone."""
 _WATCHFUL_S = 0.2
 """Time between two ticks while a broker is gone: these clocks date everything else that waits for it."""
-_LEADERS_EVERY_S = 60.0
+_CONFIRMED_S = 1.0
+"""What waits for a clock and is younger waits for the next one, since this one would not prove it read."""
 _LEAD_SAMPLES = 5
 """How soon clocks are believed again after a partition moved to a broker with another clock."""
 _CONTROL = -1
@@ -54,16 +51,6 @@ def interval_s(trigger_ms: int) -> float:
     return min(500, trigger_ms / 2) / 1000
 
 
-def sentence(topic: str, silent: dict[int, str]) -> str:
-    """Return the sentence about partitions without a known end, with what that costs and what to do."""
-    named, reasons = some(list(map(str, sorted(silent))), at_most=10), some(sorted(set(silent.values())))
-    return (
-        f"The end offsets of {len(silent)} partitions of {topic} ({named}) are unknown: {reasons}. "
-        "Alerts of this cluster wait for these partitions, since a batch reads every partition. If this "
-        "lasts, restart their brokers."
-    )
-
-
 def stepped(off_ms: int) -> str:
     """Return the sentence that the driver's wall clock is not believed."""
     ahead = "ahead of" if off_ms > 0 else "behind"
@@ -71,6 +58,11 @@ def stepped(off_ms: int) -> str:
         f"The clock of groupwatch's machine is {abs(off_ms) / 1000:.0f} s {ahead} the brokers' append times. "
         "Groups are judged by the brokers' time; correct the machine's clock (NTP)."
     )
+
+
+def _reach_ms(record: ClockRecord) -> int:
+    """Return the latest deadline that a clock meets, as the shards see it (``streaming/workers``)."""
+    return record.at_ms + fastest(record.skew_ms)
 
 
 class Reports(Protocol):
@@ -82,6 +74,10 @@ class Reports(Protocol):
 
     def clock_told(self, at_ms: int, ends: Sequence[int]) -> None:
         """A record for ``at_ms`` with these end offsets was made."""
+        ...
+
+    def clock_idle(self, at_ms: int) -> None:
+        """Nothing was written until ``at_ms``, and there was nothing to read."""
         ...
 
     def clock_failed(self, why: str) -> None:
@@ -98,6 +94,7 @@ class _Sent(NamedTuple):
 
     topic: str
     partition: int
+    at_ms: int
     since_s: float
     future: Any
 
@@ -109,6 +106,13 @@ class Clock:
     report just those seconds.  An events partition with a missing acknowledgement gets no further copy, since
     the copy would overtake log lines that wait at the brokers.
     """
+
+    _error = ""
+    _last_ms = _sequence = 0
+    _kept: ClockRecord | None = None
+    """The last tick's clock, if it was not written."""
+    _last_offset = -1
+    """Where the newest clock stands in the control topic; -1: not known yet."""
 
     def __init__(
         self,
@@ -126,6 +130,8 @@ class Clock:
         secret: str = "",
         told: DriverTime | None = None,
         corrections: Corrections | None = None,
+        quiet: Quiet | None = None,
+        along: Callable[[float], Collection[int]] = lambda _older_s: (),
     ) -> None:
         """Prepare; ``start`` begins to tick.
 
@@ -143,6 +149,9 @@ class Clock:
             secret: seals the records.
             told: the source of the time.
             corrections: brokers whose times are corrected.
+            quiet: decides which ticks are written; None: for this clock alone.
+            along: called before each record, to write what has waited for it for some seconds; returns the
+                shards that it concerns.
         """
         self._plan = plan
         self._run = run
@@ -154,7 +163,9 @@ class Clock:
         self._reading = reading
         self._reports = reports
         self._job = job
-        self._error = self._silent = ""
+        self._quiet = Quiet(shard_count + 1) if quiet is None else quiet
+        self._along = along
+        self._inputs = InputEnds(plan, shard_count, self._events_partitions, reports.ends_silent)
         self._secret = secret
         self._corrections = Corrections(reports.notice) if corrections is None else corrections
         self._time = DriverTime() if told is None else told
@@ -163,13 +174,7 @@ class Clock:
         self._leads = Skews(_LEAD_SAMPLES)
         """Events partition, or -1 for the control topic -> how far its leader's clock is ahead."""
         self._told_skew_ms: dict[int, int] = {}
-        self._leaders: dict[int, int] = {}
-        self._leaders_at = float("-inf")
-        self._admin: Admin | None = None
-        self._asked: LeadersAsked | None = None
         self._unacknowledged: list[_Sent] = []
-        self._last_ms = 0
-        self._sequence = 0
         self._ticked = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
@@ -186,7 +191,7 @@ class Clock:
         """Stop ticking; return when the last tick is over."""
         self._stopped.set()
         self._thread.join(timeout=_STOP_S)
-        self._drop_admin()
+        self._inputs.drop()
 
     def skew_ms(self) -> dict[int, int]:
         """Return broker -> its clock minus ours, as in the last tick; from any thread."""
@@ -216,28 +221,38 @@ class Clock:
             _log.warning("%s: the clock cannot be written: %s", self._plan.cluster, error)
         self._error = f"the clock cannot be written: {type(error).__name__}: {error}"[:500]
         self._reports.clock_failed(self._error)
-        self._drop_admin()
-
-    def _drop_admin(self) -> None:
-        admin, self._admin, self._asked = self._admin, None, None
-        close_quietly(admin)
+        self._inputs.drop()
 
     def tick(self) -> None:
-        """Write one clock record and its copies.
+        """Look at the inputs, and write a clock record and its copies if the shards need one.
 
         Raises:
             kafka.errors.KafkaError: no end offset is available, or earlier records are not acknowledged.
         """
         self._settle()
-        is_waiting = bool(self._unacknowledged)
         # Read the time before asking for the ends: everything up to that time lies before them.
         at_ms = self._now_ms()
         self._sequence = max(at_ms, self._sequence + 1)
-        ends, skew_ms, leads_ms = self._ends(), self._skews.known(), self._leads.known()
+        looked = self._inputs.look()
+        record = self._record(at_ms, looked.offsets)
+        self._last_ms = at_ms
+        if looked.has_moved:
+            self._quiet.moved()
+        # A clock that may be wrong is judged by the brokers' answers to each tick.
+        need = self._need(record)
+        if self._unacknowledged or not self._time.is_wall:
+            need = Need(is_there=True)
+        if need.is_there:
+            self._write(record, need.shards)
+        else:
+            self._kept = record
+            self._reports.clock_idle(at_ms)
+
+    def _record(self, at_ms: int, ends: list[int]) -> ClockRecord:
+        skew_ms, leads_ms = self._skews.known(), self._leads.known()
         self._told_skew_ms = skew_ms
         self._corrections.measured(skew_ms)
-        self._reports.clock_told(at_ms, ends)
-        record = ClockRecord(
+        return ClockRecord(
             at_ms=at_ms,
             run=self._run,
             sequence=self._sequence,
@@ -245,29 +260,53 @@ class Clock:
             positions=self._positions(),
             events_partitions=self._events_partitions,
             skew_ms=skew_ms,
-            ask=self._ask(),
             lead_ms=leads_ms.get(_CONTROL, 0),
             wrong_ms=self._wrong_ms(skew_ms),
             zones_ms=self._corrections.zones_ms(),
-            job=None if self._job is None else self._job(),
         )
+
+    def _need(self, record: ClockRecord) -> Need:
+        at = self._reading.positions(self._plan.control_topic)
+        return self._quiet.need(
+            _reach_ms(record),
+            slowest_ms=slowest(record.skew_ms),
+            has_read=bool(at) and 0 <= self._last_offset < at[0],
+        )
+
+    def _write(self, record: ClockRecord, shards: Collection[int] | None) -> None:
+        """Write a tick's record and its copies for some shards or all, and before it what has waited for it.
+
+        If the offsets topic has moved since a tick that was not written, that is written as well: it proves
+        until when the new records were not there.
+        """
+        is_waiting = bool(self._unacknowledged)
+        kept, self._kept = self._kept, None
+        along = self._along(0.0 if shards is None else _CONFIRMED_S)
+        told = [kept] if kept is not None and kept.ends != record.ends else []
+        record.ask, record.job = self._ask(), None if self._job is None else self._job()
+        self._reports.clock_told(record.at_ms, record.ends)
+        if shards is not None and record.ask is not True:
+            record.shards = sorted({CLUSTER_SHARD, *shards, *along, *(record.ask or ())})
+        self._quiet.written(_reach_ms(record), record.shards)
         sent_ms = self._time.peek_ms()
-        self._last_ms = at_ms
-        value = sealed(encode_record(record), self._secret)
-        sent = [self._sent(self._producer, self._plan.control_topic, 0, value=value, timestamp_ms=at_ms)]
-        sent += self._send_copies(at_ms, skew_ms, leads_ms)
+        sent = [self._send(one) for one in (*told, record)]
+        self._last_offset = -1
+        sent += self._send_copies(record, self._leads.known())
         self._unacknowledged += sent
         if not is_waiting:
             self._await(sent, sent_ms)
             self._settle()
 
+    def _send(self, record: ClockRecord) -> _Sent:
+        value = sealed(encode_record(record), self._secret)
+        what = {"value": value, "timestamp_ms": record.at_ms}
+        return self._sent(self._producer, self._plan.control_topic, 0, **what)
+
     def _wrong_ms(self, skew_ms: dict[int, int]) -> dict[int, int]:
         """Return how far the clocks of offsets partitions' leaders are wrong, beyond an ordinary skew."""
         wrong = {broker: skew for broker, skew in skew_ms.items() if abs(skew) > SKEW_MAX_MS}
-        asked = self._asked
-        if not wrong or asked is None:
-            return {}
-        return {n: wrong[leader] for n, leader in asked.leaders.items() if leader in wrong}
+        leaders = self._inputs.offsets_leaders if wrong else {}
+        return {n: wrong[leader] for n, leader in leaders.items() if leader in wrong}
 
     def _now_ms(self) -> int:
         """Return the time to write: it ascends, unless the brokers prove that the earlier time was wrong."""
@@ -287,8 +326,9 @@ class Clock:
         settled = [one for one in self._unacknowledged if one.future.is_done]
         self._unacknowledged = [one for one in self._unacknowledged if not one.future.is_done]
         for one in settled:
-            one.future.get(timeout=0)
+            written = one.future.get(timeout=0)
             if one.topic == self._plan.control_topic:
+                self._last_offset = max(self._last_offset, written.offset)
                 self._ticked.set()
         for one in self._unacknowledged:
             if time.monotonic() - one.since_s > _OVERDUE_S:
@@ -300,16 +340,18 @@ class Clock:
         for one in sent:
             with suppress(KafkaError):  # what has failed is told by _settle
                 written = one.future.get(timeout=max(0.0, until_s - time.monotonic()))
-                self._note_skew(written, sent_ms)
+                # Only a topic with LogAppendTime tells the broker's time; otherwise our own comes back.
+                if 0 < written.timestamp != one.at_ms:
+                    self._note_skew(written, sent_ms)
 
     def _sent(self, producer: KafkaProducer, topic: str | None, partition: int, **what: Any) -> _Sent:
         future = producer.send(topic, partition=partition, **what)
-        return _Sent(topic or "", partition, time.monotonic(), future)
+        return _Sent(topic or "", partition, what["timestamp_ms"], time.monotonic(), future)
 
-    def _send_copies(self, at_ms: int, skew_ms: dict[int, int], leads_ms: dict[int, int]) -> list[_Sent]:
+    def _send_copies(self, record: ClockRecord, leads_ms: dict[int, int]) -> list[_Sent]:
         # The copy carries the skews: a line counts as read once its broker's clock, not ours, has passed it.
-        copy = {"groupwatch": "clock", "at_ms": at_ms, "sequence": self._sequence, "run": self._run}
-        copy["skew_ms"] = skew_ms
+        copy = {"groupwatch": "clock", "at_ms": record.at_ms, "sequence": record.sequence, "run": self._run}
+        copy |= {"skew_ms": record.skew_ms, "shards": record.shards}
         topic = self._plan.events_topic
         owing = {one.partition for one in self._unacknowledged if one.topic == topic}
         sent: list[_Sent] = []
@@ -317,42 +359,14 @@ class Clock:
             if partition in owing:
                 continue
             value = msgspec.json.encode({**copy, "lead_ms": leads_ms.get(partition, 0)})
-            what = {"key": EVENTS_CLOCK_KEY, "value": sealed(value, self._secret), "timestamp_ms": at_ms}
+            what = {
+                "key": EVENTS_CLOCK_KEY,
+                "value": sealed(value, self._secret),
+                "timestamp_ms": record.at_ms,
+            }
             sent.append(self._sent(self._events_producer, topic, partition, **what))
+            self._inputs.sent(partition)
         return sent
-
-    def _ends(self) -> list[int]:
-        topic = self._plan.offsets_topic
-        if topic is None:
-            return []
-        if self._admin is None or self._asked is None:
-            self._admin = self._admin or admin_client(self._plan.kafka)
-            self._asked = LeadersAsked(self._admin, topic, self._shard_count)
-        self._look_for_leaders(self._admin)
-        ends = self._asked.ends()
-        self._tell_of(ends.silent)
-        return ends.offsets
-
-    def _tell_of(self, silent: dict[int, str]) -> None:
-        """Record which partitions' ends are unknown; log when that begins and when it is over."""
-        before, topic = self._silent, self._plan.offsets_topic or ""
-        self._silent = sentence(topic, silent) if silent else ""
-        self._reports.ends_silent(self._silent)
-        if silent and not before:
-            _log.warning("%s: %s", self._plan.cluster, self._silent)
-        elif before and not silent:
-            _log.info("%s: all end offsets of %s are known again", self._plan.cluster, topic)
-
-    def _look_for_leaders(self, admin: Admin) -> None:
-        if not self._events_partitions or time.monotonic() - self._leaders_at < _LEADERS_EVERY_S:
-            return
-        self._leaders_at = time.monotonic()
-        try:
-            (topic,) = admin.describe_topics([self._plan.events_topic])
-        except KafkaError as error:
-            _log.debug("looking for leaders: %r", error)
-        else:
-            self._leaders = {one["partition_index"]: one["leader_id"] for one in topic["partitions"]}
 
     def _positions(self) -> list[int]:
         if self._plan.offsets_topic is None:
@@ -360,16 +374,13 @@ class Clock:
         return self._reading.positions(self._plan.offsets_topic)
 
     def _note_skew(self, written: Any, sent_ms: float) -> None:
-        # Only a topic with LogAppendTime carries the broker's time; otherwise our own comes back.
-        if written.timestamp <= 0 or written.timestamp == self._last_ms:
-            return
         acknowledged_ms = self._time.peek_ms()
         if written.topic == self._plan.control_topic:
             self._leads.add(_CONTROL, written.timestamp, sent_ms, acknowledged_ms)
             leader = None if self._events_partitions else _CONTROL
         else:
             self._leads.add(written.partition, written.timestamp, sent_ms, acknowledged_ms)
-            leader = self._leaders.get(written.partition)
+            leader = self._inputs.events_leaders.get(written.partition)
         if leader is None:
             return
         self._time.witness(leader, written.timestamp, (sent_ms + acknowledged_ms) / 2)

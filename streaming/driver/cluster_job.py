@@ -20,6 +20,7 @@ from streaming.driver.adoption import adoptions, announce, write
 from streaming.driver.alerts_topic import AlertsTopicKeeper
 from streaming.driver.clock import Clock
 from streaming.driver.cluster_probe import ClusterProbe
+from streaming.driver.control_writer import ControlWriter
 from streaming.driver.corrections import Corrections
 from streaming.driver.evidence import EvidenceKeeper
 from streaming.driver.lease import Lease, Turn
@@ -34,6 +35,7 @@ from streaming.driver.query_watch import (
     stop_gently,
     targets_of,
 )
+from streaming.driver.quiet import Quiet
 from streaming.driver.refilling import Refilling
 from streaming.driver.report_turns import Asking
 from streaming.health import LATE_S, LATE_TRIGGERS, Limits, Progress
@@ -64,6 +66,7 @@ class ClusterJob:
     spark_lost = ""
     """A sentence, once this process can run no further query."""
     _outputs: FencedProducer | None = None
+    _quiet: Quiet | None = None
 
     def __init__(
         self,
@@ -246,6 +249,8 @@ class ClusterJob:
         try:
             for record in adoptions(self._adopts, alerts, time.time_ns() // 1_000_000):
                 write(self.plan, out, record)
+            if self._quiet is not None:
+                self._quiet.moved()
         finally:
             out.close(timeout=5)
 
@@ -298,6 +303,8 @@ class ClusterJob:
         self._reading.begin(began.shard_count, targets_of(self.plan, admin))
         self._take_over(began, has_run, out)
         events_partitions = pipeline.partition_count(admin, self.plan.events_topic or "")
+        quiet = self._quiet = Quiet(began.shard_count + 1)
+        control = ControlWriter(out, quiet)
         clock = Clock(
             self.plan,
             run=began.run,
@@ -311,38 +318,41 @@ class ClusterJob:
             reading=self._reading,
             reports=self.progress,
             job=self.progress.state,
+            quiet=quiet,
+            along=lambda older_s: self._write_along(control, older_s),
         )
         self._refilling = Refilling(
             self.plan,
             began,
-            out,
+            control,
             self.progress,
             listing=self._listing,
             known=self._groups_known,
             tell_again=self._tell_brokers_again,
             alerts=lambda _plan: self._alerts_keeper.open_now(),
         )
-        progress = self.progress
         sink = BatchSink(
             self.plan,
             began.run,
-            producer=out,
+            producer=control,
             outputs=outputs,
             apply=self._take,
             done=self._batch_done,
-            begun=progress.batch_begun,
+            begun=self._batch_begun,
             ensure=self.lease.ensure,
         )
         # The clock starts first: without a time, the first batch could only apply what it read.
         self._clock, self._outputs = clock, outputs
         clock.start()
-        self._ask_brokers(began, out, clock)
+        self._ask_brokers(began, control, clock)
         if self._groups is not None:
             topic = self.plan.control_topic
             self._ends = EndsTeller(
                 run=began.run,
                 topic=topic,
-                producer=out,
+                shard_count=began.shard_count,
+                producer=control,
+                later=control.later,
                 readers=self._groups,
                 stable=self._probe.last_stable,
                 transaction_ms=self._transaction_ms,
@@ -363,6 +373,16 @@ class ClusterJob:
                 asking.stop()
             clock.stop()
 
+    def _write_along(self, control: ControlWriter, older_s: float) -> set[int]:
+        """Write what waits for the next clock, since it is about to be written; return for which shards."""
+        self.lease.renew_along()
+        return control.write_waiting(older_s)
+
+    def _batch_begun(self, batch_id: int) -> None:
+        self.progress.batch_begun(batch_id)
+        if self._quiet is not None:
+            self._quiet.batch_begun()
+
     def _batch_done(self, reported: Iterable[int]) -> None:
         self._reading.reported(reported)
         took_s = self.progress.batch_done()
@@ -375,6 +395,8 @@ class ClusterJob:
         for kind, key, value in kept:
             if kind == "zone":
                 self._corrections.found(int(key), msgspec.json.decode(value)["ahead_ms"])
+            elif kind == "due" and self._quiet is not None:
+                self._quiet.due(int(key), msgspec.json.decode(value, type=int))
             elif kind == "clocks_read":
                 self.progress.watermark.take_clocks(msgspec.json.decode(value, type=ClocksRead))
         self._outlets.apply(cluster, kept)
@@ -383,7 +405,7 @@ class ClusterJob:
         if self._refilling is not None:
             self._refilling.take(kept)
 
-    def _ask_brokers(self, began: Beginning, out: KafkaProducer, clock: Clock) -> None:
+    def _ask_brokers(self, began: Beginning, control: ControlWriter, clock: Clock) -> None:
         if self._mirror is None or self.plan.probe is None:
             return
         asking = GroupProbe(
@@ -391,7 +413,8 @@ class ClusterJob:
             self.plan.probe,
             run=began.run,
             shard_count=began.shard_count,
-            producer=out,
+            producer=control,
+            later=control.later,
             progress=self.progress,
             mirror=self._mirror,
             skew_ms=clock.skew_ms,

@@ -149,6 +149,11 @@ class Lease:
         if self._keeper is not None:
             self._keeper.ensure()
 
+    def renew_along(self) -> None:
+        """Renew the mark in the control topic, since a clock is about to be written there; never waits."""
+        if self._keeper is not None:
+            self._keeper.renew_along()
+
     def may_speak(self) -> bool:
         """Say whether this process may send notifications about the cluster."""
         if self.taken or self._progress.standing_by or not self.is_decided:

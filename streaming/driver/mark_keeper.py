@@ -13,6 +13,8 @@ from streaming.driver.mark_places import MarkPlace
 RENEW_S = 3.0
 ABANDONED_S = 9.0
 """A mark that nobody renewed for this long while we watched it is abandoned."""
+ABANDONED_RARE_S = 36.0
+"""The same for one that stands only where marks are renewed rarely (``TopicMarkPlace``)."""
 FRESH_S = 6.0
 """If we have not looked at the marks for longer than this, we write nothing: we may have been frozen."""
 SLEPT_S = 6.0
@@ -61,6 +63,8 @@ class MarkKeeper:
         self._now = now
         self._dead = dead
         self._displaced: frozenset[str] = frozenset()
+        self._written_at = dict.fromkeys(range(len(places)), float("-inf"))
+        """Number of a place -> when our mark there was written."""
         self._looked_at = float("-inf")
         self._awake_at = float("-inf")
         """When this process was last seen to run."""
@@ -81,7 +85,7 @@ class MarkKeeper:
         """Claim every place, and renew the claim from then on.
 
         Returns at once if there is no mark, or if its process is known to be gone; otherwise once nobody
-        has renewed the mark for ``ABANDONED_S``.
+        has renewed the mark for ``ABANDONED_S``, or ``ABANDONED_RARE_S`` where it is renewed rarely.
 
         Args:
             wait: waits some seconds; true if the job is to stop.
@@ -111,20 +115,22 @@ class MarkKeeper:
     def _is_free(self, seen: "Seen", stand_by: Callable[[str], None]) -> bool:
         """Say whether nobody else holds a place; ``seen`` remembers the marks of others from look to look."""
         found: dict[str, int] = {}
-        is_held, is_first = False, seen.since_s is None
+        held: dict[str, float] = {}
+        is_first = seen.since_s is None
         for place in self._places:
+            patience_s = ABANDONED_S if place.renewed_s <= RENEW_S else ABANDONED_RARE_S
             for mark in place.others():
                 found[mark.token] = max(mark.beat, found.get(mark.token, -1))
                 if self._dead(mark):
                     continue
-                is_held = True
+                held[mark.token] = min(patience_s, held.get(mark.token, patience_s))
                 if mark.beat > seen.beats.get(mark.token, mark.beat if is_first else -1):
                     stand_by(mark.sentence(place.what))
                     seen.since_s = self._now()
         seen.beats = found
         if seen.since_s is None:
             seen.since_s = self._now()
-        return not is_held or self._now() - seen.since_s >= ABANDONED_S
+        return not held or self._now() - seen.since_s >= max(held.values())
 
     def named(self, run: str) -> None:
         """Put the run into our mark."""
@@ -151,8 +157,25 @@ class MarkKeeper:
         with self._lock:
             self.look()
             self._mine = msgspec.structs.replace(self._mine, beat=self._mine.beat + 1)
-            for place in self._places:
-                place.write(self._mine)
+            for number, place in enumerate(self._places):
+                age_s = self._now() - self._written_at[number]
+                if place.is_bare or age_s > place.renewed_s - RENEW_S / 2:
+                    place.write(self._mine)
+                    self._written_at[number] = self._now()
+
+    def renew_along(self) -> None:
+        """Renew our mark where that is rare, since something else is written there as well; never waits."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._mine = msgspec.structs.replace(self._mine, beat=self._mine.beat + 1)
+            for number, place in enumerate(self._places):
+                is_rare = place.renewed_s > RENEW_S
+                if is_rare and not self.taken and self._now() - self._written_at[number] > RENEW_S:
+                    place.write_along(self._mine)
+                    self._written_at[number] = self._now()
+        finally:
+            self._lock.release()
 
     def look(self) -> None:
         """Look at every place now, also if one of them does not answer: another may name our successor.

@@ -18,7 +18,7 @@ from streaming.kafka_clients import (
 )
 
 FILE = "groupwatch.mark"
-LOOK_BACK_MS = 30_000
+LOOK_BACK_MS = 60_000
 """How far back the control topic is read, by its own time; the records of a live mark are seconds old."""
 RECORDS_MIN, RECORDS_MAX = 200, 5_000
 _READ_S = 3.0
@@ -37,6 +37,13 @@ class MarkPlace(Protocol):
 
     what: str
     """What two jobs that meet here share."""
+    renewed_s: float
+    """How long after it was written a mark is renewed here."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Our mark is known to be gone, and is to be written at once."""
+        ...
 
     def others(self) -> list[Mark]:
         """Return the newest mark of every other process that has not removed it."""
@@ -44,6 +51,10 @@ class MarkPlace(Protocol):
 
     def write(self, mark: Mark) -> None:
         """Write or renew our mark."""
+        ...
+
+    def write_along(self, mark: Mark) -> None:
+        """Renew our mark without waiting for it."""
         ...
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
@@ -78,6 +89,9 @@ class Files(Protocol):
 class FileMarkPlace:
     """A file in the checkpoint's folder; the last writer has the place."""
 
+    renewed_s = 3.0
+    is_bare = False
+
     def __init__(self, files: Files, token: str, checkpoint: str) -> None:
         self.what = f"checkpoint ({checkpoint})"
         self._files = files
@@ -108,6 +122,10 @@ class FileMarkPlace:
         """Write the file."""
         self._files.replace(FILE, msgspec.json.encode(mark))
 
+    def write_along(self, mark: Mark) -> None:
+        """Write the file."""
+        self.write(mark)
+
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
         """Return the mark that has replaced ours."""
         return next((one for one in self.others() if one.token not in displaced), None)
@@ -122,7 +140,13 @@ class FileMarkPlace:
 
 
 class TopicMarkPlace:
-    """Records in the control topic; the order of the claims decides who was first."""
+    """Records in the control topic; the order of the claims decides who was first.
+
+    The query reads that topic, and each record makes a batch.  So a mark is renewed together with a clock,
+    which is written every 10 s at the latest, and by itself only if no clock comes.
+    """
+
+    renewed_s = 15.0
 
     def __init__(
         self,
@@ -153,6 +177,11 @@ class TopicMarkPlace:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def is_bare(self) -> bool:
+        """The topic was recreated, and our claim is gone with the old one."""
+        return self._claimed_at < 0
 
     def _start(self) -> int:
         first: int = self._reader.beginning_offsets([self._partition])[self._partition]
@@ -226,11 +255,17 @@ class TopicMarkPlace:
         if self._claimed_at < 0:
             self._claimed_at = written.offset
 
+    def write_along(self, mark: Mark) -> None:
+        """Write a record, and do not wait for it."""
+        self._future(mark)
+
     def _send(self, mark: Mark, patience_s: float = _ANSWER_S) -> Any:
+        return self._future(mark).get(timeout=patience_s)
+
+    def _future(self, mark: Mark) -> Any:
         record = MarkRecord(at_ms=time.time_ns() // 1_000_000, run=mark.run, mark=mark)
         writer: Any = self._writer
-        future = writer.send(self._topic, value=encode_record(record), partition=0)
-        return future.get(timeout=patience_s)
+        return writer.send(self._topic, value=encode_record(record), partition=0)
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
         """Return who was first, or who found our mark abandoned."""

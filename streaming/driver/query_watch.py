@@ -75,7 +75,7 @@ class QueryWatch:
             StartAgainError: a topic was recreated, or somebody asked.
             MarkHeldError: another process took over.
         """
-        last_batch, before = -1, dict[str, list[int]]()
+        last, before = ("", -1), dict[str, list[int]]()
         checked_at = time.monotonic()
         while not self._stopping.is_set():
             running.awaitTermination(_WATCH_S)  # raises the query's own failure
@@ -87,8 +87,8 @@ class QueryWatch:
             if self._lease.is_lost:
                 raise MarkHeldError("another process took over")
             told: Any = running.lastProgress
-            if told is not None and told["batchId"] != last_batch:
-                last_batch = told["batchId"]
+            if told is not None and (told["timestamp"], told["batchId"]) != last:
+                last = told["timestamp"], told["batchId"]
                 positions = positions_in(told)
                 topic = pipeline.went_back(before, positions)
                 if topic:

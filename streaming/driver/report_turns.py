@@ -15,7 +15,7 @@ class Asking:
     """Chooses the shards that each clock record asks: those that owe a report, later one after another.
 
     On a large cluster a report of all groups at once would be hundreds of megabytes, so after the start the
-    shards take turns.
+    shards take turns.  While no clock is written, turns are missed; the next record makes up for them.
     """
 
     def __init__(self, shard_count: int, reading: Reading, now: Callable[[], float] = time.monotonic) -> None:
@@ -33,9 +33,13 @@ class Asking:
         answered = bool(owing) and not self._asked.intersection(owing)
         if not answered and self._now() - self._asked_at < pause_s:
             return False
+        missed_s = min(self._now() - self._asked_at, _REFRESH_EVERY_S * _ASK_AT_ONCE)
         self._asked_at = self._now()
         if owing:
             self._asked = frozenset(owing[:_ASK_AT_ONCE])
             return sorted(self._asked)
+        return [self._next() for _ in range(min(len(self._shards), int(missed_s / _REFRESH_EVERY_S)))]
+
+    def _next(self) -> int:
         self._turn = (self._turn + 1) % len(self._shards)
-        return [self._shards[self._turn]]
+        return self._shards[self._turn]

@@ -143,6 +143,10 @@ class Progress:
         """A clock record for ``at_ms`` with these end offsets was made."""
         self.watermark.told(at_ms, ends)
 
+    def clock_idle(self, at_ms: int) -> None:
+        """Nothing was written until ``at_ms``, and there was nothing to read."""
+        self.watermark.idle(at_ms)
+
     def clock_failed(self, why: str) -> None:
         """The clock cannot be written; "": it can be again."""
         self.clock_error = why

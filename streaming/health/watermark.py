@@ -4,6 +4,9 @@ The shards judge nothing later than the least that their partitions have proved
 (``coordinator_model/ordering``): the control topic and each events partition by the clocks that were read
 from it and believed, the offsets topic by the ends in those clocks that the query has reached.  A sleeping
 shard keeps an old time without being behind, so the driver looks at what would wake it, not at the shard.
+
+While nothing happens no clock is written.  Whoever has read the newest one has then read all there is, up to
+the time at which the driver last saw that there is no more.
 """
 
 import threading
@@ -19,6 +22,8 @@ _FRESH_S = 10.0
 _WINDOW_S = 20.0
 """Catching up shows within this time: a job that gains on the wall clock is late, but not stalled."""
 _LOOK_S = 0.5
+_IDLE_KEPT = 128
+"""More clocks than are written while one batch runs."""
 
 
 class _Tick(NamedTuple):
@@ -43,6 +48,8 @@ class Watermark:
         self._partitions = 0
         self._held_ms = 0
         """How far the cluster's shard was behind the clocks that it had read."""
+        self._idle: deque[tuple[int, int]] = deque(maxlen=_IDLE_KEPT)
+        """(a clock's time, until when nothing came after it)."""
         self._history: deque[tuple[float, float]] = deque()
         self._losing_since: float | None = None
 
@@ -59,6 +66,7 @@ class Watermark:
         """A clock was written at ``at_ms`` with these end offsets; [] without the offsets topic."""
         with self._lock:
             self._told = at_ms, self._now()
+            self._idle.append((at_ms, at_ms))
             if not ends:
                 self._offsets_ms = None
                 return
@@ -69,6 +77,13 @@ class Watermark:
                 self._ticks = deque(list(self._ticks)[::2])
                 if self._ticks[-1] is not newest:
                     self._ticks.append(newest)
+
+    def idle(self, at_ms: int) -> None:
+        """No clock was written, and at ``at_ms`` nothing had come since the newest one."""
+        with self._lock:
+            if self._idle:
+                self._told = at_ms, self._now()
+                self._idle[-1] = self._idle[-1][0], at_ms
 
     def topic_recreated(self) -> None:
         """The offsets topic was recreated: the old topic's ends will never be reached."""
@@ -107,9 +122,10 @@ class Watermark:
                 return {}
             told_ms, told_at = self._told
             now_ms = told_ms + (self._now() - told_at) * 1000
-            reached = {} if self._offsets_ms is None else {"offsets": self._offsets_ms}
+            reached = {} if self._offsets_ms is None else {"offsets": self._until(self._offsets_ms)}
             if self._partitions:
-                reached["events"] = min(self._events_ms.get(n, -1) for n in range(self._partitions))
+                events = (self._events_ms.get(n, -1) for n in range(self._partitions))
+                reached["events"] = min(map(self._until, events))
         return {name: max(0.0, now_ms - at_ms) / 1000 for name, at_ms in reached.items() if at_ms >= 0}
 
     def slowest(self) -> str:
@@ -135,7 +151,7 @@ class Watermark:
 
     def _behind_s(self) -> float:
         proved = self._proved()
-        least_ms = min(at_ms for at_ms, _ in proved)
+        least_ms = self._until(min(at_ms for at_ms, _ in proved))
         if self._told is None or least_ms < 0:
             return self._now() - self._began
         told_ms, told_at = self._told
@@ -148,6 +164,12 @@ class Watermark:
         if self._offsets_ms is not None:
             found.append((self._offsets_ms, "the offsets topic"))
         return found
+
+    def _until(self, at_ms: int) -> int:
+        """Return up to when everything has been read by whoever has read the clock of ``at_ms``."""
+        return next(
+            (max(at_ms, until_ms) for told_ms, until_ms in reversed(self._idle) if told_ms <= at_ms), at_ms
+        )
 
     def _clocks_read(self) -> list[tuple[int, str]]:
         events = range(self._partitions)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from alerts.rules import RuleJudge
 from coordinator_model.observations import CLUSTER_SHARD, Clock, EventsClock, Seen
-from coordinator_model.ordering import SKEW_MAX_MS
+from coordinator_model.ordering import fastest
 from coordinator_model.shard import DamagedError, Divergence, Judge, Outputs, Shard, SnapshotError
 from streaming.control import ClocksRead
 from streaming.decoders import plain, unpack_cell
@@ -94,6 +94,7 @@ class ShardStage:
         outputs = machine.step(seen, _judge())
         due_ms = machine.due_ms
         rows = list(rows_of(outputs, shard, self.shard_count))
+        rows.append(due_row(shard, machine.wake_ms))
         if shard == CLUSTER_SHARD:
             rows += clocks_row(seen, machine.header.order.now_ms)
         return rows, machine.save(), NEVER_MS if due_ms is None else min(due_ms, NEVER_MS)
@@ -161,13 +162,17 @@ def needs_look(seen: Iterable[Seen], due_ms: int) -> bool:
         if isinstance(what, Clock):
             if what.ask:
                 return True
-            skews_ms = (skew for skew in what.skew_ms.values() if skew <= SKEW_MAX_MS)
-            reached_ms = max(reached_ms, one.at_ms + max(skews_ms, default=0))
+            reached_ms = max(reached_ms, one.at_ms + fastest(what.skew_ms))
         elif isinstance(what, EventsClock):
             reached_ms = max(reached_ms, one.at_ms)
         else:
             return True
     return reached_ms >= due_ms
+
+
+def due_row(shard: int, wake_ms: int | None) -> _Row:
+    """Return the row that tells the driver when a shard must see a clock, although nothing happens."""
+    return "due", str(shard), msgspec.json.encode(NEVER_MS if wake_ms is None else min(wake_ms, NEVER_MS))
 
 
 def clocks_row(seen: Iterable[Seen], now_ms: int = -1) -> list[_Row]:

@@ -22,7 +22,7 @@ from streaming.control import (
 from streaming.driver.probing.brokers import Brokers, Layout, Listed, NotAllowedError
 from streaming.driver.probing.choosing import Bucket, Rota, TypeAndState, by_call
 from streaming.driver.probing.metadata import MetadataWriter, wall_ms
-from streaming.driver.probing.packing import packed
+from streaming.driver.probing.packing import Later, packed
 from streaming.health import Progress
 from streaming.kafka_clients import (
     Admin,
@@ -101,6 +101,7 @@ class GroupProbe:
         mirror: MirrorView,
         skew_ms: Callable[[], Mapping[int, int]] = dict,
         doubts_everyone: bool = False,
+        later: Later | None = None,
         connect: Callable[..., Admin] = admin_client,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -108,6 +109,7 @@ class GroupProbe:
         self._run = run
         self._shards = shard_count
         self._producer = producer
+        self._later = later  # None: what could wait is written at once
         self._progress = progress
         self._mirror = mirror
         self._skew_ms = skew_ms
@@ -289,21 +291,24 @@ class GroupProbe:
         answered_ms = wall_ms()
         if told.errors:
             self._due_at["look"] = float("-inf")  # the coordinator may have moved
+        fits = {answer.group: self._fits(answer) for answer in told.answers}
+        for group, is_fit in fits.items():
+            self._rota.answered(group, fits=is_fit)
         answers = [answer for answer in told.answers if self._is_proof(answer)]
-        for answer in told.answers:
-            self._rota.answered(answer.group, fits=self._fits(answer))
-        skew_ms = self._skew_ms().get(broker, 0)
-        self._write(
-            GroupsRecord(
-                at_ms=answered_ms,
-                run=self._run,
-                broker=broker,
-                asked_at_ms=asked_ms,
-                skew_ms=skew_ms,
-                groups=pack,
-            )
-            for pack in packed(answers, self._shard_of)
-        )
+        for is_news in (True, False):
+            of_kind = [one for one in answers if fits[one.group] is not is_news]
+            records = [
+                GroupsRecord(
+                    at_ms=answered_ms,
+                    run=self._run,
+                    broker=broker,
+                    asked_at_ms=asked_ms,
+                    skew_ms=self._skew_ms().get(broker, 0),
+                    groups=pack,
+                )
+                for pack in packed(of_kind, self._shard_of)
+            ]
+            self._write_answers(records, is_news=is_news)
         return sum(1 for error in told.errors.values() if error in NOT_AUTHORIZED)
 
     def _is_proof(self, answer: GroupAnswer) -> bool:
@@ -376,6 +381,15 @@ class GroupProbe:
             return listed.group_type
         seen = self._mirror.group(group)
         return "classic" if seen is None else seen.group_type
+
+    def _write_answers(self, records: Iterable[GroupsRecord], *, is_news: bool) -> None:
+        """Write answers: at once if they are news, with the next clock if they fit the picture."""
+        if is_news or self._later is None:
+            self._write(records)
+            return
+        for record in records:
+            shards = {self._shard_of(one.group) for one in record.groups}
+            self._later(self._plan.control_topic, encode_record(record), shards)
 
     def _write(self, records: Iterable[ControlRecord]) -> None:
         sent = [

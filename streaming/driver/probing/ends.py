@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 from coordinator_model.groups.offsets import has_come_to
+from coordinator_model.kafka import shard_of
 from streaming.control import EndsRecord, GroupEnds, encode_record
+from streaming.driver.probing.packing import Later
 from streaming.kafka_clients import KafkaProducer, TopicPartition
 
 PARTITIONS_MAX = 50_000
@@ -80,6 +82,8 @@ class _Look(NamedTuple):
     ends: dict[str, dict[int, int]]
     """The report for it."""
     standing: dict[TopicPartition, _Standing]
+    is_new: bool
+    """One of the ends has moved since its last report."""
 
 
 class _Wait(NamedTuple):
@@ -104,6 +108,8 @@ class EndsTeller:
         readers: Readers,
         stable: Stable | None = None,
         transaction_ms: Callable[[], int] = lambda: -1,
+        later: Later | None = None,
+        shard_count: int = 1,
     ) -> None:
         """Start; no group has been told anything.
 
@@ -114,6 +120,8 @@ class EndsTeller:
             readers: knows the groups' commits.
             stable: asks for last stable offsets; None: nobody does, so no group is known to wait.
             transaction_ms: returns the brokers' longest transaction; -1: unknown.
+            later: takes reports that only repeat what the groups know; None: they are written at once.
+            shard_count: how many partitions the offsets topic has.
         """
         self._run = run
         self._topic = topic
@@ -121,6 +129,8 @@ class EndsTeller:
         self._readers = readers
         self._stable = stable
         self._transaction_ms = transaction_ms
+        self._later = later
+        self._shard_count = shard_count
         self._round = 0
         self._asked_ms = -1
         self._since_ms = -1
@@ -147,12 +157,18 @@ class EndsTeller:
             self._since_ms = at_ms
         self._asked_ms = at_ms
         self._note(ends)
+        told = list(self._news(at_ms))
+        urgent = [one for one, is_new in told if is_new or self._later is None]
         futures = [
             self._producer.send(self._topic, value=encode_record(record), partition=0)
-            for record in self._records(at_ms)
+            for record in self._records(urgent, at_ms)
         ]
         for future in futures:
             future.get(timeout=_ANSWER_S)
+        if self._later is not None:
+            for record in self._records((one for one, is_new in told if not is_new), at_ms):
+                shards = {shard_of(one.group, self._shard_count) for one in record.groups}
+                self._later(self._topic, encode_record(record), shards)
 
     def _note(self, ends: TopicEnds) -> None:
         for topic, partitions in ends.items():
@@ -164,10 +180,10 @@ class EndsTeller:
         for topic in self._ends.keys() - ends.keys():
             del self._ends[topic]
 
-    def _records(self, at_ms: int) -> Iterator[EndsRecord]:
+    def _records(self, reports: Iterable[GroupEnds], at_ms: int) -> Iterator[EndsRecord]:
         pack: list[GroupEnds] = []
         size = 0
-        for one in self._news(at_ms):
+        for one in reports:
             pack.append(one)
             size += _size(one)
             if size >= RECORD_PARTITIONS_MAX:
@@ -185,14 +201,14 @@ class EndsTeller:
             transaction_ms=self._transaction_ms(),
         )
 
-    def _news(self, at_ms: int) -> Iterator[GroupEnds]:
-        """Yield the groups' reports, those that have waited longest first."""
+    def _news(self, at_ms: int) -> Iterator[tuple[GroupEnds, bool]]:
+        """Yield the groups' reports, longest waiting first, and whether each is more than a repeat."""
         looks = list(self._looks(at_ms))
         stable = self._last_stable(looks)
         for look in looks:
             news = self._of_transactions(look, stable, at_ms)
             if look.ends or news:
-                yield GroupEnds(group=look.group, ends=look.ends, stable=news)
+                yield GroupEnds(group=look.group, ends=look.ends, stable=news), look.is_new or bool(news)
 
     def _looks(self, at_ms: int) -> Iterator[_Look]:
         groups = self._readers.readers()
@@ -224,7 +240,7 @@ class EndsTeller:
         told = self._told.get(group, _NOTHING)
         again = told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS
         ends: dict[str, dict[int, int]] = {}
-        behind = is_off = False
+        behind = is_off = is_new = False
         standing: dict[TopicPartition, _Standing] = {}
         lagging: dict[TopicPartition, int] = {}
         for topic, committed in self._readers.commits(group).items():
@@ -242,12 +258,13 @@ class EndsTeller:
                     if self._behind.get(group, {}).get(place) == offset:
                         standing[place] = _Standing(offset, committed_ms, end)
                 if end >= 0 and (found > told.round or (again and off)):
+                    is_new |= found > told.round or not told.behind
                     ends.setdefault(topic, {})[partition] = end
         is_news = bool(ends) and (is_off or told.at_ms >= 0)
         _keep(self._behind, group, lagging)
         suspect = len(standing) < len(lagging)
         self._told[group] = _GroupReport(self._round, at_ms if is_news else told.at_ms, behind, suspect)
-        return _Look(group, ends if is_news else {}, standing)
+        return _Look(group, ends if is_news else {}, standing, is_new)
 
     # --- open transactions ---------------------------------------------------------------------------
 

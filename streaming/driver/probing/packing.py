@@ -1,6 +1,6 @@
 """Packs answers into control records of bounded size."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
@@ -8,6 +8,10 @@ from streaming.control import GroupAnswer
 
 RECORD_BYTES_MAX = 200_000
 """Far below a topic's default limit of a megabyte."""
+
+
+Later = Callable[[str, bytes, Collection[int]], None]
+"""Takes a topic, a record that can wait for the next clock, and the shards that it is for."""
 
 
 def slim(answer: GroupAnswer) -> GroupAnswer:

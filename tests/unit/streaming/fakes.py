@@ -20,6 +20,7 @@ class Written(NamedTuple):
     topic: str
     partition: int
     timestamp: int
+    offset: int = -1
 
 
 @dataclass
@@ -100,6 +101,8 @@ class FakeConnections:
     """Partition -> broker; -1 for none."""
     ends: dict[int, int]
     """Partition -> its end, or the code of the error that its leader answers, negative."""
+    other_ends: dict[str, dict[int, int]] = field(default_factory=dict)
+    """The same of topics whose ends are others."""
     gone: set[int] = field(default_factory=set)
     hanging: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
@@ -147,13 +150,39 @@ class FakeConnections:
         if broker in self.hanging:
             self.owed.append(Future())
             return self.owed[-1]
-        partitions = [self._end(n) for n in wanted]
+        (topic,) = request.topics
+        ends = self.other_ends.get(topic.name, self.ends)
+        partitions = [self._end(n, ends) for n in wanted]
         return Future().success(SimpleNamespace(topics=[SimpleNamespace(partitions=partitions)]))
 
     def _layout(self) -> Any:
         led = [SimpleNamespace(partition_index=n, leader_id=leader) for n, leader in self.leaders.items()]
         return SimpleNamespace(error_code=0, partitions=led)
 
-    def _end(self, partition: int) -> Any:
-        told = self.ends[partition]
+    def _end(self, partition: int, ends: dict[int, int]) -> Any:
+        told = ends[partition]
         return SimpleNamespace(partition_index=partition, offset=max(told, -1), error_code=max(-told, 0))
+
+
+class SavedShard:
+    """Stands in for PySpark's group state: a tuple, or nothing yet."""
+
+    def __init__(self) -> None:
+        self.saved: tuple[Any, ...] | None = None
+        self.updates = 0
+
+    @property
+    def exists(self) -> bool:
+        """Say whether anything was saved."""
+        return self.saved is not None
+
+    @property
+    def get(self) -> tuple[Any, ...]:
+        """Return what was saved."""
+        assert self.saved is not None
+        return self.saved
+
+    def update(self, values: tuple[Any, ...]) -> None:
+        """Save, and count it."""
+        self.saved = values
+        self.updates += 1

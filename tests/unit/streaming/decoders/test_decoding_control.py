@@ -107,6 +107,13 @@ def test_a_clock_asks_all_or_those_it_names() -> None:
     assert [shard for shard in sorted(some.cells) if _whats(some, shard)[0].ask] == [CLUSTER_SHARD, 2]
 
 
+def test_a_clock_for_some_shards_reaches_no_other() -> None:
+    """A shard that would get a mere clock, and neither a question nor its deadline, is left alone."""
+    some = _decode_record(ClockRecord(at_ms=1, sequence=1, ends=[10, 11, 12], shards=[CLUSTER_SHARD, 2, 99]))
+    assert set(some.cells) == {CLUSTER_SHARD, 2}
+    assert _whats(some, 2)[0].end_offset == 12
+
+
 def test_equal_settings_are_equal_bytes() -> None:
     """Settings are made canonical, so that the order of keys in the record changes nothing."""
     one = _decode(b'{"kind":"settings","at_ms":1,"settings":{"b":1,"a":{"y":2,"x":3}}}')

@@ -87,9 +87,10 @@ def row(
     return partition, offset, stamp, key, text.encode() if isinstance(text, str) else text
 
 
-def clock(offset: int, at_ms: int, partition: int = 0) -> Row:
-    """Return one copy of the clock."""
+def clock(offset: int, at_ms: int, partition: int = 0, shards: list[int] | None = None) -> Row:
+    """Return one copy of the clock, for all shards or for some."""
     value = {"groupwatch": "clock", "at_ms": at_ms, "sequence": at_ms, "run": "r", "skew_ms": {"1": 20}}
+    value["shards"] = shards
     return row(json.dumps(value), offset, at_ms, CLOCK_KEY, partition)
 
 
@@ -173,8 +174,17 @@ def test_clock_reaches_every_shard() -> None:
     assert result.counts == {("control", "events_clock"): 3}
 
 
+def test_clock_for_some_shards_reaches_no_other() -> None:
+    """While nothing happens only those that are due get it; it takes no other copy's place."""
+    result = decoded(clock(1, AT), clock(2, AT + 250, shards=[-1, 2]), row(heartbeat(AT), 3))
+
+    broad, narrow = EventsClock(sequence=AT, skew_ms={1: 20}), EventsClock(sequence=AT + 250, skew_ms={1: 20})
+    for shard in set(range(CLUSTER_SHARD, SHARDS)) - {shard_of("g1", SHARDS)}:
+        assert said(result, shard) == ([broad, narrow] if shard in (-1, 2) else [broad])
+
+
 def test_broker_heard() -> None:
-    """Every shard hears in which seconds which log of a broker spoke."""
+    """Every shard hears in which seconds a broker's request log spoke; the cluster's hears of both logs."""
     result = decoded(
         row(heartbeat(AT), 1),
         row(heartbeat(AT + 2000), 2),
@@ -191,10 +201,9 @@ def test_broker_heard() -> None:
         ]
         requests = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(seconds, seconds + 2))
         coordinator = LogSeconds(broker=1, heard=Source.COORDINATOR_LOG, seconds=(seconds + 3,))
-        assert heard == [
-            (requests, seconds * 1000 + 2999, 2),
-            (coordinator, (seconds + 3) * 1000 + 999, 4),
-        ]
+        assert heard[:1] == [(requests, seconds * 1000 + 2999, 2)]
+        of_cluster = [(coordinator, (seconds + 3) * 1000 + 999, 4)]
+        assert heard[1:] == (of_cluster if shard == CLUSTER_SHARD else [])
 
 
 def test_backlog() -> None:
@@ -286,7 +295,7 @@ def test_coordinator_line_goes_to_its_partition() -> None:
     assert said(result, 3) == [
         InstanceFenced(member_id="a", instance_id="i", by_member_id="b", operation="heartbeat")
     ]
-    assert [seen.broker for seen in result.cells[3]] == [1, 1]
+    assert [seen.broker for seen in result.cells[3]] == [1]
     assert result.counts == {("coordinator_log", "instance_fenced"): 1}
 
 

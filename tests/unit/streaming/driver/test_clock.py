@@ -1,6 +1,7 @@
 """The clock records: what they say, where they go, and what is learnt from writing them."""
 
 import time
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +15,7 @@ from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.decoding_events import decode_lines
 from streaming.driver.clock import Clock, interval_s
 from streaming.driver.driver_time import DriverTime
+from streaming.driver.quiet import Quiet
 from streaming.driver.report_turns import Asking
 from streaming.driver.skews import Skews
 from streaming.health.query_progress import Progress
@@ -44,6 +46,8 @@ def _clock(
     *,
     told: DriverTime | None = None,
     events_partitions: int = 2,
+    quiet: Quiet | None = None,
+    along: Callable[[float], Collection[int]] = lambda _older_s: (),
     **changes: Any,
 ) -> Clock:
     clock = Clock(
@@ -59,8 +63,10 @@ def _clock(
         reading=progress.reading,
         reports=progress,
         job=progress.state,
+        quiet=quiet,
+        along=along,
     )
-    clock._admin = cast("Any", admin)
+    clock._inputs._admin = cast("Any", admin)
     return clock
 
 
@@ -326,6 +332,96 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
     assert _values(out, "control")[0]["skew_ms"] == {"10": 1_000}
 
 
+class Rest:
+    """A clock whose query is at rest, and the topics that it looks at and writes."""
+
+    def __init__(self, now_s: list[float]) -> None:
+        self.now_s = now_s
+        self.out, self.admin, self.progress = FakeProducer(), FakeAdmin([7, 8, 9]), Progress("prod")
+        self.ends = {0: 0, 1: 0}
+        self.admin.connections.other_ends["events"] = self.ends
+        self.quiet = Quiet(4, now=lambda: now_s[0])
+        self.along: list[float] = []
+        self.clock = _clock(self.out, self.progress, self.admin, quiet=self.quiet, along=self._write_along)
+        for shard in range(-1, 3):
+            self.quiet.due(shard, 2**62)
+        for _ in range(4):
+            self.tick()
+        self.quiet.batch_begun()
+
+    def _write_along(self, older_s: float) -> set[int]:
+        self.along.append(older_s)
+        return {2}
+
+    def tick(self) -> list[dict[str, Any]]:
+        """Let half a second pass; return the clocks written into the control topic."""
+        self.now_s[0] += 0.5
+        before = len(self.out.sent)
+        self.clock.tick()
+        sent = self.out.sent[before:]
+        for one in sent:
+            if one["topic"] == "events":
+                self.ends[one["partition"]] += 1
+        return [msgspec.json.decode(one["value"]) for one in sent if one["topic"] == "control"]
+
+
+@pytest.fixture
+def rest(now_s: list[float]) -> Rest:
+    return Rest(now_s)
+
+
+def test_while_only_our_own_copies_move_the_ends_nothing_is_written(rest: Rest) -> None:
+    """Each record would make a batch, and a batch costs as much with no group as with ten thousand."""
+    assert [len(rest.tick()) for _ in range(10)] == [0] * 10
+    assert rest.progress.watermark.behind_s() < 10
+
+
+def test_a_line_of_a_log_wakes_the_clock_in_the_very_next_tick(rest: Rest) -> None:
+    """It is told as soon as if the clock had been written all the time."""
+    rest.tick()
+    rest.ends[1] += 1
+    assert [len(rest.tick()) for _ in range(2)] == [1, 1]
+    rest.quiet.batch_begun()
+    assert [len(rest.tick()) for _ in range(2)] == [0, 0]
+
+
+def test_a_commit_wakes_it_with_the_last_end_at_which_it_was_not_there(rest: Rest) -> None:
+    """A record that a missing replica held back is known by that: it was not replicated a tick ago."""
+    rest.tick()
+    rest.admin.connections.ends[2] += 1
+    first, second = rest.tick()
+    assert (first["ends"], second["ends"]) == ([7, 8, 9], [7, 8, 10])
+    assert (first["ask"], second["ask"]) == (False, [1])
+    assert first["sequence"] < second["sequence"]
+
+
+def test_ends_that_are_unknown_wake_it(rest: Rest) -> None:
+    """Nobody knows then whether something has moved."""
+    rest.admin.connections.other_ends["events"] = {0: -5, 1: -5}
+    assert [len(rest.tick()) for _ in range(3)] == [1, 1, 1]
+
+
+def test_a_clock_that_nothing_moved_for_names_whom_it_is_for(rest: Rest) -> None:
+    """The cluster's shard, who is asked or due, and whom the records beside it concern; so do the copies."""
+    rest.quiet.due(0, rest.clock._last_ms + 1)
+    (record,) = rest.tick()
+    assert record["shards"] == [-1, 0, 1, 2]
+    assert [copy["shards"] for copy in _values(rest.out, "events")[-2:]] == [[-1, 0, 1, 2]] * 2
+    rest.ends[0] += 1
+    (record,) = rest.tick()
+    assert record["shards"] is None
+
+
+def test_what_waits_is_written_just_before_a_clock(rest: Rest) -> None:
+    """What is younger than a second waits on, unless something has moved: this would not prove it read."""
+    rest.along.clear()
+    while not rest.tick():
+        assert rest.along == []
+    rest.quiet.moved()
+    rest.tick()
+    assert rest.along == [1.0, 0.0]
+
+
 def test_small_skews_are_noise() -> None:
     """What is less than the precision of the estimate is left out; one slow answer changes nothing."""
     skews = Skews()
@@ -358,6 +454,8 @@ def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
     progress.batch_done()
     turns: list[object] = []
     for _ in range(4):
-        now[0] += 5
+        now[0] += 2
         turns.append(asking())
     assert turns == [[0], [1], [-1], [0]]
+    now[0] += 5
+    assert asking() == [1, -1]  # while no clock was written, a turn was missed

@@ -177,6 +177,33 @@ def test_a_mark_that_is_not_renewed_delays_nobody_beyond_ten_seconds(world: Worl
     assert 8 < world.s <= 10
 
 
+def test_a_mark_that_stands_in_the_topic_alone_is_watched_for_longer(world: World) -> None:
+    """It is renewed there only with the clock, which is written each ten seconds while nothing happens."""
+    world.running.remove(world.start(world.keeper(folder=False)))
+    world.start(world.keeper(folder=False))
+    assert 35 < world.s <= 37
+
+
+def test_a_mark_in_the_topic_is_renewed_with_the_clock_or_by_itself_if_none_comes(world: World) -> None:
+    """Each record there makes a batch; the file is renewed each three seconds."""
+    keeper, written = world.start(world.keeper()), [len(world.log)]
+    for seconds, is_along in (
+        (3, False),
+        (6, False),
+        (1, True),
+        (1, True),
+        (3, True),
+        (12, False),
+        (4, False),
+    ):
+        for _ in range(seconds):
+            world.wait(1)
+        if is_along:
+            keeper.renew_along()
+        written.append(len(world.log))
+    assert written == [1, 2, 2, 3, 3, 4, 4, 5]
+
+
 def test_a_crashed_jobs_mark_is_nobodys_at_once_where_its_process_is_seen_to_be_gone(world: World) -> None:
     """A restart on the same machine waits for nothing."""
     world.running.remove(world.start(world.keeper()))

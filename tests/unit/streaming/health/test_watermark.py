@@ -57,6 +57,22 @@ def test_whatever_is_read_no_more_holds_the_watermark_back(now: Now, watermark: 
         assert (watermark.behind_s(), watermark.slowest()) == (40, slowest)
 
 
+def test_who_has_read_the_newest_clock_is_not_behind_while_nothing_comes(
+    now: Now, watermark: Watermark
+) -> None:
+    """No clock is written then; and the first one after it tells nothing of what came before."""
+    _second(now, watermark)
+    for _ in range(9):
+        now.s += 1
+        watermark.idle(now.ms)
+    assert (watermark.behind_s(), watermark.delays_s()) == (0, {"offsets": 0, "events": 0})
+    now.s += 1
+    watermark.told(now.ms, [10, 21])
+    assert (watermark.behind_s(), watermark.delays_s()) == (1, {"offsets": 1, "events": 1})
+    now.s += 40
+    assert watermark.behind_s() == 41
+
+
 def test_each_source_is_behind_by_its_own(now: Now, watermark: Watermark) -> None:
     """A source that is read to its end is not late, however silent it is; an unknown one says nothing."""
     assert watermark.delays_s() == {}

@@ -11,34 +11,12 @@ from coordinator_model.observations.base import Source
 from coordinator_model.observations.control import Clock, Counted, EventsClock
 from coordinator_model.observations.records import GroupTombstone
 from coordinator_model.observations.seen import AnyObservation, Seen, pack
+from coordinator_model.ordering import SETTLE_MS
 from coordinator_model.shard.judging import Divergence, Outputs
 from streaming.control.clocks_read import ClocksRead
 from streaming.workers.shard_state import NEVER_MS, STATE_VERSION, ShardStage, needs_look, rows_of
 from tests.unit.made_seen import seen
-
-
-class SavedShard:
-    """Stands in for PySpark's group state: a tuple, or nothing yet."""
-
-    def __init__(self) -> None:
-        self.saved: tuple[Any, ...] | None = None
-        self.updates = 0
-
-    @property
-    def exists(self) -> bool:
-        """Say whether anything was saved."""
-        return self.saved is not None
-
-    @property
-    def get(self) -> tuple[Any, ...]:
-        """Return what was saved."""
-        assert self.saved is not None
-        return self.saved
-
-    def update(self, values: tuple[Any, ...]) -> None:
-        """Save, and count it."""
-        self.saved = values
-        self.updates += 1
+from tests.unit.streaming.fakes import SavedShard
 
 
 def _seen(what: AnyObservation, at_ms: int = 1_000, offset: int = 0) -> Seen:
@@ -101,9 +79,8 @@ def test_the_saved_shard_is_what_the_next_batch_begins_with() -> None:
     apart, together = SavedShard(), SavedShard()
     rows_apart = [*stage(("c", 0), _frames(first), apart), *stage(("c", 0), _frames(second), apart)]
     rows_together = list(stage(("c", 0), _frames(first, second), together))
-    assert [frame.values.tolist() for frame in rows_apart] == [
-        frame.values.tolist() for frame in rows_together
-    ]
+    assert [frame["kind"].tolist() for frame in rows_apart] == [["due"], ["reported", "due"]]
+    assert rows_apart[1].values.tolist() == rows_together[0].values.tolist()
 
 
 def test_every_divergence_becomes_a_row() -> None:
@@ -122,6 +99,17 @@ def test_every_divergence_becomes_a_row() -> None:
         "detail": "d",
         "count": 3,
     }
+
+
+def test_a_shard_that_was_looked_at_tells_until_when_it_may_sleep() -> None:
+    """The driver writes no clock for it until then, unless something happens."""
+    stage, saved = ShardStage(cluster="c", shard_count=1), SavedShard()
+    waiting = _seen(GroupTombstone(group="g"), 5_000)  # a record of the backlog waits for a clock after it
+    told: list[int] = []
+    for frames in (_frames(_clock(1_000), waiting), _frames(_clock(6_000))):
+        rows = pd.concat(list(stage(("c", 0), frames, saved)))
+        told += [msgspec.json.decode(value) for value in rows["value"][rows["kind"] == "due"]]
+    assert told == [5_000 + 1 + SETTLE_MS, NEVER_MS]
 
 
 def test_the_clusters_shard_tells_which_clocks_it_read() -> None:

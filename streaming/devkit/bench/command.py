@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -72,6 +73,8 @@ def run_bench(
             _say(f"row {number} of {len(rows)}: {name}")
             result["rows"][name] = _measured(name, folder, scale, cores)
             _say(f"{name}: {json.dumps(result['rows'][name])}")
+            if not keep:
+                shutil.rmtree(folder / name, ignore_errors=True)
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,11 +90,14 @@ def _say(words: str) -> None:
 def _measured(name: str, folder: Path, scale: float, cores: int) -> dict[str, Any]:
     load, began = os.getloadavg()[0], time.monotonic()
     own = folder / name
-    own.mkdir()
-    row = measure_of(name)(own, scale=scale, cores=cores)
-    verdicts = [target.verdict(row) for target in TARGETS[name] if "ended" not in row]
+    own.mkdir(exist_ok=True)
+    try:
+        row = measure_of(name)(own, scale=scale, cores=cores)
+        row["targets"] = [target.verdict(row) for target in TARGETS[name]]
+    except Exception as error:
+        traceback.print_exc()  # and go on: the other rows are worth measuring
+        row = {"failed": f"{type(error).__name__}: {error}"}
     return row | {
-        "targets": verdicts,
         "load_before": round(load, 2),
         "took_s": round(time.monotonic() - began, 1),
     }

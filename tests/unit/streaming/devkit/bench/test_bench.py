@@ -21,7 +21,7 @@ from streaming.devkit.bench.latency import moments_in, seconds_to
 from streaming.devkit.bench.material import Beats, Commits, Generations, Population
 from streaming.devkit.bench.mixed_lines import Mixed
 from streaming.devkit.bench.processes import cpu_by_kind, cpu_s, memory_by_kind
-from streaming.devkit.bench.rig import Batches
+from streaming.devkit.bench.rig import Batches, BenchError
 from streaming.devkit.bench.state import state
 from streaming.devkit.bench.targets import Target, percentile
 from streaming.devkit.kafka.webhook_probe import ReceivedAlert
@@ -194,6 +194,19 @@ def test_a_verdict_finds_figures_of_a_part_and_leaves_out_what_has_no_bound() ->
 def test_every_row_can_be_measured(name: str) -> None:
     """Each name on the command line leads to a function."""
     assert callable(command.measure_of(name))
+
+
+def test_a_row_that_fails_does_not_end_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says why, and has no verdict."""
+
+    def fails(*_: object, **__: object) -> dict[str, float]:
+        raise BenchError("the job was not ready")
+
+    rows = {"held": fails, "scrape": lambda *_, **__: {"cpu_s": 0.3}}
+    monkeypatch.setattr(command, "measure_of", rows.__getitem__)
+    measured = command.run_bench(["held", "scrape"])["rows"]
+    assert measured["held"]["failed"] == "BenchError: the job was not ready"
+    assert [one["must_holds"] for one in measured["scrape"]["targets"]] == [True]
 
 
 def test_sigterm_unwinds_a_row_also_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -282,13 +283,15 @@ class Watch:
     job: RealJob
     others: Mapping[str, int] = field(default_factory=dict)
     """Name -> process whose CPU stands apart: broker, feeder."""
+    kafka: EmbeddedKafka | None = None
+    """Where its topics grow."""
     looks: list[Look] = field(default_factory=list)
 
     def over(self, seconds: float, name: str) -> dict[str, Any]:
         """Watch for so long; return the figures."""
         batches: dict[int, tuple[float, float]] = {}
         old = self.job.batch_files().keys()
-        spent = self._spent()
+        spent, held = self._spent(), topic_bytes(self.kafka)
         began = time.monotonic()
         turn = 0
         while (elapsed := time.monotonic() - began) < seconds:
@@ -302,11 +305,26 @@ class Watch:
         took_s = time.monotonic() - began
         now = self._spent()
         took = [end - start for n, (start, end) in batches.items() if n not in old]
-        return figures(took_s, {kind: now[kind] - spent.get(kind, 0.0) for kind in now}, took, self.looks)
+        row = figures(took_s, {kind: now[kind] - spent.get(kind, 0.0) for kind in now}, took, self.looks)
+        grown = {
+            topic: round(86_400 / took_s * (size - held[topic]) / 1e6)
+            for topic, size in topic_bytes(self.kafka).items()
+        }
+        return row | {"topic_mb_a_day": grown}
 
     def _spent(self) -> dict[str, float]:
         others = {name: sum(cpu_by_kind(pid).values()) for name, pid in self.others.items()}
         return {**cpu_by_kind(self.job.pid), **others}
+
+
+def topic_bytes(kafka: EmbeddedKafka | None) -> Counter[str]:
+    """Return how much the only broker holds of the topics that a job reads and writes."""
+    held: Counter[str] = Counter()
+    for segment in kafka.folder(1).glob("data/*/*.log") if kafka else ():
+        topic = segment.parent.name.rpartition("-")[0]
+        if topic.startswith(("groupwatch-", feeder.OFFSETS_TOPIC)):
+            held[topic] += segment.stat().st_size
+    return held
 
 
 _OURS = ("driver_python", "jvm", "python_workers")

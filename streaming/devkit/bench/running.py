@@ -118,11 +118,11 @@ def _watched(
         start = {"ready_s": round(ready_s, 1), "ready_cpu_s": round(sum(cpu_by_kind(job.pid).values()), 1)}
         if pace is None:
             time.sleep(settle_s)
-            return start | Watch(job, broker).over(seconds, name)
+            return start | Watch(job, broker, on.kafka).over(seconds, name)
         # A feeder makes its lines first; the settling time is counted from its first records on.
         with fed(on.pace(settle_s + seconds, **pace)) as feeding:
             time.sleep(settle_s)
-            row = start | Watch(job, broker | {"feeder": feeding.pid}).over(seconds, name)
+            row = start | Watch(job, broker | {"feeder": feeding.pid}, on.kafka).over(seconds, name)
             return row | {"feeder": told_by(feeding)}
 
 

@@ -14,7 +14,7 @@ from coordinator_model.observations.requests import CommitsAnswered, Heartbeats
 from streaming.config import load_config
 from streaming.devkit.bench.feeder import FIRST_OFFSET, OFFSETS_TOPIC, Pace, Record, Stream, standing, streams
 from streaming.devkit.bench.material import Population
-from streaming.devkit.bench.real_job import Look, RealJob, Stage, figures, grows
+from streaming.devkit.bench.real_job import Look, RealJob, Stage, figures, grows, topic_bytes
 from streaming.devkit.kafka import EmbeddedKafka
 
 AT_MS = 1_750_000_000_123
@@ -140,3 +140,19 @@ def test_batches_are_timed_by_the_files_of_their_checkpoint(tmp_path: Path) -> N
             (folder / name).touch()
             os.utime(folder / name, (100.0, 100.0 if part == "offsets" else 100.5))
     assert job.batch_files() == {7: (100.0, 100.5)}
+
+
+def test_topics_are_measured_as_the_broker_holds_them(tmp_path: Path) -> None:
+    """All partitions, without indexes, and without topics that are nobody's business."""
+    kafka = EmbeddedKafka(tmp_path / "kafka")
+    for name, size in {
+        "groupwatch-events-0/00.log": 5,
+        "groupwatch-events-1/00.log": 7,
+        "groupwatch-events-1/00.index": 100,
+        "__consumer_offsets-49/00.log": 3,
+        "shop.events-000.v1-0/00.log": 100,
+    }.items():
+        file = kafka.folder(1) / "data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * size)
+    assert topic_bytes(kafka) == {"groupwatch-events": 12, "__consumer_offsets": 3}

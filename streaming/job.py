@@ -45,7 +45,8 @@ from streaming.driver import (
 from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
 from streaming.health import Progress
-from streaming.notify import make_notifier
+from streaming.history import Keeper
+from streaming.notify import history_file, make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.service_manager import ServiceManager
 from streaming.serving import HttpServer, Hub, ShownAlerts, TopicReader, View
@@ -132,6 +133,7 @@ class Monitor:
         self._alerts = ShownAlerts(wall_clock_ms, own.detected)
         self._silences = Follower(silence_topics_of(config), self._quiet)
         self._silence_desk = SilenceDesk(self._silences, clusters=names, alert_of=self._alerts.known)
+        self._history = self._keeper(config, names)
         self._hub = Hub(self._store, clock_ms=wall_clock_ms, version=version())
         self._owners = owners_of(config)
         view = View(
@@ -142,6 +144,7 @@ class Monitor:
             held_back=self._held_back,
             partition_lag=config.http.partition_lag,
             owner_of=self._owner_of,
+            recent=self._history,
         )
         registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
         self._own = own
@@ -171,6 +174,7 @@ class Monitor:
             silencing=self._silence_desk,
             reloads=reloads,
             hub=self._hub,
+            past=self._history.read if self._history else None,
         )
 
     def _job(self, config: Config, cluster: ClusterConfig) -> ClusterJob:
@@ -194,13 +198,35 @@ class Monitor:
         )
 
     def _apply(self, cluster: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
+        rows = list(rows)
         self._store.apply(cluster, rows)
         self._alerts.apply(cluster, rows)
         self._hub.apply(cluster, rows)
+        if self._history is not None:
+            self._history.offer(cluster, rows)
+
+    def _keeper(self, config: Config, names: Sequence[str]) -> Keeper | None:
+        if not config.history.enabled:
+            return None
+        return Keeper(
+            history_file(config),
+            self._store,
+            names,
+            clock_ms=wall_clock_ms,
+            watching=lambda name: self.jobs[name].progress.is_ready,
+            notice=self._history_notice,
+            size_max_mb=config.history.max_size_mb,
+        )
+
+    def _history_notice(self, sentence: str) -> None:
+        for job in self.jobs.values():
+            job.progress.notice("history", sentence)
 
     def _remember(self, alert: Alert) -> None:
         self._alerts.remember(alert)
         self._hub.alerts_changed()
+        if self._history is not None:
+            self._history.remember(alert)
 
     def _owner_of(self, cluster: str, group: str) -> str:
         return self._owners.of_group(cluster, group)
@@ -222,6 +248,8 @@ class Monitor:
         self._silence_desk.start(may_write=lambda: self._speaker.has_begun and self._speaker.may_speak())
         for job in self.jobs.values():
             job.start()
+        if self._history is not None:
+            self._history.start()
         return port
 
     def _turn(self, name: str) -> str | None:
@@ -292,6 +320,8 @@ class Monitor:
         self._silence_desk.stop()
         self._silences.stop()
         self._server.stop()
+        if self._history is not None:
+            self._history.stop()
         try:
             self._spark.stop()
         except (Py4JError, OSError) as error:

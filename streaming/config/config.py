@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from streaming.config.evidence import EvidenceConfig
+from streaming.config.history import HistoryConfig
 from streaming.config.mistakes import mistakes_in
 from streaming.config.owners import read_owners
 from streaming.config.receivers import OwnerConfig, ReceiverConfig, RouteConfig
@@ -130,6 +131,7 @@ class Config(Options):
     notify_http: NotifyHttpConfig = Field(default_factory=NotifyHttpConfig)
     state_dir: str = ""
     """Local folder for what a process must remember without Kafka; "": beside a local checkpoint."""
+    history: HistoryConfig = Field(default_factory=HistoryConfig)
     rules: Rules = Field(default_factory=Rules)  # type: ignore[valid-type]
     runbook_base: str = ""
     """Where the runbooks are published; the alert's name and ".md" follow.  "": at ``http.external_url``."""

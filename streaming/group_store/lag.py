@@ -50,6 +50,11 @@ class EndOffsets:
         for samples in (self._times_ms, self._offsets):
             samples[:] = samples[:half:2] + samples[half:]
 
+    @property
+    def end(self) -> int:
+        """The newest end offset; -1: none."""
+        return self._offsets[-1] if self._offsets else -1
+
     def lag(self, committed: int, now_ms: int) -> Lag | None:
         """Return how far behind a commit is; None if the end offset is unknown or stale.
 
@@ -80,18 +85,31 @@ class ClusterEnds:
 
     def __init__(self) -> None:
         self._topics: dict[str, dict[int, EndOffsets]] = {}
+        self.version = 0
+        """How often end offsets came."""
+        self._moved: dict[str, int] = {}
+        """Topic -> version in which an end offset of it changed."""
 
     def add(self, ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> None:
         """Add topic → partition → (end offset, epoch ms)."""
+        self.version += 1
         for topic, partitions in ends.items():
             known = self._topics.setdefault(topic, {})
             for partition, (offset, at_ms) in partitions.items():
-                known.setdefault(partition, EndOffsets()).add(offset, at_ms)
+                one = known.setdefault(partition, EndOffsets())
+                if one.end != offset:
+                    self._moved[topic] = self.version
+                one.add(offset, at_ms)
+
+    def moved(self, since: int) -> set[str]:
+        """Return the topics of which an end offset changed after that version."""
+        return {topic for topic, version in self._moved.items() if version > since}
 
     def keep_only(self, topics: set[str]) -> None:
         """Forget topics without any commits."""
         for topic in self._topics.keys() - topics:
             del self._topics[topic]
+            self._moved.pop(topic, None)
 
     def lags(self, commits: Mapping[str, Mapping[int, tuple[int, int]]], now_ms: int) -> dict[str, Lag]:
         """Return topic → lag: records summed, seconds of the worst partition.

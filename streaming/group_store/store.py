@@ -7,7 +7,7 @@ and probes need is decoded, so that 100,000 groups fit.  Safe to use from severa
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -238,6 +238,20 @@ class GroupStore:
         commits = commits_of(group.report)
         with self._lock:
             return self._clusters[cluster].ends.lags(commits, now_ms)
+
+    def lags_of(
+        self, cluster: str, commits: Sequence[Mapping[str, Mapping[int, tuple[int, int]]]], now_ms: int
+    ) -> list[dict[str, Lag]]:
+        """Return topic → lag for the commits of several groups."""
+        with self._lock:
+            ends = self._cluster(cluster).ends
+            return [ends.lags(one, now_ms) for one in commits]
+
+    def moved_topics(self, cluster: str, since: int) -> tuple[int, set[str]]:
+        """Return the version of a cluster's end offsets, and the topics that grew after an earlier one."""
+        with self._lock:
+            ends = self._cluster(cluster).ends
+            return ends.version, ends.moved(since)
 
     def partition_lags(self, cluster: str, group: KeptGroup, now_ms: int) -> dict[tuple[str, int], int]:
         """Return (topic, partition) → how many records a group is behind."""

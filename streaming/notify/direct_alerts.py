@@ -70,9 +70,22 @@ def state_file(config: Config, process: str) -> Path:
         return checkpoint / f"open-alerts-{process}.json"
     whose = os.path.abspath(checkpoint) if isinstance(checkpoint, Path) else checkpoint
     digest = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    folder = Path(config.state_dir) if config.state_dir else Path(home) / "groupwatch"
+    folder = Path(config.state_dir) if config.state_dir else _home()
     return folder / f"open-alerts-{process}-{digest}.json"
+
+
+def history_file(config: Config) -> Path:
+    """Return the file of history: as configured, else beside that of ``run``, never on a shared folder."""
+    if config.history.path:
+        return Path(config.history.path)
+    beside = state_file(config, "run")
+    if config.checkpoint_is_shared and not config.state_dir:
+        beside = state_file(config.model_copy(update={"state_dir": str(_home())}), "run")
+    return beside.with_name(beside.name.replace("open-alerts-run", "history").replace(".json", ".db"))
+
+
+def _home() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "groupwatch"
 
 
 def _checkpoint(config: Config) -> Path | str:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from streaming.group_store import GroupStore, KeptGroup
 
@@ -9,12 +10,25 @@ FRESH_MS = 10_000
 """End offsets are asked for no more often."""
 
 
+class Recent(Protocol):
+    """The last hour of each group."""
+
+    def lag(self, cluster: str, group: str) -> int | None:
+        """Return the records behind at the last look; -1: unknown, None: nobody looked."""
+        ...
+
+    def spark(self, cluster: str, group: str) -> tuple[int, list[int | None], list[int]] | None:
+        """Return step (ms), lag and starts of rebalances; None: nobody looked."""
+        ...
+
+
 class KnownLags:
     """Records behind, all topics together; -1: unknown."""
 
-    def __init__(self, store: GroupStore, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, store: GroupStore, clock_ms: Callable[[], int], recent: Recent | None = None) -> None:
         self._store = store
         self._clock_ms = clock_ms
+        self._recent = recent
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[int, int]] = {}
         """(cluster, group) -> when it was computed, and the records."""
@@ -28,6 +42,9 @@ class KnownLags:
             return {(name, group.group): self._one(name, group, now_ms) for name, group in items}
 
     def _one(self, name: str, group: KeptGroup, now_ms: int) -> int:
+        looked = self._recent.lag(name, group.group) if self._recent else None
+        if looked is not None:
+            return looked
         at_ms, records = self._known.get((name, group.group), (-FRESH_MS, -1))
         if now_ms - at_ms < FRESH_MS:
             return records

@@ -30,7 +30,7 @@ from streaming.serving.api import (
     UndecodableSample,
 )
 from streaming.serving.choosing import Wanted, by_trouble, key_of, matching, page_of
-from streaming.serving.known_lags import KnownLags
+from streaming.serving.known_lags import KnownLags, Recent
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.sources import cluster_sources
 
@@ -48,7 +48,7 @@ class View:
         held_back: Callable[[str], Mapping[str, str]] = lambda _alert_id: {},
         partition_lag: bool = False,
         owner_of: Callable[[str, str], str] = lambda _cluster, _group: "",
-        spark_of: Callable[[str, str], Spark | None] = lambda _cluster, _group: None,
+        recent: Recent | None = None,
     ) -> None:
         """Prepare.
 
@@ -60,7 +60,7 @@ class View:
             held_back: returns receiver -> why an alert is not sent to it now.
             partition_lag: the metrics show the lag of each partition.
             owner_of: returns the owner of (cluster, group), "" if nobody is named.
-            spark_of: returns the last hour of (cluster, group); None: it is not known.
+            recent: knows the last hour of each group; None: nobody does.
         """
         self._store = store
         self._alerts = alerts
@@ -69,8 +69,8 @@ class View:
         self._held_back = held_back
         self._partition_lag = partition_lag
         self._owner_of = owner_of
-        self._spark_of = spark_of
-        self._lags = KnownLags(store, clock_ms)
+        self._recent = recent
+        self._lags = KnownLags(store, clock_ms, recent)
 
     # -- metrics -------------------------------------------------------------------------------
 
@@ -216,8 +216,12 @@ class View:
             assignment_epoch=group.assignment_epoch,
             held_up_by=list(group.held_up_by),
             owner=self._owner_of(cluster, group.group),
-            spark=self._spark_of(cluster, group.group) if spark else None,
+            spark=self._spark(cluster, group.group) if spark else None,
         )
+
+    def _spark(self, cluster: str, group: str) -> Spark | None:
+        found = self._recent.spark(cluster, group) if self._recent else None
+        return None if found is None else Spark(step_ms=found[0], lag=found[1], rebalances=found[2])
 
 
 def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:

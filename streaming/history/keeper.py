@@ -1,0 +1,470 @@
+"""Keeps what was: takes what batches tell, looks at the groups every ten seconds, and answers for a window.
+
+A thread of its own; looks and their troubles are one thing, hence the length.  Batches leave rows in a
+bounded list and never wait; what does not fit is dropped and counted.  Whatever goes wrong with the file
+becomes a sentence, and nothing else.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from alerts.alert import Alert
+from coordinator_model.kafka import SETTLED, GroupState
+from coordinator_model.state import Transition
+from streaming.group_store import GroupStore, KeptGroup
+from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile
+from streaming.history.local_file import FileTroubleError
+from streaming.history.pages import UNKNOWN, Value, packed, records_in
+from streaming.history.past import Past
+from streaming.history.reading import GAP_MS, past_of
+from streaming.history.samples import (
+    LOOK_MS,
+    Change,
+    Sample,
+    changes,
+    first_changes,
+    is_as_before,
+    members_part,
+    sample_of,
+)
+from streaming.history.series import (
+    COARSE_MS,
+    COARSE_WHOLE_MS,
+    FINE_WHOLE_MS,
+    HOUR_MS,
+    Track,
+    coarse_changes,
+    fine_changes,
+    grown,
+)
+from streaming.history.sparks import MINUTE_MS, Sparks
+
+_log = logging.getLogger("groupwatch.history")
+
+KEPT_MS = 7 * DAY_MS
+_FINE_KEPT_MS = HOUR_MS + FINE_WHOLE_MS + LOOK_MS
+_STALE_MS = 45_000
+"""End offsets that are older count as unknown."""
+_ROWS_MAX = 50_000
+"""Most rows of batches that wait for the next look: a storm of 10,000 groups."""
+_TOGETHER = 200
+"""So many groups' lags are computed under one lock of the store."""
+_LOOKS_WHOLE = 360
+"""Every so many looks each group is looked at, changed or not."""
+_LOOKS_PRUNE = 6
+NOT_YET = "History is kept from when the job is ready."
+_MEGABYTE = 1_000_000
+
+Row = tuple[str, str, bytes]
+
+
+class Keeper:
+    """The history of all clusters; see the module."""
+
+    def __init__(
+        self,
+        path: Path,
+        store: GroupStore,
+        clusters: Sequence[str],
+        *,
+        clock_ms: Callable[[], int],
+        watching: Callable[[str], bool] = lambda _cluster: True,
+        notice: Callable[[str], None] = lambda _sentence: None,
+        size_max_mb: int = 1_000,
+    ) -> None:
+        """Prepare; ``start`` opens the file.
+
+        Args:
+            path: the file.
+            store: the known groups.
+            clusters: whose groups are kept.
+            clock_ms: returns the time.
+            watching: says whether what is known of a cluster is whole and of now.
+            notice: takes a sentence for the operator; "": all is well.
+            size_max_mb: when the file is larger, the oldest goes first.
+        """
+        self._path = path
+        self._store = store
+        self._clusters = tuple(clusters)
+        self._clock_ms = clock_ms
+        self._watching = watching
+        self._notice = notice
+        self._size_max = size_max_mb * _MEGABYTE
+        self._lock = threading.Lock()
+        self._rows: list[tuple[str, str, str, bytes]] = []
+        self.dropped = 0
+        """Rows that did not fit since the start."""
+        self.problem = NOT_YET
+        """Why nothing is kept now; "": it is."""
+        self._file: HistoryFile | None = None
+        self._sparks = Sparks(clock_ms())
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._tracks: dict[str, dict[str, Track]] = {}
+        self._open: dict[int, dict[str, int]] = {}
+        self._since: dict[str, tuple[int, int]] = {}
+        """Cluster -> the running stretch: from, to."""
+        self._before_ms: dict[str, int] = {}
+        """Cluster -> until when an earlier stretch lasted."""
+        self._ends: dict[str, tuple[int, int]] = {}
+        """Cluster -> version of its end offsets, and since when it is that."""
+        self._looks = 0
+        self._kept_ms = KEPT_MS
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+
+    # --- from the batches' thread --------------------------------------------------------------------
+
+    def offer(self, cluster: str, rows: Sequence[Row]) -> None:
+        """Take the rows of one batch; never waits, and drops what does not fit."""
+        kept = [(cluster, *row) for row in rows if row[0] in ("transition", "alert")]
+        moved = {row[2] for row in kept if row[1] == "transition"}
+        if moved:
+            kept += [(cluster, *row) for row in rows if row[0] == "report" and row[1] in moved]
+        if kept:
+            self._leave(kept)
+
+    def remember(self, alert: Alert) -> None:
+        """Take an alert that came from elsewhere: a topic, or the supervisor."""
+        self._leave([(alert.cluster, "alert", alert.id, msgspec.json.encode(alert))])
+
+    def _leave(self, rows: list[tuple[str, str, str, bytes]]) -> None:
+        with self._lock:
+            room = max(0, _ROWS_MAX - len(self._rows))
+            self._rows += rows[:room]
+            self.dropped += max(0, len(rows) - room)
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the file and begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what has come, and close the file."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_MS / 1000):
+            self.look()
+        self.look()
+        if self._file is not None:
+            self._file.close()
+
+    def look(self) -> None:
+        """Look once, and write what changed."""
+        if self._file is None and not any(map(self._watching, self._clusters)):
+            return  # another process may be the one that watches, and has the file
+        try:
+            self._look(self._clock_ms())
+            self._told("")
+        except FileTroubleError as error:
+            self._lost(str(error))
+        except sqlite3.OperationalError as error:
+            self._lost(f"the history in {self._path} cannot be written: {error}")
+        except sqlite3.DatabaseError as error:
+            self._damaged(error)
+        except Exception as error:  # of ours; nobody else may suffer from it
+            _log.exception("the history cannot be kept")
+            self._lost(f"the history cannot be kept: {type(error).__name__}")
+
+    def _told(self, problem: str) -> None:
+        if problem != self.problem:
+            self._notice(problem)
+        self.problem = problem
+
+    def _lost(self, problem: str) -> None:
+        """Forget what was not written; the next look that succeeds writes everything."""
+        self._tracks.clear()
+        self._since.clear()
+        self._numbers.clear()
+        self._sparks.unknown()
+        self._told(problem)
+
+    def _damaged(self, error: sqlite3.DatabaseError) -> None:
+        self._lost(f"the history in {self._path} was damaged and is begun anew")
+        try:
+            if self._file is not None:
+                self._file.begin_anew(str(error))
+        except FileTroubleError as again:
+            self._file = None
+            self._told(str(again))
+
+    def _look(self, now_ms: int) -> None:
+        file = self._file or self._opened(now_ms)
+        if not self._numbers:
+            self._load(file)
+        with self._lock:
+            rows, self._rows = self._rows, []
+        self._sparks.advance(now_ms)
+        try:
+            with file.writing():
+                self._write(file, rows, now_ms)
+        except BaseException:
+            self.dropped += len(rows)
+            raise
+        self._looks += 1
+
+    def _write(self, file: HistoryFile, rows: list[tuple[str, str, str, bytes]], now_ms: int) -> None:
+        self._take(file, rows)
+        for cluster in self._clusters:
+            if self._watching(cluster):
+                self._look_at(file, cluster, now_ms)
+            elif self._since.pop(cluster, None) is not None:
+                self._sparks.unknown()
+        if self._looks % _LOOKS_PRUNE == 0:
+            self._prune(file, now_ms)
+
+    def _opened(self, now_ms: int) -> HistoryFile:
+        file = HistoryFile(self._path)
+        self._refill(file, now_ms)
+        self._file = file
+        return file
+
+    def _load(self, file: HistoryFile) -> None:
+        self._numbers = file.numbers()
+        self._open = file.open_members()
+        self._before_ms = {cluster: file.last_watched_ms(cluster) for cluster in self._clusters}
+
+    def _refill(self, file: HistoryFile, now_ms: int) -> None:
+        """Fill the last hour in memory from the file."""
+        sparks = Sparks(now_ms - HOUR_MS)
+        for at_ms, page, one in file.all_pages(now_ms - HOUR_MS):
+            sparks.advance(at_ms)
+            sparks.lags(*records_in(page, one))
+        sparks.unknown()
+        sparks.advance(now_ms)
+        for number, transition in file.starts_since(now_ms - HOUR_MS):
+            if _is_start(transition):
+                sparks.started(number, transition.at_ms)
+        self._sparks = sparks
+
+    def _prune(self, file: HistoryFile, now_ms: int) -> None:
+        size = file.size()
+        if size > self._size_max:
+            oldest_ms = file.oldest_ms()
+            reach_ms = self._kept_ms if oldest_ms is None else min(self._kept_ms, now_ms - oldest_ms)
+            self._kept_ms = max(HOUR_MS, round(reach_ms * 0.9))
+        elif size < self._size_max * 0.8:
+            self._kept_ms = min(KEPT_MS, round(self._kept_ms * 1.01))
+        before_ms = now_ms - self._kept_ms
+        file.prune(now_ms - _FINE_KEPT_MS, before_ms - COARSE_WHOLE_MS, before_ms)
+
+    # --- rows of batches ------------------------------------------------------------------------------
+
+    def _take(self, file: HistoryFile, rows: Iterable[tuple[str, str, str, bytes]]) -> None:
+        for cluster, kind, _, value in rows:
+            try:
+                if kind == "transition":
+                    self._take_transition(file, cluster, value)
+                elif kind == "alert":
+                    one = msgspec.json.decode(value, type=Alert)
+                    file.alert(self._number(file, one.cluster, one.group), one, value)
+                else:
+                    self._take_report(file, cluster, value)
+            except msgspec.MsgspecError as error:
+                _log.error("a %s of %s cannot be read: %s", kind, cluster, error)
+
+    def _take_transition(self, file: HistoryFile, cluster: str, value: bytes) -> None:
+        one = msgspec.json.decode(value, type=Transition)
+        number = self._number(file, cluster, one.group)
+        if file.transition(number, one, value) and _is_start(one):
+            self._sparks.started(number, one.at_ms)
+
+    def _take_report(self, file: HistoryFile, cluster: str, value: bytes) -> None:
+        """Take a report of a group that moved: members and owners may be others at the next look."""
+        told = msgspec.json.decode(value, type=_Named)
+        if cluster in self._since and not told.removed:
+            self._seen(file, self._track(file, cluster, told.group), value, sample_of(value), cluster)
+
+    def _number(self, file: HistoryFile, cluster: str, group: str) -> int:
+        found = self._numbers.get((cluster, group))
+        if found is None:
+            found = self._numbers[cluster, group] = file.number(cluster, group)
+        return found
+
+    def _track(self, file: HistoryFile, cluster: str, group: str) -> Track:
+        tracks = self._tracks.setdefault(cluster, {})
+        track = tracks.get(group)
+        if track is None:
+            track = tracks[group] = Track(self._number(file, cluster, group))
+        return track
+
+    # --- one look at one cluster ----------------------------------------------------------------------
+
+    def _look_at(self, file: HistoryFile, cluster: str, now_ms: int) -> None:
+        since = self._since.get(cluster)
+        if since is None or now_ms - since[1] > GAP_MS:
+            self._before_ms[cluster] = since[1] if since else self._before_ms.get(cluster, -1)
+            for track in self._tracks.get(cluster, {}).values():
+                track.forget()
+            since = (now_ms, now_ms)
+        is_first = since[0] == now_ms
+        groups = self._store.groups(cluster)
+        todo, idle = self._chosen(file, cluster, groups, now_ms, whole=is_first)
+        values = [*self._valued(file, cluster, todo, now_ms, since[1])]
+        values += [(track, _at_rest(track, now_ms)) for track in idle]
+        values += self._gone(file, cluster, {group.group for _, group in groups}, now_ms)
+        for track, value in values:
+            self._sparks.lag(track.number, value.records)
+        self._write_values(file, cluster, values, now_ms, since=since, is_first=is_first)
+        self._since[cluster] = (since[0], now_ms)
+        file.watched(cluster, since[0], now_ms)
+
+    def _write_values(
+        self,
+        file: HistoryFile,
+        cluster: str,
+        values: list[tuple[Track, Value]],
+        now_ms: int,
+        *,
+        since: tuple[int, int],
+        is_first: bool,
+    ) -> None:
+        tracks = self._tracks.get(cluster, {}).values()
+        if is_first or _is_crossed(since[1], now_ms, FINE_WHOLE_MS):
+            chosen = {id(track) for track, _ in values}
+            values = [*values, *((one, _held(one, now_ms)) for one in tracks if id(one) not in chosen)]
+            fine = fine_changes(values, now_ms, whole=True)
+        else:
+            fine = fine_changes(values, now_ms, whole=False)
+        file.values(FINE, now_ms, packed(fine))
+        if is_first or _is_crossed(since[1], now_ms, COARSE_MS):
+            whole = is_first or _is_crossed(since[1], now_ms, COARSE_WHOLE_MS)
+            file.values(COARSE, now_ms, packed(coarse_changes(tracks, now_ms, whole=whole)))
+
+    def _chosen(
+        self,
+        file: HistoryFile,
+        cluster: str,
+        groups: Iterable[tuple[str, KeptGroup]],
+        now_ms: int,
+        *,
+        whole: bool,
+    ) -> tuple[list[tuple[Track, KeptGroup]], list[Track]]:
+        """Return the groups to look at, and those whose commits have stopped."""
+        version, moved = self._store.moved_topics(cluster, self._ends.get(cluster, (-1, 0))[0])
+        before, since_ms = self._ends.get(cluster, (-1, now_ms))
+        turned_stale = version == before and since_ms <= now_ms - _STALE_MS < since_ms + LOOK_MS
+        came_back = version != before and now_ms - since_ms > _STALE_MS
+        if version != before or cluster not in self._ends:
+            self._ends[cluster] = (version, now_ms)
+        whole = whole or turned_stale or came_back or self._looks % _LOOKS_WHOLE == 0
+        todo, idle = [], []
+        for _, group in groups:
+            track = self._track(file, cluster, group.group)
+            if track.valued is track.report and is_as_before(track.valued, group.report):
+                track.valued = track.report = group.report
+            if whole or track.valued is not group.report or not moved.isdisjoint(group.topics):
+                todo.append((track, group))
+            elif track.fine is not None and track.fine.rate != 0 and group.topics:
+                idle.append(track)
+        return todo, idle
+
+    def _valued(
+        self,
+        file: HistoryFile,
+        cluster: str,
+        todo: Iterable[tuple[Track, KeptGroup]],
+        now_ms: int,
+        before_ms: int,
+    ) -> Iterator[tuple[Track, Value]]:
+        waiting = iter(todo)
+        while portion := list(islice(waiting, _TOGETHER)):
+            samples = [sample_of(group.report) for _, group in portion]
+            lags = self._store.lags_of(cluster, [one.commits for one in samples], now_ms)
+            for (track, group), sample, lag in zip(portion, samples, lags, strict=True):
+                self._seen(file, track, group.report, sample, cluster)
+                committed = sample.committed if sample.commits else -1
+                track.valued = group.report
+                yield track, track.take(lag, committed, now_ms, before_ms)
+
+    def _seen(self, file: HistoryFile, track: Track, report: bytes, sample: Sample, cluster: str) -> None:
+        """Write what a report tells of members and owners."""
+        if track.report is report:
+            return
+        found: Iterable[Change] = ()
+        if track.report:
+            if members_part(track.report) != members_part(report):
+                found = changes(sample_of(track.report), sample)
+        else:
+            known = self._open.pop(track.number, {})
+            found = first_changes(known, self._before_ms.get(cluster, -1), sample)
+        track.report = report
+        file.members(track.number, found)
+        owners = None if sample.generation == track.owners_generation else sample.owners
+        if owners is not None:
+            track.owners_generation = sample.generation
+            file.owners(track.number, sample.generation, sample.state_since_ms, owners)
+
+    def _gone(
+        self, file: HistoryFile, cluster: str, present: set[str], now_ms: int
+    ) -> list[tuple[Track, Value]]:
+        """Return the groups that are no more, with nothing known of them."""
+        tracks = self._tracks.get(cluster, {})
+        gone = [tracks.pop(name) for name in [one for one in tracks if one not in present]]
+        for track in gone:
+            if track.report:
+                before = sample_of(track.report)
+                file.members(
+                    track.number, changes(before, msgspec.structs.replace(before, members=[], at_ms=now_ms))
+                )
+        return [(track, UNKNOWN) for track in gone]
+
+    # --- what people ask -------------------------------------------------------------------------------
+
+    def spark(self, cluster: str, group: str) -> tuple[int, list[int | None], list[int]] | None:
+        """Return step, lag and starts of rebalances of a group's last hour; None: nothing is kept."""
+        number = self._numbers.get((cluster, group))
+        if self.problem or number is None:
+            return None
+        return (MINUTE_MS, *self._sparks.of(number))
+
+    def lag(self, cluster: str, group: str) -> int | None:
+        """Return a group's records behind at the last look; -1: unknown, None: nobody looked."""
+        number = self._numbers.get((cluster, group))
+        return None if self.problem or number is None else self._sparks.now(number)
+
+    def read(self, cluster: str, group: str, from_ms: int, to_ms: int) -> Past:
+        """Return one group over a window."""
+        file, problem = self._file, self.problem
+        if file is None:
+            return Past(problem=problem)
+        try:
+            return past_of(
+                file, cluster, group, from_ms=from_ms, to_ms=to_ms, now_ms=self._clock_ms()
+            )._replace(problem=problem)
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            return Past(problem=problem or f"the history in {self._path} cannot be read: {error}")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    group: str
+    removed: bool = False
+
+
+def _is_crossed(before_ms: int, now_ms: int, every_ms: int) -> bool:
+    return before_ms // every_ms != now_ms // every_ms
+
+
+def _held(track: Track, now_ms: int) -> Value:
+    return UNKNOWN if track.fine is None else grown(track.fine, now_ms - track.fine_at_ms)
+
+
+def _at_rest(track: Track, now_ms: int) -> Value:
+    """Return the value of a group that has committed nothing since the look before."""
+    return _held(track, now_ms)._replace(rate=0.0)
+
+
+def _is_start(one: Transition) -> bool:
+    """Return whether a rebalance starts with a transition."""
+    if one.group_type == "classic":
+        return one.to_state is GroupState.PREPARING_REBALANCE
+    return one.from_state in SETTLED and one.to_state not in SETTLED

@@ -1,0 +1,394 @@
+"""The history of groups: what is written at each look, and what is given back."""
+
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from alerts.alert.alert import AlertStatus
+from coordinator_model.kafka.states import GroupState
+from streaming.group_store.store import GroupStore
+from streaming.history import keeper as keeping
+from streaming.history.keeper import NOT_YET, Keeper
+from streaming.history.past import Past
+
+if TYPE_CHECKING:
+    from tests.unit.streaming.conftest import Row, Rows
+
+T0 = 1_700_000_100_000
+STEP_MS = 10_000
+HOUR_MS = 3_600_000
+
+
+class Stage:
+    """A keeper with its store and its clock; ``look`` is ten seconds later."""
+
+    def __init__(self, path: Path, **more: Any) -> None:
+        self.now_ms = T0
+        self.path = path
+        self.is_ready = True
+        self.notices: list[str] = []
+        self.store = GroupStore(["eu"], clock_ms=self.clock)
+        self.keeper = Keeper(
+            path,
+            self.store,
+            ["eu"],
+            clock_ms=self.clock,
+            watching=lambda _: self.is_ready,
+            notice=self.notices.append,
+            **more,
+        )
+
+    def clock(self) -> int:
+        """The time."""
+        return self.now_ms
+
+    def batch(self, *rows: "Row") -> None:
+        """One batch, as the job gives it."""
+        self.store.apply("eu", rows)
+        self.keeper.offer("eu", rows)
+
+    def look(self, times: int = 1) -> None:
+        """Go on, and look."""
+        for _ in range(times):
+            self.now_ms += STEP_MS
+            self.keeper.look()
+
+    def ends(self, offset: int) -> None:
+        """The end of the topic's one partition, now."""
+        self.store.set_end_offsets("eu", {"t": {0: (offset, self.now_ms)}})
+
+    def past(self, group: str = "g", back_ms: int = HOUR_MS) -> Past:
+        """What the file has of the last hour."""
+        return self.keeper.read("eu", group, self.now_ms - back_ms, self.now_ms)
+
+    def restarted(self) -> "Stage":
+        """The next process, at the same time."""
+        self.keeper.stop()
+        assert self.keeper._file is not None
+        self.keeper._file.close()
+        other = Stage(self.path)
+        other.now_ms = self.now_ms
+        return other
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "history.db")
+
+
+def committed(rows: "Rows", offset: int, **changes: Any) -> "Row":
+    """A report of a group that has committed so far."""
+    return rows.report("g", commits={"t": {0: (offset, T0)}}, **changes)
+
+
+def with_members(rows: "Rows", at_ms: int, **members: int) -> "Row":
+    """A report with these members and their last heartbeats."""
+    kind, key, value = rows.report("g", at_ms=at_ms)
+    told = msgspec.json.decode(value)
+    (one,) = told["members"]
+    told["members"] = [
+        {**one, "member_id": name, "client_id": name, "last_heartbeat_ms": beat}
+        for name, beat in members.items()
+    ]
+    return kind, key, msgspec.json.encode(told)
+
+
+def test_lag_and_commit_rate_are_written_each_ten_seconds(stage: Stage, rows: "Rows") -> None:
+    """Records, their age, and committed offsets a second."""
+    stage.ends(100)
+    stage.batch(committed(rows, 100))
+    stage.look()
+    stage.ends(300)
+    stage.batch(committed(rows, 200))
+    stage.look()
+    found = stage.past().points
+    assert [(one.at_ms - T0, one.records, one.commits_per_s) for one in found] == [
+        (STEP_MS, 0, None),
+        (2 * STEP_MS, 100, 10.0),
+    ]
+
+
+def test_a_group_that_stands_still_is_one_row(stage: Stage, rows: "Rows") -> None:
+    """Its records wait ever longer, and nothing is written for that."""
+    stage.ends(100)
+    stage.batch(committed(rows, 100))
+    stage.look()
+    stage.ends(150)
+    stage.look(3)
+    assert stage.keeper._file is not None
+    written = len(stage.keeper._file.all_pages(0))
+    for _ in range(20):
+        stage.ends(150)
+        stage.look()
+    assert len(stage.keeper._file.all_pages(0)) <= written + 1
+    last = stage.past().points[-1]
+    assert (last.at_ms, last.records, last.commits_per_s) == (stage.now_ms, 50, 0.0)
+    assert last.seconds == pytest.approx(230, abs=15)
+
+
+def test_the_time_in_which_nobody_watched_is_a_gap(stage: Stage, rows: "Rows") -> None:
+    """A value does not hold over it, and no rate is computed over it."""
+    stage.ends(100)
+    stage.batch(committed(rows, 90))
+    stage.look(2)
+    stage.is_ready = False
+    stage.look(30)
+    stage.is_ready = True
+    stage.ends(100)
+    stage.batch(committed(rows, 95))
+    stage.look(2)
+    past = stage.past(back_ms=400_000)
+    begin, end = T0 + 2 * STEP_MS, T0 + 33 * STEP_MS
+    assert (begin, end) in past.gaps
+    assert not [one for one in past.points if begin + STEP_MS < one.at_ms < end]
+    assert [one.commits_per_s for one in past.points if one.at_ms == end] == [None]
+
+
+def test_end_offsets_that_stop_coming_make_lag_unknown(stage: Stage, rows: "Rows") -> None:
+    """It would look frozen otherwise."""
+    stage.ends(100)
+    stage.batch(committed(rows, 90))
+    stage.look()
+    assert stage.past().points[-1].records == 10
+    stage.look(8)
+    assert stage.past().points[-1].records is None
+    stage.ends(100)
+    stage.look()
+    assert stage.past().points[-1].records == 10
+
+
+def test_members_come_and_go_with_their_heartbeats(stage: Stage, rows: "Rows") -> None:
+    """A pause that is longer than a session begins a new stretch."""
+    stage.batch(with_members(rows, T0, a=T0))
+    stage.look()
+    stage.batch(with_members(rows, T0 + 60_000, a=T0 + 50_000, b=-1))
+    stage.look()
+    stage.batch(with_members(rows, T0 + 200_000, a=T0 + 190_000, b=-1))
+    stage.look()
+    stage.batch(with_members(rows, T0 + 210_000, a=T0 + 205_000))
+    stage.look()
+    stage.now_ms = T0 + 300_000
+    lanes = {one.member_id: one for one in stage.past().lanes}
+    assert lanes["a"].beats == ((T0, T0 + 50_000), (T0 + 190_000, T0 + 190_000))
+    assert (lanes["a"].seen_at_ms, lanes["a"].gone_at_ms) == (-1, -1)
+    assert (lanes["b"].seen_at_ms, lanes["b"].gone_at_ms) == (T0 + 60_000, T0 + 210_000)
+
+
+def test_a_group_that_moves_is_seen_between_two_looks(stage: Stage, rows: "Rows") -> None:
+    """The reports of one batch's rebalance are kept, though the next ones follow at once."""
+    stage.look()
+    for generation in (7, 8):
+        stage.batch(
+            rows.transition(GroupState.STABLE, T0 + generation, generation=generation, id=str(generation)),
+            rows.report("g", generation=generation, state_since_ms=T0 + generation),
+        )
+    stage.look()
+    past = stage.past()
+    assert [(one.at_ms, one.generation) for one in past.owners] == [(T0 + 7, 7), (T0 + 8, 8)]
+    assert past.owners[0].assignment == {"m-1": {"orders": [0, 1]}}
+    assert [one.id for one in past.transitions] == ["7", "8"]
+
+
+def test_alerts_are_kept_by_their_newest_revision(stage: Stage, rows: "Rows") -> None:
+    """Whatever comes last, and from the supervisor as well."""
+    began = rows.make_alert(group="g", starts_at_ms=T0)
+    over = msgspec.structs.replace(began, revision=1, status=AlertStatus.RESOLVED, ends_at_ms=T0 + 5)
+    stage.keeper.remember(over)
+    stage.batch(("alert", began.id, msgspec.json.encode(began)))
+    stage.look()
+    assert stage.past().alerts == (over,)
+    assert stage.past(back_ms=1).alerts == ()
+
+
+def test_what_was_written_is_there_after_a_restart(stage: Stage, rows: "Rows") -> None:
+    """Points, members, sparks; a member that went meanwhile went when nobody watched."""
+    stage.ends(100)
+    stage.batch(
+        committed(rows, 90),
+        rows.transition(GroupState.PREPARING_REBALANCE, T0 + 1_000),
+        with_members(rows, T0, a=T0, b=T0),
+    )
+    stage.batch(committed(rows, 90), with_members(rows, T0 + 1, a=T0, b=T0))
+    stage.look(7)
+    after = stage.restarted()
+    after.now_ms += 300_000
+    after.batch(with_members(rows, after.now_ms, a=after.now_ms - 1_000))
+    after.look()
+    lanes = {one.member_id: one for one in after.past().lanes}
+    assert lanes["b"].gone_at_ms == stage.now_ms
+    assert lanes["a"].beats[-1] == (after.now_ms - STEP_MS - 1_000,) * 2
+    assert len(after.past().gaps) == 2
+    spark = after.keeper.spark("eu", "g")
+    assert spark is not None
+    assert sum(spark[2]) == 1
+
+
+def test_sparks_are_sixty_minutes(stage: Stage, rows: "Rows") -> None:
+    """The last point is now; before the group was known nothing is."""
+    assert stage.keeper.spark("eu", "g") is None
+    stage.ends(100)
+    stage.batch(committed(rows, 90))
+    stage.look()
+    stage.batch(rows.transition(GroupState.PREPARING_REBALANCE, stage.now_ms))
+    for end in range(12):
+        stage.ends(100 + end)
+        stage.look()
+    spark = stage.keeper.spark("eu", "g")
+    assert spark is not None
+    step_ms, lag, rebalances = spark
+    assert (step_ms, len(lag), len(rebalances)) == (60_000, 60, 60)
+    assert lag[-1] == 21
+    assert lag[0] is None
+    assert lag[-2] is not None
+    assert sum(rebalances) == 1
+    assert stage.keeper.lag("eu", "g") == 21
+
+
+def test_older_values_are_read_in_five_minutes_with_their_peak(stage: Stage, rows: "Rows") -> None:
+    """A lag that came and went within them is not lost."""
+    stage.ends(100)
+    stage.batch(committed(rows, 100))
+    stage.look(31)
+    stage.ends(900)
+    stage.look()
+    stage.ends(900)
+    stage.batch(committed(rows, 900))
+    stage.look(60)
+    stage.now_ms += 2 * HOUR_MS
+    stage.ends(900)
+    stage.look()
+    past = stage.keeper.read("eu", "g", T0, stage.now_ms)
+    assert past.step_ms == 300_000
+    assert 800 in [one.records for one in past.points]
+    assert past.points[-1].records == 0
+
+
+def test_a_group_that_is_gone_is_unknown_from_then_on(stage: Stage, rows: "Rows") -> None:
+    """Its members went, and its past stays."""
+    stage.ends(100)
+    stage.batch(committed(rows, 90))
+    stage.look()
+    stage.batch(rows.report("g", removed=True))
+    stage.look()
+    past = stage.past()
+    assert [one.records for one in past.points] == [10, None]
+    assert past.lanes[0].gone_at_ms == stage.now_ms
+
+
+def test_what_does_not_fit_is_dropped_and_counted(
+    stage: Stage, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches never wait for the disk."""
+    monkeypatch.setattr(keeping, "_ROWS_MAX", 2)
+    for number in range(5):
+        stage.batch(rows.transition(GroupState.STABLE, T0 + number))
+    stage.look()
+    assert stage.keeper.dropped == 3
+    assert len(stage.past().transitions) == 2
+
+
+def test_old_rows_go(stage: Stage, rows: "Rows") -> None:
+    """After a week; the fine values after an hour."""
+    stage.ends(100)
+    stage.batch(committed(rows, 90), rows.transition(GroupState.STABLE, T0))
+    stage.look(6)
+    stage.now_ms += 9 * 86_400_000
+    stage.ends(100)
+    stage.look(12)
+    assert stage.keeper._file is not None
+    assert {at_ms > T0 + HOUR_MS for at_ms, _, _ in stage.keeper._file.all_pages(0)} == {True}
+    assert stage.keeper.read("eu", "g", T0 - 1, stage.now_ms).transitions == ()
+
+
+def test_a_damaged_file_is_moved_aside_and_begun_anew(stage: Stage, rows: "Rows") -> None:
+    """What is no database at the start, and what is found damaged later."""
+    stage.path.write_bytes(b"no database, but rather long " * 100)
+    stage.batch(rows.report("g"))
+    stage.look()
+    assert stage.keeper.problem == ""
+    assert stage.path.with_name("history.db.damaged").read_bytes().startswith(b"no database")
+    assert stage.keeper._file is not None
+    stage.keeper._file._file.executescript(
+        "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage=999 WHERE name='lanes';"
+        "PRAGMA writable_schema=RESET;"
+    )
+    stage.batch(with_members(rows, T0, a=1, b=2))
+    stage.look()
+    assert "begun anew" in stage.keeper.problem or stage.keeper.problem == ""
+    stage.look()
+    assert stage.keeper.problem == ""
+    assert {one.member_id for one in stage.past().lanes} == {"a", "b"}
+
+
+def test_a_file_of_another_version_is_moved_aside(stage: Stage) -> None:
+    """Nothing of it is understood."""
+    with sqlite3.connect(stage.path) as file:
+        file.executescript("CREATE TABLE other (x); PRAGMA user_version=99")
+    stage.look()
+    assert stage.keeper.problem == ""
+    assert stage.path.with_name("history.db.damaged").exists()
+
+
+def test_a_file_that_another_process_has_is_left_alone(stage: Stage, rows: "Rows") -> None:
+    """It is said, and tried again."""
+    other = Stage(stage.path)
+    other.look()
+    stage.batch(rows.report("g"))
+    stage.look()
+    assert stage.keeper.problem.startswith("another process keeps its history in")
+    assert stage.past().problem == stage.keeper.problem == stage.notices[-1]
+    assert other.keeper._file is not None
+    other.keeper._file.close()
+    stage.look()
+    assert (stage.keeper.problem, stage.notices[-1]) == ("", "")
+    assert stage.past().lanes[0].member_id == "m-1"
+
+
+def test_a_full_disk_is_said_and_all_is_written_once_there_is_room(stage: Stage, rows: "Rows") -> None:
+    """The job goes on meanwhile."""
+    stage.look()
+    assert stage.keeper._file is not None
+    pages = stage.keeper._file._file.execute("PRAGMA page_count").fetchone()[0]
+    stage.keeper._file._file.execute(f"PRAGMA max_page_count={pages}")
+    stage.batch(*(rows.report("g" * 200 + str(n)) for n in range(100)), rows.report("g"))
+    stage.look()
+    assert "full" in stage.keeper.problem
+    stage.keeper._file._file.execute("PRAGMA max_page_count=1000000")
+    stage.look()
+    assert stage.keeper.problem == ""
+    assert stage.past().lanes[0].member_id == "m-1"
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """And nothing else happens."""
+    (tmp_path / "file").write_text("in the way")
+    stage = Stage(tmp_path / "file" / "history.db")
+    stage.look()
+    assert "cannot be written" in stage.keeper.problem
+
+
+def test_nothing_is_opened_before_the_job_is_ready(stage: Stage) -> None:
+    """A process that stands by leaves the file to the one that watches."""
+    stage.is_ready = False
+    stage.look()
+    assert not stage.path.exists()
+    assert stage.past().problem == NOT_YET
+
+
+def test_a_file_that_grows_too_large_loses_its_oldest_rows(tmp_path: Path, rows: "Rows") -> None:
+    """Before the week is over."""
+    stage = Stage(tmp_path / "history.db", size_max_mb=1)
+    stage.look()
+    for number in range(2_000):
+        one = rows.transition(GroupState.STABLE, stage.now_ms, id=f"{number}-" + "x" * 600)
+        stage.keeper.offer("eu", [one])
+        if number % 50 == 0:
+            stage.now_ms += HOUR_MS
+            stage.look()
+    stage.look(300)
+    assert stage.keeper._file is not None
+    assert stage.keeper._file.size() < 1_100_000
+    assert stage.keeper.read("eu", "g", T0, stage.now_ms).transitions

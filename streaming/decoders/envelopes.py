@@ -43,12 +43,14 @@ class Envelopes:
         other = _not_own(column, _is_clock(code, texts))
         if not len(other):
             return rows
-        found = [
-            self._line(value, texts[code[row]]) for row, value in zip(other, column.those(other), strict=True)
-        ]
+        # All at once cost little more than these, and most are needed again.
+        whole = values.to_pylist() if 2 * len(other) > rows.num_rows else None
+        those = column.those(other) if whole is None else [whole[row] for row in other.tolist()]
+        keys_of = (texts[one] for one in code[other].tolist())
+        found = [self._line(value, key) for value, key in zip(those, keys_of, strict=True)]
         if self._may_have_parts:
             return rows
-        return _replaced(rows, values, other, found)
+        return _replaced(rows, values.to_pylist() if whole is None else whole, other, found)
 
     def _line(self, value: bytes | None, key: bytes | None) -> tuple[bytes, int] | None:
         """Return the line and the broker of a simple envelope; None for anything else."""
@@ -78,12 +80,12 @@ def _not_own(column: BinaryColumn, is_clock: Bools) -> Ints:
 
 
 def _replaced(
-    rows: pa.Table, values: pa.Array, other: Ints, found: Sequence[tuple[bytes, int] | None]
+    rows: pa.Table, texts: list[bytes | None], other: Ints, found: Sequence[tuple[bytes, int] | None]
 ) -> pa.Table:
-    """Return the rows with what was found in place of the envelopes."""
+    """Return the rows, whose values are ``texts``, with what was found in place of the envelopes."""
     if all(one is None for one in found):
         return rows
-    texts, keys = values.to_pylist(), None
+    keys = None
     for row, one in zip(other.tolist(), found, strict=True):
         if one is None:
             continue

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_model.observations import LogSeconds
-from streaming.decoders import Decoded, LineReader, decode_lines, quiet_columns, quiet_lines
+from streaming.decoders import Decoded, LineReader, decode_lines, quiet_columns, quiet_lines, quiet_texts
 from streaming.decoders.decoding_events import decode_rows
 from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.devkit.bench.mixed_lines import commit_line, modern_line
@@ -230,3 +230,27 @@ def test_many_lines_of_a_member_are_one_observation() -> None:
         ("request_log", "offset_commit"): 30,
         ("request_log", "consumer_group_heartbeat"): 30,
     }
+
+
+def _read_codes(values: list[bytes | None]) -> quiet_columns.Beats:
+    places = np.arange(len(values))
+    return quiet_columns.Reader().read(pa.chunked_array([pa.array(values, pa.binary())]), places, places)
+
+
+def test_senders_are_known_again_in_the_next_batch() -> None:
+    """The same clients send batch after batch, so another reader finds what was read, at no cost."""
+    lines: list[bytes | None] = [*_lines(40)]
+    first, again = _read_codes(lines), _read_codes(lines)
+    assert again.sender_at(7) is first.sender_at(7)
+    assert again.names.bytes < first.names.texts.bytes / 10
+
+
+def test_too_many_known_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has met too many clients begins anew, and what was read before stays right."""
+    lines: list[bytes | None] = [*_lines(40)]
+    first = _read_codes(lines)
+    expected = first.sender_at(7).client
+    monkeypatch.setattr(quiet_texts, "_KEPT_BYTES_MAX", 0)
+    again = _read_codes(lines)
+    assert again.names.texts is not first.names.texts
+    assert again.sender_at(7).client == first.sender_at(7).client == expected

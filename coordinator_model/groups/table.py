@@ -18,6 +18,7 @@ from coordinator_model.groups.core import Context, Turn, restart_all_sessions, t
 from coordinator_model.kafka import NOT_IN_CHARGE, GroupState
 from coordinator_model.observations import (
     NEVER,
+    CommitsAnswered,
     GroupLoaded,
     GroupsDeleted,
     GroupUnloaded,
@@ -118,18 +119,26 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
 
 
 def beat(group: Group, seen: Seen) -> bool:
-    """Apply heartbeats that ``coalescing.are_quiet`` found to be quiet; False if they may be more.
+    """Apply heartbeats or commits that ``coalescing.are_quiet`` found to be quiet; False if they may be more.
 
     The short way of ``apply`` for nearly all lines of a request log.
     """
     what = seen.what
-    if type(what) is not Heartbeats or what.protocol != "classic":
+    if group.modern is not None or group.held_record is not None:
         return False
-    member = group.members.get(what.member_id)
-    if member is None or group.modern is not None or group.held_record is not None:
+    if type(what) is CommitsAnswered:
+        member = group.members.get(what.member_id)
+        if member is None or group.group_type != "classic" or core.is_of_another_life(group, seen):
+            return False
+        classic.commit_quietly(member, what)
+    elif type(what) is Heartbeats and what.protocol == "classic":
+        member = group.members.get(what.member_id)
+        if member is None:
+            return False
+        classic.beat_quietly(member, what)
+    else:
         return False
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-    classic.beat_quietly(member, what)
     return True
 
 

@@ -24,6 +24,7 @@ from coordinator_model.groups.classic.from_log import (
 from coordinator_model.groups.classic.from_records import group_recorded, group_tombstone
 from coordinator_model.groups.classic.from_requests import (
     beat_quietly,
+    commit_quietly,
     commits_answered,
     delete_answered,
     heartbeats,
@@ -38,6 +39,7 @@ __all__ = [
     "adopt_loaded",
     "assignment_received",
     "beat_quietly",
+    "commit_quietly",
     "commits_answered",
     "delete_answered",
     "give_up",

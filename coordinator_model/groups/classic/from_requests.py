@@ -323,8 +323,18 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         prove(turn, GroupState.STABLE, what.generation, what.times[0], stored, by=Inference.COMMIT_ACCEPTED)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
-        restart_session(member, what.times[-1], may_set_back=False)
-        member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
+        _progress(member, what)
+
+
+def _progress(member: Member, what: CommitsAnswered) -> None:
+    restart_session(member, what.times[-1], may_set_back=False)
+    member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
+
+
+def commit_quietly(member: Member, what: CommitsAnswered) -> None:
+    """Apply accepted commits of a member that the group has, as ``beat_quietly`` does heartbeats."""
+    learn_client(member, what.client)
+    _progress(member, what)
 
 
 def transactional_commit(turn: Turn, what: TransactionalCommit) -> None:

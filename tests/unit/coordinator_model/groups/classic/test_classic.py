@@ -694,15 +694,20 @@ def test_backlog_says_nothing(sights: list[Seen]) -> None:
 WORDS = st.sampled_from(["", "a", "b"])
 
 
+def _commits(*times: int, client: Client) -> CommitsAnswered:
+    return CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=times, client=client)
+
+
 @given(
     beats=st.lists(st.integers(1, 2_000), min_size=1, max_size=4).map(sorted),
     client=st.builds(Client, client_id=WORDS, host=WORDS, connection=WORDS, software=WORDS),
     before=st.integers(1, 3),
     context=st.sampled_from([FULL, REQUESTS]),
     backlog=st.booleans(),
+    is_commit=st.booleans(),
 )
-def test_quiet_heartbeats_do_the_same_the_short_way(
-    beats: list[int], client: Client, before: int, context: Context, *, backlog: bool
+def test_quiet_requests_do_the_same_the_short_way(
+    beats: list[int], client: Client, before: int, context: Context, *, backlog: bool, is_commit: bool
 ) -> None:
     """Whatever is quiet leaves the same group behind and says nothing, either way."""
     group = stable(A, B, context=context)
@@ -710,6 +715,9 @@ def test_quiet_heartbeats_do_the_same_the_short_way(
     for number in range(before):
         classic.apply(group, heartbeats(1_200 + number, client=Client(client_id="c")), context)
     beat = heartbeats(*(1_150 + time for time in beats), client=client)
+    if is_commit:
+        what: Any = beat.what
+        beat = seen(beat.at_ms, _commits(*what.times, client=client), beat.source)
     assert are_quiet(group, [Run(0, beat)])
     other = msgspec.msgpack.decode(msgspec.msgpack.encode(group), type=Group)
 
@@ -725,13 +733,15 @@ def test_quiet_heartbeats_do_the_same_the_short_way(
     [
         heartbeats(2_000, protocol="consumer"),
         heartbeats(2_000, member="nobody"),
-        seen(2_000, CommitsAnswered(group="g", member_id=A, generation=5, error_code=0, times=(2_000,))),
+        seen(900, _commits(900, client=Client())),
+        seen(2_000, SyncAnswered(group="g", member_id=A, error_code=0, generation=5, arrived_at_ms=1_990)),
     ],
-    ids=["modern protocol", "unknown member", "no heartbeat"],
+    ids=["modern protocol", "unknown member", "commit in another life", "neither heartbeat nor commit"],
 )
 def test_what_is_more_than_a_heartbeat_goes_the_long_way(beat: Seen) -> None:
     """Nothing is lost of what the short way does not know."""
     group = stable(A)
+    group.loaded_ms = 950
     before = msgspec.msgpack.encode(group)
 
     assert not classic.beat(group, beat)

@@ -8,7 +8,6 @@ shows what the receiver itself costs.  The services run on this machine, so no n
 import contextlib
 import logging
 import shutil
-import socketserver
 import subprocess
 import threading
 import time
@@ -26,6 +25,7 @@ from alerts.delivery.receivers import Delivery, Notification, Outcome, Receiver,
 from streaming.config import Config
 from streaming.devkit.bench.rig import BenchError, say
 from streaming.devkit.bench.targets import percentile
+from streaming.devkit.bench.twins import can_make_services, mail_server, services
 from streaming.devkit.kafka import EmbeddedKafka, WebhookProbe, free_ports
 from streaming.kafka_clients import producer
 from streaming.notify import alert_logs, receiver_of
@@ -239,40 +239,26 @@ def _await_answer(url: str) -> None:
 
 
 def _mail(_folder: Path, singles: int, at_once: int) -> dict[str, Any]:
-    with _mail_server() as port:
+    with mail_server() as port:
         url = f"mailto://127.0.0.1:{port}/?from=groupwatch@example.org&to=oncall@example.org"
         receiver = _receiver("apprise", url=url)
         return _figures(receiver, singles, at_once, {}, None)
 
 
-class _Smtp(socketserver.StreamRequestHandler):
-    """Takes every mail."""
-
-    def handle(self) -> None:
-        """Speak until the client leaves."""
-        self.wfile.write(b"220 bench\r\n")
-        while line := self.rfile.readline():
-            word = line.split()[0].upper()
-            if word == b"DATA":
-                self.wfile.write(b"354 go on\r\n")
-                while self.rfile.readline() not in (b".\r\n", b""):
-                    pass
-            self.wfile.write(b"250 ok\r\n")
-            if word == b"QUIT":
-                return
+def _chat(folder: Path, singles: int, at_once: int) -> dict[str, Any]:
+    return _by_proxy("chat", f"slack://T{'A' * 8}/B{'B' * 8}/{'c' * 24}", folder, singles, at_once)
 
 
-@contextmanager
-def _mail_server() -> Iterator[int]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Smtp) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield int(server.server_address[1])
-        finally:
-            server.shutdown()
-            thread.join()
+def _pager(folder: Path, singles: int, at_once: int) -> dict[str, Any]:
+    return _by_proxy("pager", f"pagerduty://{'k' * 32}@{'a' * 20}/bench/kafka", folder, singles, at_once)
+
+
+def _by_proxy(name: str, url: str, folder: Path, singles: int, at_once: int) -> dict[str, Any]:
+    """Measure a service in the Internet, for which a twin on this machine answers."""
+    if not can_make_services():
+        return {"skipped": "openssl is not on the PATH"}
+    with services(folder / name):
+        return _figures(_receiver("apprise", url=url), singles, at_once, {}, None)
 
 
 def _log(folder: Path, singles: int, at_once: int) -> dict[str, Any]:
@@ -293,5 +279,7 @@ KINDS: Mapping[str, Callable[[Path, int, int], dict[str, Any]]] = {
     "webhook": _webhook,
     "alertmanager": _alertmanager,
     "mail": _mail,
+    "chat": _chat,
+    "pager": _pager,
     "log": _log,
 }

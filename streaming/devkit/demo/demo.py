@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
 from rich.console import Console
-from rich.markup import escape
 
 from streaming.devkit.demo import plan
 from streaming.devkit.demo.cast import Cast, JobProcess
 from streaming.devkit.demo.report import print_findings, verdict
 from streaming.devkit.demo.script import Script
+from streaming.devkit.demo.ticker import Ticker
 from streaming.devkit.kafka import (
     EmbeddedKafka,
     EmbeddedKafkaError,
-    ReceivedAlert,
     WebhookProbe,
     free_ports,
     interruptible,
@@ -76,9 +76,16 @@ def _play(console: Console, work: Path, duration: float | None, config_out: Path
         kafka = stack.enter_context(EmbeddedKafka(work / "kafka"))
         for topic in plan.TOPICS:
             kafka.create_topic(topic, partitions=plan.PARTITIONS)
-        probe = stack.enter_context(WebhookProbe())
+        probe, every = (stack.enter_context(WebhookProbe()) for _ in range(2))
         (http_port,) = free_ports(1)
-        config = _write_config(kafka, http_port, probe, work, config_out)
+        values = plan.demo_config(
+            bootstrap_servers=kafka.bootstrap_servers,
+            http_port=http_port,
+            webhook_url=probe.url,
+            every_url=every.url,
+            work=work,
+        )
+        config = _write_config(values, work, config_out)
         say(
             f"Kafka {kafka.plan.version} is up at {kafka.bootstrap_servers}; "
             f"starting {len(plan.AT_START)} consumers"
@@ -93,9 +100,10 @@ def _play(console: Console, work: Path, duration: float | None, config_out: Path
         _await_ready(job, page)
         _await_groups(kafka)
         say(f"the job is ready; its page is {page}/")
-        _watch(cast, job, probe, say, duration)
-        print_findings(console, kafka, page, probe.told)
-        return verdict(console, probe.told)
+        ticker = Ticker(probe, say, lambda text: console.print(text, soft_wrap=True, highlight=False))
+        _watch(Script(cast, say), cast, job, ticker, duration)
+        print_findings(console, kafka, page, every.told)
+        return verdict(console, every.told)
 
 
 def _clocked(console: Console) -> Callable[[str], None]:
@@ -109,12 +117,7 @@ def _clocked(console: Console) -> Callable[[str], None]:
     return say
 
 
-def _write_config(
-    kafka: EmbeddedKafka, http_port: int, probe: WebhookProbe, work: Path, config_out: Path | None
-) -> Path:
-    values = plan.demo_config(
-        bootstrap_servers=kafka.bootstrap_servers, http_port=http_port, webhook_url=probe.url, work=work
-    )
+def _write_config(values: dict[str, Any], work: Path, config_out: Path | None) -> Path:
     text = "# The configuration of groupwatch demo.\n" + yaml.safe_dump(values, sort_keys=False)
     for path in (work / "groupwatch.yaml", config_out):
         if path is not None:
@@ -150,19 +153,12 @@ def _await_groups(kafka: EmbeddedKafka) -> None:
 # --- the incidents --------------------------------------------------------------------------------
 
 
-def _watch(
-    cast: Cast, job: JobProcess, probe: WebhookProbe, say: Callable[[str], None], duration: float | None
-) -> None:
-    """Plays the script and prints each notification as it arrives."""
-    script = Script(cast, say)
+def _watch(script: Script, cast: Cast, job: JobProcess, ticker: Ticker, duration: float | None) -> None:
+    """Plays the script and prints each message as it arrives."""
     began = time.monotonic()
-    shown = 0
-    while not _is_over(time.monotonic() - began, probe, duration):
+    while not _is_over(time.monotonic() - began, ticker, duration):
         script.play_until(time.monotonic() - began)
-        told = probe.told
-        for one in told[shown:]:
-            say(_headline(one))
-        shown = len(told)
+        ticker.look()
         if job.exit_code is not None:
             raise DemoError(f"the job ended with code {job.exit_code}:\n{job.last_words()}")
         if cast.dead():
@@ -170,16 +166,9 @@ def _watch(
         time.sleep(0.1)
 
 
-def _is_over(elapsed: float, probe: WebhookProbe, duration: float | None) -> bool:
+def _is_over(elapsed: float, ticker: Ticker, duration: float | None) -> bool:
     if duration is not None:
         return elapsed >= duration
-    told = {one.subject for one in probe.firing()}
+    told = ticker.subjects()
     all_told = all((incident.alert, incident.group) in told for incident in plan.INCIDENTS)
     return elapsed >= WATCH_SECONDS_MAX or (all_told and elapsed >= WATCH_SECONDS_MIN)
-
-
-def _headline(told: ReceivedAlert) -> str:
-    colour = "red" if told.status == "firing" else "green"
-    name, group = told.subject
-    summary = escape(told.annotations["summary"])
-    return f"[{colour}]{told.status:8}[/{colour}] [bold]{name}[/bold] {group}: {summary}"

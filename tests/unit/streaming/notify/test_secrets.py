@@ -6,6 +6,7 @@ import sys
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -143,12 +144,15 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         pages = {path: _get(health, path) for path in ("/metrics", "/healthz", "/ready")}
     finally:
         process.terminate()
+        with suppress(subprocess.TimeoutExpired):  # it waits for a Kafka that never comes; its words are said
+            process.wait(2)
+        process.kill()
         process.wait()
     found = {"check-config": checked, "log": (folder / "log").read_text()} | pages
-    found |= {
-        name: _output([*groupwatch, "alerts", "test", "--config", str(config), "--receiver", name], folder)
-        for name in ("hook", "json")
-    }
+    page = [*groupwatch, "alerts", "test", "--config", str(config), "--receiver"]
+    with ThreadPoolExecutor() as pool:
+        names = ("hook", "json")
+        found |= zip(names, pool.map(lambda name: _output([*page, name], folder), names), strict=True)
     kept = [file for file in folder.rglob("*") if file.is_file() and file not in (config, folder / "log")]
     yield found | {file.name: file.read_text(errors="replace") for file in kept}
     assert refuses.heard

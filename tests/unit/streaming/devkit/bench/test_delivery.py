@@ -7,7 +7,7 @@ import pytest
 from streaming.devkit.bench import delivery
 
 
-@pytest.mark.parametrize("kind", ["webhook", "mail", "log"])
+@pytest.mark.parametrize("kind", ["webhook", "mail", "chat", "pager", "log"])
 def test_each_alert_is_taken_and_timed(kind: str, tmp_path: Path) -> None:
     """These kinds send each alert for itself."""
     row = delivery.KINDS[kind](tmp_path, 3, 20)
@@ -17,10 +17,13 @@ def test_each_alert_is_taken_and_timed(kind: str, tmp_path: Path) -> None:
     assert row["at_once_cpu_s"] > 0
 
 
-def test_alertmanager_is_left_out_where_it_is_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [("alertmanager", "prometheus-alertmanager"), ("chat", "openssl"), ("pager", "openssl")],
+)
+def test_what_is_not_installed_is_left_out(
+    kind: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And said to be."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert delivery.KINDS["alertmanager"](tmp_path, 3, 20) == {
-        "skipped": "prometheus-alertmanager is not on the PATH"
-    }
+    assert delivery.KINDS[kind](tmp_path, 3, 20) == {"skipped": f"{missing} is not on the PATH"}

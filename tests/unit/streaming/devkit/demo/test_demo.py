@@ -5,10 +5,12 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
+from rich.text import Text
 
 from streaming.config.config import parse_config
 from streaming.devkit.demo import plan
 from streaming.devkit.demo.report import missing, unplanned
+from streaming.devkit.demo.ticker import Ticker
 from streaming.devkit.kafka.webhook_probe import ReceivedAlert, WebhookProbe
 
 
@@ -62,7 +64,11 @@ def test_an_alert_about_the_healthy_fails_the_demo(group: str) -> None:
 def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
     """What --config-out writes can be used with groupwatch run."""
     values = plan.demo_config(
-        bootstrap_servers="127.0.0.1:9092", http_port=1, webhook_url="http://127.0.0.1:2/hook", work=tmp_path
+        bootstrap_servers="127.0.0.1:9092",
+        http_port=1,
+        webhook_url="http://127.0.0.1:2/hook",
+        every_url="http://127.0.0.1:3/hook",
+        work=tmp_path,
     )
 
     assert parse_config(yaml.safe_dump(values)).clusters[0].name == plan.CLUSTER
@@ -84,3 +90,44 @@ def test_the_probe_remembers_what_it_was_posted() -> None:
     assert (good.status_code, bad.status_code) == (200, 400)
     assert (told.subject, told.idempotency_key) == (("RebalanceStorm", "g"), "id/0")
     assert told.first_culprit == "m (client c, observed)"
+
+
+def test_a_message_says_what_is_new_in_it() -> None:
+    """Which message about the group it is; what still fires as before is counted."""
+
+    def post(key: str, *told: tuple[str, str, str]) -> None:
+        alerts = [
+            {
+                "status": status,
+                "labels": {"alertname": name, "group": "payments"},
+                "annotations": {"summary": summary},
+                "fingerprint": name,
+            }
+            for status, name, summary in told
+        ]
+        httpx.post(probe.url, json={"alerts": alerts}, headers={"Idempotency-Key": key})
+
+    said: list[str] = []
+    storm = ("firing", "RebalanceStorm", "it comes and goes")
+    with WebhookProbe() as probe:
+        ticker = Ticker(probe, said.append, said.append)
+        post("k1", ("firing", "SessionTimeout", "one is gone"))
+        post("k2", ("firing", "SessionTimeout", "two are gone"), storm)
+        ticker.look()
+        ticker.look()
+        post("k3", ("resolved", "SessionTimeout", "two are gone"), storm)
+        ticker.look()
+        subjects = ticker.subjects()
+    assert [Text.from_markup(one).plain.split() for one in said] == [
+        one.split()
+        for one in (
+            "message 1 about payments",
+            "firing SessionTimeout: one is gone",
+            "message 2 about payments",
+            "firing SessionTimeout: two are gone",
+            "firing RebalanceStorm: it comes and goes",
+            "message 3 about payments, 1 as before",
+            "resolved SessionTimeout: two are gone",
+        )
+    ]
+    assert subjects == {("SessionTimeout", "payments"), ("RebalanceStorm", "payments")}

@@ -6,6 +6,8 @@ Tried: PagerDuty, Slack, Teams workflows and mail.  Its other services are not.
 import io
 import logging
 import threading
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from alerts.alert import Alert, AlertStatus, Severity
@@ -24,7 +26,7 @@ class AppriseReceiver:
 
     apprise answers yes or no, waits between calls and has its own timeouts for each read.  So a delivery is
     a thread of its own that is left behind after ``timeout_ms``, its pauses are switched off (the outbox
-    paces), and what it logs is the reason that we give.
+    paces), and what it logs is the reason that we give.  A pager has that time for each alert.
     """
 
     renew_ms: int | None = None
@@ -46,6 +48,8 @@ class AppriseReceiver:
         self._messages = messages
         self._timeout_s = timeout_ms / 1000
         self._under_way = threading.BoundedSemaphore(_UNDER_WAY_MAX)
+        self._told: dict[str, Alert] = {}
+        """What a pager has taken of a bundle whose delivery failed: the next attempt goes on from there."""
 
     @classmethod
     def of_options(
@@ -60,11 +64,32 @@ class AppriseReceiver:
 
     def deliver(self, notification: Notification) -> Delivery:
         """Tell it once: a pager each alert for itself, everybody else one message."""
+        alerts = list({alert.id: alert for alert in notification.alerts}.values())  # the last of each id
+        return self._to_pager(alerts) if self._is_for_pager else self._within_time(alerts)
+
+    @cached_property
+    def _is_for_pager(self) -> bool:
+        return _is_pager(service_at(self._url))
+
+    def _to_pager(self, alerts: Sequence[Alert]) -> Delivery:
+        """Tell one alert after the other; one that was taken is not sent again because of another."""
+        self._told = {alert.id: alert for alert in alerts if self._told.get(alert.id) == alert}
+        for alert in alerts:
+            if alert.id in self._told:
+                continue
+            delivery = self._within_time([alert])
+            if delivery.outcome is not Outcome.DELIVERED:
+                return delivery
+            self._told[alert.id] = alert
+        self._told = {}
+        return Delivery(outcome=Outcome.DELIVERED)
+
+    def _within_time(self, alerts: list[Alert]) -> Delivery:
         if not self._under_way.acquire(blocking=False):
             return Delivery(outcome=Outcome.RETRY, detail=f"{_UNDER_WAY_MAX} deliveries hang already")
         found: list[Delivery] = []
         thread = threading.Thread(
-            target=self._send, args=(notification, found), name=f"apprise-{self.name}", daemon=True
+            target=self._send, args=(alerts, found), name=f"apprise-{self.name}", daemon=True
         )
         thread.start()
         thread.join(self._timeout_s)
@@ -72,29 +97,26 @@ class AppriseReceiver:
             return found[0]
         return Delivery(outcome=Outcome.RETRY, detail=f"no answer within {self._timeout_s:g} s")
 
-    def _send(self, notification: Notification, found: list[Delivery]) -> None:
+    def _send(self, alerts: list[Alert], found: list[Delivery]) -> None:
         try:
-            found.append(self._sent(notification))
+            found.append(self._sent(alerts))
         except Exception as error:  # of a library that promises none
             found.append(Delivery(outcome=Outcome.RETRY, detail=type(error).__name__))
         finally:
             self._under_way.release()
 
-    def _sent(self, notification: Notification) -> Delivery:
+    def _sent(self, alerts: list[Alert]) -> Delivery:
         service = service_at(self._url)
         if service is None:
             return Delivery(outcome=Outcome.REJECTED, detail="apprise knows no service with this address")
         service.request_rate_per_sec = 0
         service.redirects = False  # they would carry alerts, and secrets, elsewhere
         service.socket_read_timeout = service.socket_connect_timeout = self._timeout_s
-        alerts = list({alert.id: alert for alert in notification.alerts}.values())  # the last of each id
-        bundles = [[alert] for alert in alerts] if _is_pager(service) else [alerts]
         with _Heard() as heard:
-            for bundle in bundles:
-                if not self._tell(service, bundle):
-                    said = concealed(heard.words(), secrets_of_service(self._url))
-                    return Delivery(outcome=Outcome.RETRY, detail=said)
-        return Delivery(outcome=Outcome.DELIVERED)
+            if self._tell(service, alerts):
+                return Delivery(outcome=Outcome.DELIVERED)
+        said = concealed(heard.words(), secrets_of_service(self._url))
+        return Delivery(outcome=Outcome.RETRY, detail=said)
 
     def _tell(self, service: Any, alerts: list[Alert]) -> bool:
         if _is_pager(service):

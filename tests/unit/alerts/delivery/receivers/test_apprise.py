@@ -88,6 +88,31 @@ def test_a_pager_gets_each_alert_of_a_bundle_for_itself(twins: HttpsTwins, make_
     assert [one.body["dedup_key"] for one in twins.asked] == ["a", "b"]
 
 
+def test_a_pager_takes_a_bundle_in_as_many_attempts_as_it_needs(
+    twins: HttpsTwins, make_alert: MakeAlert
+) -> None:
+    """It refuses what comes too fast; what it has taken is not sent again, unless there is news of it."""
+    pager = receiver(URLS["pagerduty"])
+    alerts = [make_alert(id=name) for name in "abcde"]
+    twins.statuses = [200, 200, 429, 200, 429]
+    assert pager.deliver(told(*alerts)).outcome is Outcome.RETRY
+    alerts[0] = make_alert(id="a", revision=1, severity=Severity.CRITICAL)
+    assert pager.deliver(told(*alerts)).outcome is Outcome.RETRY
+    assert pager.deliver(told(*alerts)).outcome is Outcome.DELIVERED
+    assert [one.body["dedup_key"] for one in twins.asked] == ["a", "b", "c", "a", "c", "c", "d", "e"]
+    assert pager.deliver(told(*alerts)).outcome is Outcome.DELIVERED
+    assert len(twins.asked) == 13
+
+
+def test_a_pager_has_its_time_for_each_alert(twins: HttpsTwins, make_alert: MakeAlert) -> None:
+    """However many there are, none fails because of the others."""
+    twins.delay_s = 0.3
+    pager = receiver(URLS["pagerduty"], timeout_ms=2_000)
+    alerts = [make_alert(id=f"a{number}") for number in range(8)]
+    assert pager.deliver(told(*alerts)).outcome is Outcome.DELIVERED
+    assert len(twins.asked) == 8
+
+
 @pytest.mark.parametrize(("kind", "host"), [("slack", SLACK), ("teams", TEAMS)])
 def test_a_chat_gets_one_message_for_each_revision(
     twins: HttpsTwins, make_alert: MakeAlert, kind: str, host: str

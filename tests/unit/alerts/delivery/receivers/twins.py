@@ -8,6 +8,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +50,10 @@ class HttpsTwins:
     def __init__(self, certificate: Path) -> None:
         self.asked: list[Asked] = []
         self.status = 200
+        self.statuses: list[int] = []
+        """Of the next answers, before ``status``."""
+        self.delay_s = 0.0
+        """How long each answer takes."""
         self.answer = "ok"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
@@ -77,7 +82,9 @@ class HttpsTwins:
         headers = http.client.parse_headers(stream)
         body = stream.read(int(headers["Content-Length"] or 0))
         self.asked.append(Asked(host, path, json.loads(body)))
-        head = f"HTTP/1.1 {self.status} X\r\nContent-Length: {len(self.answer)}\r\nConnection: close\r\n\r\n"
+        time.sleep(self.delay_s)
+        status = self.statuses.pop(0) if self.statuses else self.status
+        head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(self.answer)}\r\nConnection: close\r\n\r\n"
         stream.write(f"{head}{self.answer}".encode())
         stream.flush()
 

@@ -1,6 +1,8 @@
 """What the rules of deploy/prometheus must say, written down apart from their generator, for promtool."""
 
+import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +37,21 @@ def cases_of(rule: str) -> list[dict[str, Any]]:
     return cases
 
 
-def passes(folder: Path, rule: dict[str, Any], cases: list[dict[str, Any]]) -> bool:
-    """Say whether promtool finds every case of one rule as it must be."""
-    (folder / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "one", "rules": [rule]}]}))
-    tests = {"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": cases}
-    (folder / "tests.yml").write_text(yaml.safe_dump(tests))
-    done = subprocess.run(
-        ["promtool", "test", "rules", "tests.yml"], cwd=folder, capture_output=True, check=False
-    )
-    return done.returncode == 0
+def which_pass(folder: Path, rules: Sequence[dict[str, Any]], cases: list[dict[str, Any]]) -> list[bool]:
+    """Say of each rule, alone in a file, whether promtool finds every case as it must be."""
+    for number, rule in enumerate(rules):
+        told = {"rule_files": [f"rules-{number}.yml"], "evaluation_interval": "15s", "tests": cases}
+        # JSON is YAML, and is written in a hundredth of the time.
+        (folder / f"rules-{number}.yml").write_text(
+            json.dumps({"groups": [{"name": "one", "rules": [rule]}]})
+        )
+        (folder / f"{number}.yml").write_text(json.dumps(told))
+    command = ["promtool", "test", "rules", *(f"{number}.yml" for number in range(len(rules)))]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    said = {name: words for name, *words in map(str.split, done.stdout.split("Unit Testing:")[1:])}
+    assert list(said) == command[3:], done.stderr
+    assert (done.returncode == 0) == all("SUCCESS" in words for words in said.values())
+    return ["SUCCESS" in words for words in said.values()]
 
 
 def _alert_cases(name: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from alerts.alert import Alert, AlertStatus, Severity
 from alerts.delivery.receivers.alert_body import ReceiverContext
@@ -19,6 +19,12 @@ from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome
 _DETAIL_CHARACTERS_MAX = 300
 _UNDER_WAY_MAX = 4
 """Deliveries that took too long and go on in their threads; with so many of them no other begins."""
+
+
+class _Word(NamedTuple):
+    revision: int
+    severity: Severity
+    status: AlertStatus
 
 
 class AppriseReceiver:
@@ -48,8 +54,10 @@ class AppriseReceiver:
         self._messages = messages
         self._timeout_s = timeout_ms / 1000
         self._under_way = threading.BoundedSemaphore(_UNDER_WAY_MAX)
-        self._told: dict[str, Alert] = {}
-        """What a pager has taken of a bundle whose delivery failed: the next attempt goes on from there."""
+        self._knows: dict[str, _Word] = {}
+        """What a pager was told of each alert that fires."""
+        self._taken: dict[str, _Word] = {}
+        """What it has taken of a bundle whose delivery failed: the next attempt goes on from there."""
 
     @classmethod
     def of_options(
@@ -72,16 +80,22 @@ class AppriseReceiver:
         return _is_pager(service_at(self._url))
 
     def _to_pager(self, alerts: Sequence[Alert]) -> Delivery:
-        """Tell one alert after the other; one that was taken is not sent again because of another."""
-        self._told = {alert.id: alert for alert in alerts if self._told.get(alert.id) == alert}
-        for alert in alerts:
-            if alert.id in self._told:
+        """Tell one alert after the other what is new in it; a repeat, in which nothing is, tells them all."""
+        words = {alert.id: _Word(alert.revision, alert.severity, alert.status) for alert in alerts}
+        due = [alert for alert in alerts if self._knows.get(alert.id) != words[alert.id]] or alerts
+        self._taken = {
+            alert_id: word for alert_id, word in self._taken.items() if words.get(alert_id) == word
+        }
+        for alert in due:
+            if alert.id in self._taken:
                 continue
             delivery = self._within_time([alert])
             if delivery.outcome is not Outcome.DELIVERED:
                 return delivery
-            self._told[alert.id] = alert
-        self._told = {}
+            self._taken[alert.id] = words[alert.id]
+        self._taken = {}
+        told = self._knows | words
+        self._knows = {one: word for one, word in told.items() if word.status is AlertStatus.FIRING}
         return Delivery(outcome=Outcome.DELIVERED)
 
     def _within_time(self, alerts: list[Alert]) -> Delivery:

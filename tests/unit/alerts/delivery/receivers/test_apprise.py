@@ -100,8 +100,26 @@ def test_a_pager_takes_a_bundle_in_as_many_attempts_as_it_needs(
     assert pager.deliver(told(*alerts)).outcome is Outcome.RETRY
     assert pager.deliver(told(*alerts)).outcome is Outcome.DELIVERED
     assert [one.body["dedup_key"] for one in twins.asked] == ["a", "b", "c", "a", "c", "c", "d", "e"]
-    assert pager.deliver(told(*alerts)).outcome is Outcome.DELIVERED
-    assert len(twins.asked) == 13
+
+
+def test_a_pager_hears_of_an_update_only_what_is_new(twins: HttpsTwins, make_alert: MakeAlert) -> None:
+    """What still fires in a bundle is no news for an incident; a repeat of all of it is one."""
+    pager = receiver(URLS["pagerduty"])
+    first, second, third = (make_alert(id=name) for name in "abc")
+    over = make_alert(id="a", revision=1, status=AlertStatus.RESOLVED, ends_at_ms=1_700_000_100_000)
+    for bundle in ((first, second), (third, first, second), (over, second, third), (second, third)):
+        assert pager.deliver(told(*bundle)).outcome is Outcome.DELIVERED
+    events = [(one.body["event_action"], one.body["dedup_key"]) for one in twins.asked]
+    assert events == [
+        *(("trigger", "a"), ("trigger", "b")),
+        ("trigger", "c"),
+        ("resolve", "a"),
+        *(("trigger", "b"), ("trigger", "c")),
+    ]
+    twins.statuses = [200, 429]
+    assert pager.deliver(told(second, third)).outcome is Outcome.RETRY
+    assert pager.deliver(told(second, third)).outcome is Outcome.DELIVERED
+    assert [one.body["dedup_key"] for one in twins.asked[6:]] == ["b", "c", "c"]
 
 
 def test_a_pager_has_its_time_for_each_alert(twins: HttpsTwins, make_alert: MakeAlert) -> None:

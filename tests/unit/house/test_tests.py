@@ -28,6 +28,7 @@ SLEEPS = {
     "live/test_diagnosis_hygiene.py _stranger": (1, "commits that are told apart"),
     "live/test_outages.py _kills": (2, "the age of each incident when the job dies; how far a job starts"),
     "unit/alerts/delivery/receivers/test_hostile_receivers.py _drip": (1, "the pace of a slow server"),
+    "unit/alerts/delivery/receivers/twins.py HttpsTwins._converse": (1, "the pace of a slow service"),
     "unit/streaming/serving/test_http_limits.py _drip": (1, "the pace of a slow client"),
     # A length of time is the evidence.
     "live/test_diagnosis_evidence.py _seek_evidence": (1, "a silence of which nothing must be said"),

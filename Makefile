@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures
+.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures page-types
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ soak: setup ## hours: groups that are odd and well, every single fault in two mo
 	  "conformance --mode full --seconds 1800 --kills 4" "conformance --mode quiet --seconds 1800" \
 	  "conformance --mode full --seconds 900 --brokers 3 --failovers 10"; do \
 	  echo "== $$play"; $(BIN)/python -m tests.live.support.$$play || failed=1; done; exit $$failed
+
+page-types: ## check the types of the page's modules (needs npx; nobody who only runs groupwatch does)
+	npx --yes --package typescript@5.9.3 tsc -p streaming/serving/page/jsconfig.json
 
 pictures: setup ## the pictures of README and documents, out of the tests of the page
 	GROUPWATCH_PICTURES=1 $(PYTEST) -m browser tests/live/browser/test_pictures.py $(ARGS)

@@ -16,6 +16,7 @@ from alerts.rules.monitor import CLUSTER_UNREACHABLE as UNREACHABLE
 from alerts.rules.monitor import MONITOR_STALLED as STALLED
 from alerts.rules.monitor import cluster_reachable, find_stalled, find_unreachable, monitor_running
 from streaming.config import Config
+from streaming.driver.quiet import QUIET_S
 from streaming.health import Progress
 
 UNREACHABLE_S = 30.0
@@ -47,10 +48,11 @@ def limits_of(rules: Mapping[str, Mapping[str, Any]], trigger_ms: int, runbook_b
     """Return the limits in rule options (rule name -> option -> value, durations in milliseconds)."""
     unreachable = rules.get(UNREACHABLE.key, {})
     stalled = rules.get(STALLED.key, {})
-    triggers_s = STALLED_TRIGGERS * trigger_ms / 1000
+    # While nothing happens a batch comes each QUIET_S.
+    least_s = max(STALLED_TRIGGERS * trigger_ms / 1000, 2 * QUIET_S)
     return Limits(
         unreachable_s=unreachable.get("after_ms", UNREACHABLE_S * 1000) / 1000,
-        stalled_s=max(stalled.get("after_ms", STALLED_MIN_S * 1000) / 1000, triggers_s),
+        stalled_s=max(stalled.get("after_ms", STALLED_MIN_S * 1000) / 1000, least_s),
         unreachable_severity=_severity(unreachable),
         stalled_severity=_severity(stalled),
         runbook_base=runbook_base,

@@ -276,6 +276,9 @@ def test_limits_follow_the_configuration_and_the_trigger() -> None:
     assert (limits.unreachable_s, limits.unreachable_severity) == (5, Severity.INFO)
     assert (limits.stalled_s, limits.stalled_severity) == (200, Severity.CRITICAL)
     assert limits_of(rules, 1_000).stalled_s == 90
+    assert (
+        limits_of({"monitor_stalled": {"after_ms": 5_000}}, 1_000).stalled_s == 20
+    )  # not within a quiet time
 
 
 def test_batches_that_take_no_time_along_are_a_stalled_monitor(

@@ -13,9 +13,9 @@ from tests.live.browser.world import World
 _SIZE = (1280, 900)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium of the session."""
+    """One Chromium of the module: its driver's event loop would disturb tests of other folders."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium here (Debian's package chromium), so nobody looks at the page")

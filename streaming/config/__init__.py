@@ -12,9 +12,9 @@ from streaming.config.config import (
 from streaming.config.evidence import EvidenceConfig
 from streaming.config.plan import ClusterPlan, plan_of
 from streaming.config.receivers import ReceiverConfig, RouteConfig
-from streaming.config.reloading import DELIVERY, Changes, Reloads, changes
+from streaming.config.reloading import DELIVERY, Changes, Reloaded, Reloads, changes
 from streaming.config.server import HttpConfig, ServerConfig, UserConfig, is_loopback
-from streaming.config.silences import SilenceRequestError, kept_of_request, quiet_of
+from streaming.config.silences import SilenceRequest, SilenceRequestError, kept_of_request, quiet_of
 from streaming.config.types import parse_duration_ms, parse_timezone
 
 __all__ = [
@@ -28,9 +28,11 @@ __all__ = [
     "HttpConfig",
     "ProbeConfig",
     "ReceiverConfig",
+    "Reloaded",
     "Reloads",
     "RouteConfig",
     "ServerConfig",
+    "SilenceRequest",
     "SilenceRequestError",
     "UserConfig",
     "changes",

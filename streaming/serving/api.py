@@ -338,6 +338,23 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     """Why silences of theirs are refused; "" if they are not."""
 
 
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether what is shown is whole and of now."""
+
+    ready: bool
+    clusters: list[dict[str, Any]]
+    """What stands in the way, for each cluster; docs/data-path.md has the fields."""
+
+
+class Healthy(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether something in this process is broken."""
+
+    healthy: bool
+    problems: list[str]
+    deliveries: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    """The state of each receiver, where this process delivers."""
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Why a request was refused."""
 

@@ -32,7 +32,7 @@ from alerts.metrics import Relabelled
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
 from streaming.config import HttpConfig, Reloads
-from streaming.serving.api import Problem, schema
+from streaming.serving.api import Healthy, Problem, Ready, schema
 from streaming.serving.choosing import ORDERS, SORTS, Wanted
 from streaming.serving.events import PATH as EVENTS_PATH
 from streaming.serving.events import Hub
@@ -44,12 +44,15 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.group_history import ReadPast, history_of, window
 from streaming.serving.history import READ_HTTP_S, ReadHistory
+from streaming.serving.openapi import PATH as OPENAPI_PATH
+from streaming.serving.openapi import openapi
 from streaming.serving.page_files import HEADERS, PageFiles
 from streaming.serving.reload_route import reload_route
 from streaming.serving.runbooks import runbook_routes
 from streaming.serving.server import Server
 from streaming.serving.silencing import Silencing, me_route, silence_routes
 from streaming.serving.view import View
+from streaming.version import version
 
 _EXPLAIN = "/explain"
 """Suffix of a group's path for its story.  A group whose own name ends like this takes precedence."""
@@ -158,6 +161,7 @@ def application(
     """Return the ASGI application; without ``read_history`` stories come from ``view`` alone."""
     config = config or HttpConfig()
     published = msgspec.json.encode(schema())
+    described = msgspec.json.encode(openapi(version()))
     page = PageFiles()
 
     stories = _Stories(view, read_history)
@@ -197,6 +201,7 @@ def application(
         Route("/api/v1/clusters", answering(lambda _: _json(view.clusters()))),
         Route("/api/v1/sources", answering(lambda _: _json(view.sources(health.clusters())))),
         *((Route(EVENTS_PATH, hub.endpoint),) if hub else ()),
+        Route(OPENAPI_PATH, answering(lambda _: Response(described, media_type="application/json"))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
         *page.routes(answering),
     ]
@@ -228,13 +233,17 @@ def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str)
     def ready(_: Request) -> Response:
         clusters = list(health.clusters())
         is_ready = bool(clusters) and all(cluster["ready"] for cluster in clusters)
-        return _json({"ready": is_ready, "clusters": clusters}, 200 if is_ready else 503)
+        told = Ready(ready=is_ready, clusters=[dict(one) for one in clusters])
+        return _json(told, 200 if is_ready else 503)
 
     def healthz(_: Request) -> Response:
         problems = list(health.problems())
-        told: dict[str, Any] = {"healthy": not problems, "problems": problems}
-        if isinstance(health, DeliveryHealth):
-            told["deliveries"] = list(health.deliveries())
+        deliveries = health.deliveries() if isinstance(health, DeliveryHealth) else None
+        told = Healthy(
+            healthy=not problems,
+            problems=problems,
+            deliveries=msgspec.UNSET if deliveries is None else [dict(one) for one in deliveries],
+        )
         return _json(told, 503 if problems else 200)
 
     return [

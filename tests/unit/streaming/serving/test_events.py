@@ -16,23 +16,12 @@ from streaming.serving.api import EVENTS
 from streaming.serving.events import LISTENERS_MAX, NAMES_MAX, PATH, Hub
 from streaming.serving.http import HttpServer
 from tests.unit.streaming.fed_view import FedView
+from tests.unit.streaming.healthy import Healthy
 
 if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
 
 NOW_MS = 1_700_000_100_000
-
-
-class Healthy:
-    """Nothing to say."""
-
-    def clusters(self) -> list[dict[str, Any]]:
-        """Return nothing."""
-        return []
-
-    def problems(self) -> list[str]:
-        """Return nothing."""
-        return []
 
 
 class Stage:

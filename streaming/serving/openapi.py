@@ -1,0 +1,288 @@
+"""The OpenAPI description of every public route, made from the types of the answers."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+from pydantic import BaseModel
+
+from alerts.alert import Alert
+from alerts.delivery import KeptSilence
+from alerts.story import Explanation
+from coordinator_model.state import Transition
+from streaming.config import Reloaded, SilenceRequest
+from streaming.serving.api import (
+    EVENTS,
+    AlertList,
+    ClusterList,
+    GroupDetail,
+    GroupHistory,
+    GroupList,
+    Healthy,
+    Me,
+    Problem,
+    Ready,
+    SourceList,
+    Undecodable,
+)
+from streaming.serving.choosing import ORDERS, SORTS
+from streaming.silences import ShownSilence, SilenceList
+
+PATH = "/api/openapi.json"
+_REF = "#/components/schemas/{name}"
+_JSON, _TEXT, _HTML, _EVENTS = "application/json", "text/plain", "text/html", "text/event-stream"
+_SENTENCES = {
+    200: "The answer.",
+    201: "It was added.",
+    400: "The request makes no sense.",
+    401: "A login is needed.",
+    403: "This user may change nothing.",
+    404: "There is no such thing.",
+    409: "There are too many already.",
+    413: "The body is too long.",
+    415: "The body is not announced as JSON.",
+    429: "Too much is asked at once.",
+    503: "Not now.",
+}
+
+
+class Parameter(NamedTuple):
+    """One parameter of the query or the path."""
+
+    name: str
+    meaning: str
+    kind: str = "string"
+    values: tuple[str, ...] = ()
+    place: str = "query"
+
+
+class Operation(NamedTuple):
+    """What one method of one path does."""
+
+    path: str
+    summary: str
+    answer: type | None = None
+    """None: no JSON."""
+    method: str = "get"
+    parameters: tuple[Parameter, ...] = ()
+    media_type: str = _JSON
+    problems: tuple[int, ...] = ()
+    body: type[BaseModel] | None = None
+    status: int = 200
+    unwell: type | None = None
+    """The answer under 503, if that is no ``Problem``."""
+
+
+_CLUSTER = Parameter("cluster", "Name of a Kafka cluster.")
+_PAGING = (
+    Parameter("offset", "How many are passed over.", "integer"),
+    Parameter("limit", "How many are returned: 1 to 1,000.", "integer"),
+)
+_GROUP = (
+    Parameter("cluster", "Name of the Kafka cluster, percent-encoded.", place="path"),
+    Parameter("group", "Name of the group, percent-encoded.", place="path"),
+)
+
+OPERATIONS = (
+    Operation(
+        "/api/v1/groups",
+        "All groups: filtered, sorted, and a page of them",
+        GroupList,
+        parameters=(
+            _CLUSTER,
+            Parameter("state", "State as brokers spell it."),
+            Parameter("type", "classic, consumer, share or streams."),
+            Parameter("alert", "Name of an open alert."),
+            Parameter("owner", "Who owns the group."),
+            Parameter("q", "Part of the group's name, in whatever case."),
+            Parameter("sort", "Order.", values=SORTS),
+            Parameter("order", "Direction.", values=ORDERS),
+            Parameter("spark", "Add the last hour of each group.", values=("1h",)),
+            *_PAGING,
+        ),
+        problems=(400,),
+    ),
+    Operation(
+        "/api/v1/groups/{cluster}/{group}", "One group", GroupDetail, parameters=_GROUP, problems=(404,)
+    ),
+    Operation(
+        "/api/v1/groups/{cluster}/{group}/explain",
+        "A group's story in words",
+        Explanation,
+        parameters=(
+            *_GROUP,
+            Parameter("since", 'A span such as "2h", or a time.'),
+            Parameter("format", "json, or text for people.", values=("json", "text")),
+        ),
+        problems=(400, 404, 429),
+    ),
+    Operation(
+        "/api/v1/groups/{cluster}/{group}/history",
+        "A group over a window of 5 minutes to 7 days",
+        GroupHistory,
+        parameters=(
+            *_GROUP,
+            Parameter("from", "Epoch milliseconds; an hour before the end, unless given.", "integer"),
+            Parameter("to", "Epoch milliseconds; now, unless given.", "integer"),
+        ),
+        problems=(400, 404),
+    ),
+    Operation(
+        "/api/v1/alerts",
+        "Open alerts, and the last that ended",
+        AlertList,
+        parameters=(
+            Parameter("status", "Which ones.", values=("firing", "resolved", "all")),
+            _CLUSTER,
+            Parameter("group", "Name of a group."),
+            *_PAGING,
+        ),
+        problems=(400,),
+    ),
+    Operation(
+        "/api/v1/silences",
+        "Silences that were added at run time",
+        SilenceList,
+        parameters=(Parameter("state", "Which ones.", values=("pending", "active", "expired")),),
+        problems=(400,),
+    ),
+    Operation(
+        "/api/v1/silences",
+        "Add a silence, or acknowledge one alert",
+        ShownSilence,
+        method="post",
+        body=SilenceRequest,
+        status=201,
+        problems=(400, 403, 409, 413, 415),
+    ),
+    Operation(
+        "/api/v1/silences/{id}",
+        "End a silence",
+        ShownSilence,
+        method="delete",
+        parameters=(Parameter("id", "The silence.", place="path"),),
+        problems=(403, 404),
+    ),
+    Operation("/api/v1/me", "Who asks, and whether they may change something", Me),
+    Operation("/api/v1/undecodable", "Samples of what could not be read", Undecodable),
+    Operation("/api/v1/clusters", "Settings, coordinators, agreement with the brokers", ClusterList),
+    Operation("/api/v1/sources", "What each cluster's job hears, and what it misses", SourceList),
+    Operation(
+        "/api/v1/events",
+        "Server-sent events: hello, groups, alerts, beat",
+        media_type=_EVENTS,
+    ),
+    Operation("/api/v1/schema", "JSON Schema of the answers and of the topics' records", dict),
+    Operation(PATH, "This description", dict),
+    Operation(
+        "/-/reload",
+        "Read the configuration again",
+        Reloaded,
+        method="post",
+        problems=(403,),
+    ),
+    Operation("/ready", "Whether what is shown is whole and of now", Ready, unwell=Ready),
+    Operation("/healthz", "Whether something in this process is broken", Healthy, unwell=Healthy),
+    Operation("/metrics", "Metrics for Prometheus", media_type=_TEXT),
+    Operation("/runbooks/", "The runbooks", media_type=_HTML),
+    Operation(
+        "/runbooks/{name}",
+        "The runbook of an alert",
+        media_type=_HTML,
+        parameters=(Parameter("name", "The alert's name, with or without .md.", place="path"),),
+    ),
+    Operation("/", "The page", media_type=_HTML),
+    Operation("/groups/{cluster}/{group}", "The page of one group", media_type=_HTML, parameters=_GROUP),
+)
+_OPEN = ("/healthz", "/ready")
+"""What needs no login."""
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """Return the description; ``version`` is that of this program."""
+    types = [Problem, Alert, Transition, KeptSilence, *EVENTS.values()]
+    types += [one for op in OPERATIONS for one in (op.answer, op.unwell) if one not in (None, dict)]
+    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for op in OPERATIONS:
+        paths.setdefault(op.path, {})[op.method] = _operation(op)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "groupwatch",
+            "version": version or "0",
+            "description": "What happens in Kafka consumer groups, who caused it, why, and what it costs.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"password": []}, {"token": []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "password": {"type": "http", "scheme": "basic"},
+                "token": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+def _operation(op: Operation) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": _name(op),
+        "summary": op.summary,
+        "responses": {str(status): answer for status, answer in _answers(op)},
+    }
+    if op.parameters:
+        told["parameters"] = [_parameter(one) for one in op.parameters]
+    if op.body is not None:
+        told["requestBody"] = {"required": True, "content": {_JSON: {"schema": _asked(op.body)}}}
+    if op.path in _OPEN:
+        told["security"] = []
+    return told
+
+
+def _name(op: Operation) -> str:
+    """Return a name that is an identifier in any language."""
+    words = op.path.replace("/api/v1/", "/").replace("{", "").replace("}", "")
+    parts = ["".join(one for one in word if one.isalnum()) for word in words.split("/")]
+    verb = "show" if op.media_type == _HTML else op.method
+    return "_".join([verb, *(filter(None, parts) if any(parts) else ["page"])])
+
+
+def _answers(op: Operation) -> list[tuple[int, dict[str, Any]]]:
+    good: dict[str, Any] = {"description": _SENTENCES[op.status]}
+    good["content"] = {op.media_type: {} if op.answer is None else {"schema": _schema(op.answer)}}
+    if op.media_type == _EVENTS:
+        events = {name: _schema(kind) for name, kind in EVENTS.items()}
+        good["content"] = {_EVENTS: {"schema": {"type": "string", "x-events": events}}}
+    problems = [*op.problems, 503, *(() if op.path in _OPEN else (401,))]
+    bad = [(status, _problem(status, op)) for status in sorted(set(problems))]
+    return [(op.status, good), *bad]
+
+
+def _problem(status: int, op: Operation) -> dict[str, Any]:
+    kind = op.unwell if status == 503 and op.unwell else Problem
+    media_type = _JSON if op.media_type != _HTML or status in (401, 503) else _TEXT
+    return {"description": _SENTENCES[status], "content": {media_type: {"schema": _schema(kind)}}}
+
+
+def _asked(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a body."""
+    return {one: value for one, value in kind.model_json_schema().items() if one != "title"}
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    return {"type": "object"} if kind is dict else {"$ref": _REF.format(name=kind.__name__)}
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": one.kind}
+    if one.values:
+        schema["enum"] = list(one.values)
+    return {
+        "name": one.name,
+        "in": one.place,
+        "required": one.place == "path",
+        "description": one.meaning,
+        "schema": schema,
+    }

@@ -238,9 +238,10 @@ class Clock:
         self._last_ms = at_ms
         if looked.has_moved:
             self._quiet.moved()
-        # A clock that may be wrong is judged by the brokers' answers to each tick.
         need = self._need(record)
-        if self._unacknowledged or not self._time.is_wall:
+        # A clock that may be wrong is judged by the brokers' answers to each tick; and after a start the
+        # shards are asked for their reports one portion after the other.
+        if self._unacknowledged or not self._time.is_wall or self._reading.unreported:
             need = Need(is_there=True)
         if need.is_there:
             self._write(record, need.shards)

@@ -395,6 +395,15 @@ def test_a_commit_wakes_it_with_the_last_end_at_which_it_was_not_there(rest: Res
     assert first["sequence"] < second["sequence"]
 
 
+def test_while_shards_owe_a_report_each_tick_is_written(rest: Rest) -> None:
+    """A start asks them one portion after the other, and is ready when the last has reported."""
+    rest.progress.reading.begin(3, {"events": []})
+    assert [len(rest.tick()) for _ in range(3)] == [1, 1, 1]
+    rest.progress.reading.reported(range(-1, 3))
+    rest.quiet.batch_begun()
+    assert rest.tick() == []
+
+
 def test_ends_that_are_unknown_wake_it(rest: Rest) -> None:
     """Nobody knows then whether something has moved."""
     rest.admin.connections.other_ends["events"] = {0: -5, 1: -5}

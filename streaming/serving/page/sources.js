@@ -2,6 +2,8 @@
 import { html } from "./lib.js";
 import { ago, counted, number, printable, words } from "./text.js";
 
+const BROKERS_MAX = 12;
+const LOGS = ["coordinator_log", "request_log"];
 const MODES = /** @type {Record<string, string>} */ ({
   full: "topic, coordinator log and request log",
   quiet: "topic and coordinator log, no heartbeats",
@@ -26,7 +28,7 @@ function Cluster({ one, heard }) {
     <h3><bdi>${printable(one.cluster)}</bdi>${heard && html`<span class="dim">mode ${printable(heard.mode)}</span>${!heard.ready && html`<span class="warn">◆ not ready</span>`}`}</h3>
     <dl>
       ${heard && html`<dt>Reads</dt><dd>${MODES[heard.mode] ?? printable(heard.mode)}${heard.watermark_behind_s >= 30 ? html`, <span class="warn">◆ ${ago(heard.watermark_behind_s * 1000)} behind</span>` : ""}</dd>`}
-      ${heard?.logs.length > 0 && html`<dt>Logs</dt><dd>${heard.logs.map((/** @type {any} */ log) => html`<${Log} log=${log} />`)}</dd>`}
+      ${heard?.logs.length > 0 && html`<dt>Logs</dt><dd>${LOGS.map((log) => html`<${Log} name=${log} logs=${heard.logs.filter((/** @type {any} */ one) => one.log === log)} />`)}</dd>`}
       ${heard?.sources.length > 0 && html`<dt>Inputs</dt><dd>${heard.sources.map((/** @type {any} */ source) => html`<${Input} source=${source} />`)}</dd>`}
       <dt>Groups</dt><dd>${number(one.groups)}</dd>
       <dt>Agreement</dt><dd>${one.agreement === null ? "no answer of the brokers could be compared lately" : `${(one.agreement * 100).toFixed(1)} % of the brokers’ answers in 15 min`}</dd>
@@ -37,10 +39,18 @@ function Cluster({ one, heard }) {
   </article>`;
 }
 
-/** @param {{log: any}} props */
-function Log({ log }) {
-  const late = log.late_s === null ? "never heard" : `newest line ${ago(log.late_s * 1000)} old`;
-  return html`<div><span class=${log.heard ? "" : "warn"}>${log.heard ? "✓" : "◆"} broker ${log.broker}, ${words(log.log)}</span> <span class="dim">${late}${log.note && `: ${printable(log.note)}`}</span></div>`;
+/** One log of all brokers: who is heard in a line, and each that is not. @param {{name: string, logs: any[]}} props */
+function Log({ name, logs }) {
+  const heard = logs.filter((one) => one.heard), silent = logs.filter((one) => !one.heard);
+  const newest = Math.min(...heard.map((one) => one.late_s ?? Infinity));
+  return html`${heard.length > 0 && html`<div>✓ ${words(name)} of ${brokers(heard)} <span class="dim">newest line ${ago(newest * 1000)} old</span></div>`}
+    ${silent.length > 0 && html`<div><span class="warn">◆ ${words(name)} of ${brokers(silent)}</span> <span class="dim">${printable(silent[0].note)}</span></div>`}`;
+}
+
+/** @param {any[]} logs */
+function brokers(logs) {
+  const ids = logs.slice(0, BROKERS_MAX).map((one) => one.broker).join(", ");
+  return `${logs.length === 1 ? "broker" : "brokers"} ${ids}${logs.length > BROKERS_MAX ? ` and ${logs.length - BROKERS_MAX} more` : ""}`;
 }
 
 /** @param {{source: any}} props */

@@ -25,6 +25,13 @@ def fleet() -> World:
     world.group("inventory", GroupState.STABLE, group_type="consumer")
     storm(world)
     stuck(world)
+    world.hears("prod-eu", [(n, log, 1_200) for n in (1, 2, 3) for log in ("coordinator_log", "request_log")])
+    world.hears(
+        "prod-us",
+        [(4, "coordinator_log", 9_000), (5, "coordinator_log", 70_000)],
+        undecodable=[("coordinator_log", "unknown_layout", 17)],
+    )
+    behind(world)
     world.alert(
         "SessionTimeoutImminent",
         "shipping",
@@ -40,6 +47,12 @@ def fleet() -> World:
     return world
 
 
+def behind(world: World) -> None:
+    """Let payments and some others lag."""
+    ends = {"payments.requests": {0: (16_402, now_ms())}}
+    world.view.store.set_end_offsets("prod-eu", ends)
+
+
 def storm(world: World) -> None:
     """Let one member of payments die again and again."""
     world.pasts["payments"] = crash_loop
@@ -48,6 +61,7 @@ def storm(world: World) -> None:
         GroupState.PREPARING_REBALANCE,
         state_since_ms=now_ms() - 3_000,
         members=survivors(),
+        commits={"payments.requests": {0: (1, now_ms())}},
         rebalances={"session_timeout": 9, "member_joined": 8},
         generation=41,
     )

@@ -1,5 +1,7 @@
 """A running page over the real application, with groups and incidents that a test feeds."""
 
+import json
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -48,7 +50,7 @@ class World:
         self.rows = Rows()
         self.topics = MemorySilences()
         follower = Follower([self.topics], quiet := LiveQuiet())
-        self.view = FedView(clusters, clock_ms=now_ms, quiet=quiet)
+        self.view = FedView(clusters, clock_ms=now_ms, quiet=quiet, recent=Hour())
         self._hub = self._new_hub()
         self.desk = SilenceDesk(follower, clusters=list(clusters), alert_of=self.view.shown.known)
         self._clusters = clusters
@@ -118,6 +120,17 @@ class World:
         } | changes
         self.apply(cluster, [self.rows.report(name, state, **told)])
 
+    def hears(self, cluster: str, logs: list[tuple[int, str, int]], **changes: Any) -> None:
+        """Report a cluster: (broker, log, how long ago in ms its newest line was)."""
+        at = now_ms()
+        report = {
+            "heard": [(broker, log, at - ago) for broker, log, ago in logs],
+            "newest_ms": {"offsets": at - 900, "coordinator_log": at - 1_400},
+            "events": [("offsets", "group", 81_244), ("coordinator_log", "joined", 5_310)],
+            "brokers": {broker: {} for broker, _, _ in logs},
+        } | changes
+        self.apply(cluster, [("cluster", "", json.dumps(report).encode())])
+
     def alert(self, name: str, group: str, **changes: Any) -> Alert:
         """Fire an alert."""
         told = {
@@ -129,6 +142,23 @@ class World:
         alert = an_alert(name=name, group=group, **told)
         self.apply(alert.cluster, [("alert", alert.id, msgspec.json.encode(alert))])
         return alert
+
+
+class Hour:
+    """A last hour that looks like the group's name, with the storm of payments."""
+
+    def lag(self, _cluster: str, _group: str) -> int | None:
+        """Return nothing: the offsets tell."""
+        return None
+
+    def spark(self, _cluster: str, group: str) -> tuple[int, list[int | None], list[int]]:
+        """Return step, lag and starts of rebalances."""
+        seed, is_lost = sum(group.encode()), group in ("payments", "invoices")
+        lag: list[int | None] = [
+            round(80 + 60 * math.sin(seed + n / 5) + (max(0, n - 50) * 1_900 if is_lost else 0))
+            for n in range(60)
+        ]
+        return MINUTE, lag, [2 if group == "payments" and n > 50 else 0 for n in range(60)]
 
 
 def members(count: int, client: str = "app") -> tuple[MemberReport, ...]:

@@ -20,6 +20,8 @@ _ARROW = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", 
 _ROWS = 10_000
 SESSION_MS = 1_800_000
 """So long, a broker's maximum, that no session runs out while the bench fills a topic."""
+_SPREAD = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""2**128 divided by the golden ratio: multiples of it lie far apart."""
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 Row = tuple[bytes, bytes, int]
 
@@ -53,10 +55,13 @@ class Population:
         return shard_of(self.group(number), self.shard_count)
 
     def member_ids(self, number: int) -> list[str]:
-        """Return its members."""
-        return [
-            f"consumer-{number}-{n}-{number:08x}-4b1f-4c0e-9d7a-{n:012x}" for n in range(1, self.members + 1)
-        ]
+        """Return its members, with ids that resemble one another no more than random ones do."""
+        return [f"consumer-{number}-{n}-{_uuid(number * 1_000 + n)}" for n in range(1, self.members + 1)]
+
+
+def _uuid(number: int) -> str:
+    digits = f"{(number + 1) * _SPREAD % 2**128:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def commit_key(group: str, topic: str, partition: int) -> bytes:

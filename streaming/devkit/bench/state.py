@@ -142,7 +142,7 @@ def _rebalance(population: Population, number: int, minute: int, at_ms: int, off
 def _commits(population: Population, number: int, at_ms: int) -> on.OffsetsCommitted:
     topic = population.topic(number)
     commits = tuple(
-        on.Commit(topic, partition, at_ms % 10**9 + partition, at_ms + 30_000)
+        on.Commit(topic, partition, at_ms % 10**9 + number * 7_919 + partition * 104_729, at_ms + 30_000)
         for partition in range(population.partitions)
     )
     return on.OffsetsCommitted(group=population.group(number), commits=commits)

@@ -146,7 +146,14 @@ class Monitor:
             owner_of=self._owner_of,
             recent=self._history,
         )
-        registry.register(SnapshotCollector(view, groups_max=config.http.max_groups, clock_ms=wall_clock_ms))
+        registry.register(
+            SnapshotCollector(
+                view,
+                groups_max=config.http.max_groups,
+                clock_ms=wall_clock_ms,
+                cluster_label=config.http.cluster_label,
+            )
+        )
         self._own = own
         self._spark = pipeline.start_session(
             config.spark,

@@ -1,9 +1,10 @@
 """The metrics for Prometheus."""
 
 from alerts.metrics.delivery_metrics import DeliveryCollector, SilenceCollector
-from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
+from alerts.metrics.exporter import ClusterSample, Firing, SnapshotCollector
+from alerts.metrics.exposition import render
+from alerts.metrics.group_lines import GroupSample
 from alerts.metrics.health_metrics import HealthCollector, HealthSample
-from alerts.metrics.label_names import Relabelled
 from alerts.metrics.metrics import FAR_JOB, NotifierMetrics, OwnMetrics
 
 __all__ = [
@@ -16,7 +17,7 @@ __all__ = [
     "HealthSample",
     "NotifierMetrics",
     "OwnMetrics",
-    "Relabelled",
     "SilenceCollector",
     "SnapshotCollector",
+    "render",
 ]

@@ -1,7 +1,6 @@
 """Metrics of groups and clusters, read from the latest snapshot at each scrape.
 
-Nothing is kept between scrapes: a removed group disappears from the next scrape, and no series of it can
-freeze.
+A removed group disappears from the next scrape, and no series of it can freeze.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,33 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from alerts.metrics import metrics
-from coordinator_model.kafka import GroupState
-
-_S = GroupState
-STATES: Mapping[str, tuple[GroupState, ...]] = {
-    "classic": (_S.EMPTY, _S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE, _S.STABLE, _S.DEAD),
-    "consumer": (_S.EMPTY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE, _S.DEAD),
-    "share": (_S.EMPTY, _S.STABLE, _S.DEAD),
-    "streams": (_S.EMPTY, _S.NOT_READY, _S.ASSIGNING, _S.RECONCILING, _S.STABLE, _S.DEAD),
-}
-"""Group type → its states."""
-
-
-class GroupSample(NamedTuple):
-    """The values of one group that the metrics show; unknown times and numbers are -1."""
-
-    cluster: str
-    group: str
-    group_type: str
-    state: GroupState
-    state_since_ms: int
-    members: int
-    generation: int
-    rebalances: Mapping[str, int]
-    lags: Mapping[str, tuple[int, float]]
-    """Topic → (records, seconds); topics with unknown lag are left out."""
-    partition_lags: Mapping[tuple[str, int], int] = {}
-    """(Topic, partition) → records, if these are wanted."""
+from alerts.metrics.exposition import CLUSTER
+from alerts.metrics.group_lines import GROUP_METRICS, GroupLines, GroupSample
 
 
 class ClusterSample(NamedTuple):
@@ -75,7 +49,7 @@ class MetricsSource(Protocol):
     """The latest snapshot; each method may be called from any thread."""
 
     def group_samples(self, limit: int) -> Iterable[GroupSample]:
-        """Return at most ``limit`` groups: those with alerts first, then those not Stable, then by name."""
+        """Return at most ``limit`` groups; of more, those with alerts, then those not Stable."""
         ...
 
     def firing(self, limit: int) -> Iterable[Firing]:
@@ -90,57 +64,44 @@ class MetricsSource(Protocol):
 class SnapshotCollector(Collector):
     """Prometheus collector for a ``MetricsSource``."""
 
-    def __init__(self, picture: MetricsSource, *, groups_max: int, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        picture: MetricsSource,
+        *,
+        groups_max: int,
+        clock_ms: Callable[[], int],
+        cluster_label: str = CLUSTER,
+    ) -> None:
         self._picture = picture
         self._groups_max = groups_max
         self._clock_ms = clock_ms
+        self._lines = GroupLines(cluster_label)
 
     def describe(self) -> Iterable[Metric]:
         """Name the metrics without reading the picture."""
-        return list(self._families().values())
+        return [*self._lines.families((), 0), *self._families().values()]
 
     def collect(self) -> Iterable[Metric]:
         """Read the current picture."""
-        now_ms = self._clock_ms()
         families = self._families()
-        for group in self._picture.group_samples(self._groups_max):
-            _add_group(families, group, now_ms)
         for labels in self._picture.firing(self._groups_max):
             families[metrics.ALERTS_FIRING].add_metric(labels, 1)
         for cluster in self._picture.cluster_samples():
             _add_cluster(families, cluster)
-        return families.values()
+        groups = self._picture.group_samples(self._groups_max)
+        return [*self._lines.families(groups, self._clock_ms()), *families.values()]
 
     @staticmethod
     def _families() -> "_Families":
         kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
-        return {m: kinds[m.kind](m.name, m.help, labels=m.labels) for m in metrics.SNAPSHOT_METRICS}
+        return {
+            m: kinds[m.kind](m.name, m.help, labels=m.labels)
+            for m in metrics.SNAPSHOT_METRICS
+            if m not in GROUP_METRICS
+        }
 
 
 _Families = dict[metrics.Metric, GaugeMetricFamily | CounterMetricFamily]
-
-
-def _add_group(families: _Families, sample: GroupSample, now_ms: int) -> None:
-    labels = (sample.cluster, sample.group)
-    # A state that the group's type should not have is shown anyway: an odd series beats a hidden state.
-    states = dict.fromkeys((*STATES.get(sample.group_type, ()), sample.state))
-    for state in states:
-        families[metrics.GROUP_STATE].add_metric(
-            (*labels, sample.group_type, str(state)), float(state is sample.state)
-        )
-    families[metrics.GROUP_MEMBERS].add_metric(labels, sample.members)
-    if sample.generation >= 0:
-        families[metrics.GROUP_GENERATION].add_metric(labels, sample.generation)
-    if sample.state_since_ms >= 0:
-        families[metrics.GROUP_STATE_CHANGED].add_metric(labels, sample.state_since_ms / 1000)
-        families[metrics.GROUP_STATE_SECONDS].add_metric(labels, _age_s(sample.state_since_ms, now_ms))
-    for cause, count in sample.rebalances.items():
-        families[metrics.GROUP_REBALANCES].add_metric((*labels, cause), count)
-    for topic, (records, seconds) in sample.lags.items():
-        families[metrics.GROUP_LAG].add_metric((*labels, topic), records)
-        families[metrics.GROUP_LAG_SECONDS].add_metric((*labels, topic), seconds)
-    for (topic, partition), records in sample.partition_lags.items():
-        families[metrics.GROUP_PARTITION_LAG].add_metric((*labels, topic, str(partition)), records)
 
 
 def _add_cluster(families: _Families, sample: ClusterSample) -> None:
@@ -166,7 +127,3 @@ def _add_answers(families: _Families, sample: ClusterSample) -> None:
         families[metrics.PROBE_REQUESTS].add_metric((sample.cluster, request), count)
     if sample.agreement is not None:
         families[metrics.AGREEMENT_RATIO].add_metric((sample.cluster,), sample.agreement)
-
-
-def _age_s(since_ms: int, now_ms: int) -> float:
-    return max(0, now_ms - since_ms) / 1000

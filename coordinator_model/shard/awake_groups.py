@@ -182,7 +182,7 @@ class AwakeGroups:
     def reports(self, now_ms: int) -> list[GroupReport]:
         """Return the reports at the end of a step: of changed or due groups, or all if a clock asked."""
         found = [self._report(name, now_ms) for name in sorted(self._to_report(now_ms))]
-        gone = sorted(self.timeline.removed.difference(self.slots))
+        gone = sorted(name for name in self.timeline.removed if name not in self.slots)
         removed = [report_of(groups.new_group(name), at_ms=now_ms, removed=True) for name in gone]
         return [one for one in found if one is not None] + removed
 

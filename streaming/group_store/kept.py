@@ -4,10 +4,11 @@ from collections import Counter, deque
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from coordinator_model.kafka import GroupState
 from coordinator_model.state import Transition
-from streaming.group_store.lag import ClusterEnds
+from streaming.group_store.lag import ClusterEnds, Commits
 
 TRANSITIONS_KEPT_MAX = 20
 HELD_MAX = 5
@@ -16,9 +17,11 @@ DIVERGENCES_KEPT_MAX = 50
 AGREEMENT_MINUTES = 15
 
 
-class Commits(msgspec.Struct, frozen=True):
-    """The part of a report that lag needs."""
+_LZ4 = pa.Codec("lz4_raw")
+"""Transitions of a group shrink to a quarter in microseconds."""
 
+
+class _Committed(msgspec.Struct, frozen=True):
     commits: dict[str, dict[int, tuple[int, int]]]
 
 
@@ -59,7 +62,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     members: list[msgspec.Raw]
     rebalances: dict[str, int]
-    commits: dict[str, msgspec.Raw] = {}
+    commits: dict[str, dict[int, tuple[int, int]]] = {}
     removed: bool = False
     progress: BriefProgress | None = None
 
@@ -84,11 +87,15 @@ class KeptGroup(msgspec.Struct, frozen=True):
     generation: int
     members: int
     rebalances: dict[str, int]
-    topics: tuple[str, ...]
-    """The topics that it commits to."""
+    commits: Commits
     report: bytes
     assignment_epoch: int = -1
     held_up_by: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics that it commits to."""
+        return tuple(one.topic for one in self.commits)
 
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +180,8 @@ class KeptCluster:
         self.agreement = Agreement()
         self.probe_requests: dict[str, int] = {}
         self.ends = ClusterEnds()
-        self.transitions: dict[str, deque[Transition]] = {}
+        self._transitions: dict[str, tuple[bytes, int]] = {}
+        """Group → its last transitions, compressed lines of JSON, and their size before."""
         self.rebalancing_since_ms: dict[str, int] = {}
         self.rebuilding: dict[int, int] = {}
         """Shard that lost its saved state → since when it starts anew, by its last report."""
@@ -183,8 +191,24 @@ class KeptCluster:
         before = self.groups.pop(group, None)
         if before is not None:
             self.count_topics(gone=before.topics, come=())
-        self.transitions.pop(group, None)
+        self._transitions.pop(group, None)
         self.rebalancing_since_ms.pop(group, None)
+
+    def transitions(self, group: str) -> list[Transition]:
+        """Return the last transitions of a group, newest last."""
+        return [msgspec.json.decode(line, type=Transition) for line in self._lines(group)]
+
+    def add_transition(self, transition: Transition, told: bytes) -> None:
+        """Add a transition and its JSON; one that it replaces goes."""
+        lines = self._lines(transition.group)
+        if transition.replaces is not None:
+            lines = [one for one in lines if _id_of(one) != transition.replaces]
+        joined = b"\n".join([*lines, told][-TRANSITIONS_KEPT_MAX:])
+        self._transitions[transition.group] = pack(joined), len(joined)
+
+    def _lines(self, group: str) -> list[bytes]:
+        packed, size = self._transitions.get(group, (b"", 0))
+        return unpack(packed, size).split(b"\n") if size else []
 
     def count_topics(self, *, gone: tuple[str, ...], come: tuple[str, ...]) -> None:
         """Update the topics that a group commits to; drop the ends of topics without any such group."""
@@ -199,7 +223,27 @@ class KeptCluster:
 
 def commits_of(report: bytes) -> dict[str, dict[int, tuple[int, int]]]:
     """Return topic → partition → (offset, epoch ms) in a report."""
-    return msgspec.json.decode(report, type=Commits).commits
+    return msgspec.json.decode(report, type=_Committed).commits
+
+
+def pack(raw: bytes) -> bytes:
+    """Return bytes compressed."""
+    packed: bytes = _LZ4.compress(raw, asbytes=True)
+    return packed
+
+
+def unpack(packed: bytes, size: int) -> bytes:
+    """Return the ``size`` bytes that were compressed."""
+    raw: bytes = _LZ4.decompress(packed, size, asbytes=True)
+    return raw
+
+
+class _TransitionId(msgspec.Struct, frozen=True):
+    id: str
+
+
+def _id_of(transition: bytes) -> str:
+    return msgspec.json.decode(transition, type=_TransitionId).id
 
 
 class _Id(msgspec.Struct, frozen=True):

@@ -1,13 +1,14 @@
 """The known groups of every cluster, in the driver; probes, refilling and the server read them.
 
-Batches (``apply``) and end offsets (``set_end_offsets``) feed it.  Reports stay as bytes, and only what lists
-and probes need is decoded, so that 100,000 groups fit.  Safe to use from several threads.
+Batches (``apply``) and end offsets (``set_end_offsets``) feed it.  Reports stay as bytes, and only what
+lists, metrics and probes need is decoded, so that 100,000 groups fit.  Safe to use from several threads.
 """
 
 import logging
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from sys import intern
 from typing import TypeVar
 
 import msgspec
@@ -16,7 +17,6 @@ from coordinator_model.groups import KINDS
 from coordinator_model.kafka import SETTLED, GroupState, shard_of
 from coordinator_model.state import Transition
 from streaming.group_store.kept import (
-    TRANSITIONS_KEPT_MAX,
     AgreementRow,
     Brief,
     ClusterReport,
@@ -27,7 +27,7 @@ from streaming.group_store.kept import (
     commits_of,
     members_of,
 )
-from streaming.group_store.lag import Lag
+from streaming.group_store.lag import Lag, compact
 
 _log = logging.getLogger("groupwatch.group_store")
 
@@ -108,13 +108,13 @@ class GroupStore:
             known.count_topics(gone=before.topics if before else (), come=topics)
         known.groups[brief.group] = KeptGroup(
             group=brief.group,
-            group_type=brief.group_type,
+            group_type=intern(brief.group_type),
             state=brief.state,
             state_since_ms=brief.state_since_ms,
             generation=brief.generation,
             members=len(brief.members),
             rebalances=brief.rebalances,
-            topics=topics,
+            commits=compact(brief.commits),
             report=bytes(value),
             assignment_epoch=brief.assignment_epoch,
             held_up_by=() if brief.state in SETTLED else brief.held_up_by,
@@ -127,11 +127,7 @@ class GroupStore:
         self._transition_ids[transition.id] = None
         while len(self._transition_ids) > _TRANSITION_IDS_MAX:
             self._transition_ids.popitem(last=False)
-        kept = known.transitions.setdefault(group, deque(maxlen=TRANSITIONS_KEPT_MAX))
-        if transition.replaces is not None:
-            for earlier in [one for one in kept if one.id == transition.replaces]:
-                kept.remove(earlier)
-        kept.append(transition)
+        known.add_transition(transition, value)
         self._time_rebalance(cluster, known, transition)
 
     def _time_rebalance(self, cluster: str, known: KeptCluster, transition: Transition) -> None:
@@ -231,13 +227,12 @@ class GroupStore:
         """Return the last transitions of one group, newest last."""
         with self._lock:
             known = self._clusters.get(cluster)
-            return list(known.transitions.get(group, ())) if known else []
+            return known.transitions(group) if known else []
 
     def lags(self, cluster: str, group: KeptGroup, now_ms: int) -> Mapping[str, Lag]:
         """Return topic → how far a group is behind."""
-        commits = commits_of(group.report)
         with self._lock:
-            return self._clusters[cluster].ends.lags(commits, now_ms)
+            return self._clusters[cluster].ends.lags(group.commits, now_ms)
 
     def lags_of(
         self, cluster: str, commits: Sequence[Mapping[str, Mapping[int, tuple[int, int]]]], now_ms: int
@@ -245,7 +240,7 @@ class GroupStore:
         """Return topic → lag for the commits of several groups."""
         with self._lock:
             ends = self._cluster(cluster).ends
-            return [ends.lags(one, now_ms) for one in commits]
+            return [ends.lags(compact(one), now_ms) for one in commits]
 
     def moved_topics(self, cluster: str, since: int) -> tuple[int, set[str]]:
         """Return the version of a cluster's end offsets, and the topics that grew after an earlier one."""
@@ -255,9 +250,8 @@ class GroupStore:
 
     def partition_lags(self, cluster: str, group: KeptGroup, now_ms: int) -> dict[tuple[str, int], int]:
         """Return (topic, partition) → how many records a group is behind."""
-        commits = commits_of(group.report)
         with self._lock:
-            return self._clusters[cluster].ends.partition_lags(commits, now_ms)
+            return self._clusters[cluster].ends.partition_lags(group.commits, now_ms)
 
     def clusters(self, read: Callable[[str, KeptCluster], _Read]) -> list[_Read]:
         """Return the result of ``read`` for each cluster, under the lock."""

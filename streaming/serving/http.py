@@ -19,7 +19,6 @@ import anyio
 import anyio.to_thread
 import msgspec
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -28,7 +27,7 @@ from starlette.routing import Route
 
 from alerts.alert import AlertStatus
 from alerts.delivery import wall_clock_ms
-from alerts.metrics import Relabelled
+from alerts.metrics import render
 from alerts.story import as_text
 from coordinator_model.kafka import GroupState
 from streaming.config import HttpConfig, Reloads
@@ -217,17 +216,11 @@ def health_application(
 
 def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str) -> list[Route]:
     """Return the routes about the process itself."""
-    shown = Relabelled(registry, cluster_label)
     scrapes = _InThreads(_SCRAPES_MAX)
     health_only = _InThreads(_HEALTH_THREADS)
 
     def metrics(request: Request) -> Response:
-        try:
-            encode, media_type = choose_encoder(request.headers.get("accept", ""))
-            body = encode(shown)
-        except (ValueError, TypeError):  # a version that is none
-            encode, media_type = choose_encoder("")
-            body = encode(shown)
+        body, media_type = render(registry, request.headers.get("accept", ""), cluster_label)
         return _compressed(request, body, media_type)
 
     def ready(_: Request) -> Response:

@@ -75,8 +75,8 @@ class View:
     # -- metrics -------------------------------------------------------------------------------
 
     def group_samples(self, limit: int) -> list[GroupSample]:
-        """Return at most ``limit`` groups for the metrics, troubled groups first."""
-        now_ms = self._clock_ms()
+        """Return at most ``limit`` groups for the metrics; of more, the most troubled."""
+        now_ms, groups = self._clock_ms(), self._store.groups()
         return [
             GroupSample(
                 cluster=name,
@@ -90,7 +90,7 @@ class View:
                 lags=self._store.lags(name, group, now_ms),
                 partition_lags=self._store.partition_lags(name, group, now_ms) if self._partition_lag else {},
             )
-            for name, group in self._chosen(self._store.groups(), limit)
+            for name, group in (groups if len(groups) <= limit else self._chosen(groups, limit))
         ]
 
     def firing(self, limit: int) -> list[Firing]:

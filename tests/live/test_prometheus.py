@@ -17,16 +17,20 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Gauge
 
 from alerts.delivery.notifier import DeliveryState
 from alerts.metrics import metrics
 from alerts.metrics.delivery_metrics import DeliveryCollector
-from alerts.metrics.exporter import ClusterSample, Firing, GroupSample, SnapshotCollector
+from alerts.metrics.exporter import ClusterSample, Firing, SnapshotCollector
+from alerts.metrics.group_lines import GroupSample
 from alerts.metrics.health_metrics import HealthCollector, HealthSample
 from alerts.metrics.metrics import OwnMetrics
 from coordinator_model.kafka.states import GroupState
+from streaming.config.server import HttpConfig
 from streaming.devkit.kafka import free_ports
+from streaming.serving.http import health_application
+from streaming.serving.server import Server
 from tests.live.support.stage import await_that, now_ms
 from tests.unit.deploy.boards import expressions
 
@@ -100,6 +104,18 @@ class Fleet:
         )
 
 
+class _Well:
+    """The health of a process that has no clusters."""
+
+    def clusters(self) -> list[dict[str, Any]]:
+        """Return none."""
+        return []
+
+    def problems(self) -> list[str]:
+        """Return none."""
+        return []
+
+
 class Scraped:
     """groupwatch as far as Prometheus sees it: our exporter over the fleet, behind HTTP."""
 
@@ -123,7 +139,7 @@ class Scraped:
         self.heard.set_function(lambda: time.time() - (300 if self.fleet.in_trouble else 1))
         for cluster in (CLUSTER, CALM):
             self.own.leader(cluster, lambda name=cluster: self.leads or name == CALM)  # type: ignore[misc]
-        self._server: Any = None
+        self._server: Server | None = None
 
     def _health(self) -> list[HealthSample]:
         ill = self.fleet.in_trouble
@@ -140,13 +156,14 @@ class Scraped:
 
     def start(self) -> None:
         """Answer."""
-        self._server, _ = start_http_server(self.port, addr="127.0.0.1", registry=self._registry)
+        config = HttpConfig(host="127.0.0.1", port=self.port)
+        self._server = Server(config, health_application(_Well(), self._registry))
+        self._server.start()
 
     def stop(self) -> None:
         """Answer no more."""
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
             self._server = None
 
     def fall_into_trouble(self) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.group_store.lag import SAMPLES_MAX, STALE_AFTER_MS, ClusterEnds, EndOffsets, Lag
+from streaming.group_store.lag import SAMPLES_MAX, STALE_AFTER_MS, ClusterEnds, EndOffsets, Lag, compact
 
 
 def ends(*samples: tuple[int, int]) -> EndOffsets:
@@ -90,7 +90,7 @@ def test_a_topic_sums_records_and_takes_the_worst_seconds() -> None:
     cluster = ClusterEnds()
     cluster.add({"t": {0: (0, 0), 1: (0, 0)}})
     cluster.add({"t": {0: (100, 10_000), 1: (100, 10_000)}})
-    assert cluster.lags({"t": {0: (49, 1), 1: (89, 1)}}, 10_000) == {"t": Lag(62, 5.0)}
+    assert cluster.lags(compact({"t": {0: (49, 1), 1: (89, 1)}}), 10_000) == {"t": Lag(62, 5.0)}
 
 
 def test_partitions_with_known_ends_have_lags_of_their_own() -> None:
@@ -98,14 +98,34 @@ def test_partitions_with_known_ends_have_lags_of_their_own() -> None:
     known = ClusterEnds()
     known.add({"t": {0: (100, 1_000), 1: (50, 1_000)}})
     commits = {"t": {0: (90, 0), 1: (60, 0), 2: (5, 0)}}
-    assert known.partition_lags(commits, 1_500) == {("t", 0): 10, ("t", 1): 0}
+    assert known.partition_lags(compact(commits), 1_500) == {("t", 0): 10, ("t", 1): 0}
 
 
 def test_a_topic_with_an_unknown_partition_has_no_lag_at_all() -> None:
     """The sum of the rest would look like good news."""
     cluster = ClusterEnds()
     cluster.add({"t": {0: (100, 0)}})
-    assert cluster.lags({"t": {0: (1, 1), 1: (1, 1)}, "gone": {0: (1, 1)}, "empty": {}}, 0) == {}
+    commits = {"t": {0: (1, 1), 1: (1, 1)}, "gone": {0: (1, 1)}, "empty": {}}
+    assert cluster.lags(compact(commits), 0) == {}
+
+
+def test_a_partition_with_a_stale_end_hides_its_topics_lag_alone() -> None:
+    """One leader that does not answer makes the sum unknown, not the other partitions."""
+    cluster = ClusterEnds()
+    cluster.add({"t": {0: (100, 0), 1: (100, 0)}, "u": {0: (100, 0)}})
+    cluster.add({"t": {0: (110, STALE_AFTER_MS)}, "u": {0: (110, STALE_AFTER_MS)}})
+    commits = compact({"t": {0: (105, 0), 1: (90, 0)}, "u": {0: (105, 0)}})
+    assert set(cluster.lags(commits, STALE_AFTER_MS)) == {"t", "u"}
+    assert set(cluster.lags(commits, STALE_AFTER_MS + 1)) == {"u"}
+    assert cluster.partition_lags(commits, STALE_AFTER_MS + 1) == {("t", 0): 5, ("u", 0): 5}
+
+
+def test_an_end_that_stands_still_costs_two_samples() -> None:
+    """An idle topic needs no memory, and its lag is read off as before."""
+    past = ends((0, 0), (10, 100), *((second, 100) for second in range(20, 20_000, 10)), (20_000, 110))
+    assert len(past._times_ms) == 4
+    assert past.lag(104, 20_000_000) == Lag(6, 5.0)
+    assert past.lag(99, 20_000_000) == Lag(11, 19_990.0)
 
 
 def test_topics_without_commits_are_forgotten() -> None:
@@ -113,4 +133,4 @@ def test_topics_without_commits_are_forgotten() -> None:
     cluster = ClusterEnds()
     cluster.add({"a": {0: (1, 0)}, "b": {0: (1, 0)}})
     cluster.keep_only({"b"})
-    assert cluster.lags({"a": {0: (0, 0)}, "b": {0: (0, 0)}}, 0) == {"b": Lag(1, 0.0)}
+    assert cluster.lags(compact({"a": {0: (0, 0)}, "b": {0: (0, 0)}}), 0) == {"b": Lag(1, 0.0)}

@@ -33,8 +33,8 @@ CREATE TABLE groups (number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT, nam
   UNIQUE (cluster, name));
 CREATE TABLE watched (cluster TEXT, from_ms INTEGER, to_ms INTEGER,
   PRIMARY KEY (cluster, from_ms)) WITHOUT ROWID;
-CREATE TABLE fine (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms)) WITHOUT ROWID;
-CREATE TABLE coarse (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms)) WITHOUT ROWID;
+CREATE TABLE fine (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms));
+CREATE TABLE coarse (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms));
 CREATE TABLE transitions (id TEXT PRIMARY KEY, number INTEGER, at_ms INTEGER, value BLOB);
 CREATE INDEX transitions_of ON transitions (number, at_ms);
 CREATE INDEX transitions_at ON transitions (at_ms);

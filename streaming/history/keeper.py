@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -58,6 +59,8 @@ _TOGETHER = 200
 _LOOKS_WHOLE = 360
 """Every so many looks each group is looked at, changed or not."""
 _LOOKS_PRUNE = 6
+_TAKE_S = 1.0
+"""So often the rows of batches are written."""
 NOT_YET = "History is kept from when the job is ready."
 _MEGABYTE = 1_000_000
 
@@ -152,18 +155,32 @@ class Keeper:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        while not self._stopping.wait(LOOK_MS / 1000):
-            self.look()
+        looked = 0
+        while not self._stopping.wait(_TAKE_S):
+            looked += 1
+            if looked * _TAKE_S * 1000 >= LOOK_MS:
+                looked = 0
+                self.look()
+            else:
+                self.take()
         self.look()
         if self._file is not None:
             self._file.close()
 
     def look(self) -> None:
-        """Look once, and write what changed."""
+        """Look once at all groups, and write what changed."""
         if self._file is None and not any(map(self._watching, self._clusters)):
             return  # another process may be the one that watches, and has the file
+        self._safely(lambda: self._look(self._clock_ms()))
+
+    def take(self) -> None:
+        """Write what batches told since then; a process that is killed loses no more than a second of it."""
+        if self._rows and self._file is not None and not self.problem:
+            self._safely(self._take_rows)
+
+    def _safely(self, do: Callable[[], None]) -> None:
         try:
-            self._look(self._clock_ms())
+            do()
             self._told("")
         except FileTroubleError as error:
             self._lost(str(error))
@@ -201,16 +218,27 @@ class Keeper:
         file = self._file or self._opened(now_ms)
         if not self._numbers:
             self._load(file)
+        self._sparks.advance(now_ms)
+        with self._rows_of() as rows, file.writing():
+            self._write(file, rows, now_ms)
+        self._looks += 1
+
+    def _take_rows(self) -> None:
+        file = self._file
+        if file is not None and self._numbers:
+            with self._rows_of() as rows, file.writing():
+                self._take(file, rows)
+
+    @contextmanager
+    def _rows_of(self) -> Iterator[list[tuple[str, str, str, bytes]]]:
+        """Give the rows that wait; they are dropped, and counted, if they cannot be written."""
         with self._lock:
             rows, self._rows = self._rows, []
-        self._sparks.advance(now_ms)
         try:
-            with file.writing():
-                self._write(file, rows, now_ms)
+            yield rows
         except BaseException:
             self.dropped += len(rows)
             raise
-        self._looks += 1
 
     def _write(self, file: HistoryFile, rows: list[tuple[str, str, str, bytes]], now_ms: int) -> None:
         self._take(file, rows)

@@ -40,6 +40,7 @@ class LocalFile:
     def _opened(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)  # the log beside it gets the same mode
             return self._begun()
         except sqlite3.OperationalError as error:
             raise FileTroubleError(_sentence(self.path, error)) from error
@@ -71,7 +72,6 @@ class LocalFile:
         except BaseException:
             file.close()
             raise
-        os.chmod(self.path, 0o600)
         return file
 
     def _aside(self, why: str) -> None:

@@ -192,6 +192,15 @@ def test_a_group_that_moves_is_seen_between_two_looks(stage: Stage, rows: "Rows"
     assert [one.id for one in past.transitions] == ["7", "8"]
 
 
+def test_what_batches_tell_is_written_between_two_looks(stage: Stage, rows: "Rows") -> None:
+    """A process that is killed loses a second of it, not ten."""
+    stage.batch(rows.report("g"))
+    stage.look()
+    stage.batch(rows.transition(GroupState.STABLE, stage.now_ms))
+    stage.keeper.take()
+    assert len(stage.past().transitions) == 1
+
+
 def test_alerts_are_kept_by_their_newest_revision(stage: Stage, rows: "Rows") -> None:
     """Whatever comes last, and from the supervisor as well."""
     began = rows.make_alert(group="g", starts_at_ms=T0)

@@ -12,4 +12,4 @@ class HistoryConfig(Options):
     path: str = ""
     """The file; "": beside what a process must remember without Kafka, see ``state_dir``."""
     max_size_mb: int = Field(default=1_000, ge=10, le=1_000_000)
-    """When it is larger, the oldest goes first; 10,000 groups that all commit need some 250."""
+    """When it is larger, the oldest goes first; 10,000 groups that all commit need some 350."""

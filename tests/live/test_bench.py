@@ -1,4 +1,4 @@
-"""A row of the bench about a running job, with as few groups as will do."""
+"""A row of the bench about a running job, for nine seconds and with few groups."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ def test_an_idle_job_is_measured_beside_its_broker_and_feeder(tmp_path: Path) ->
     """CPU by process, batches, memory, and the load that was really sent."""
     need_jars()
 
-    row = running.idle(tmp_path, scale=0.01, cores=2)
+    row = running.idle(tmp_path, scale=0.15, cores=2)
 
-    assert row["groups"] == 100
+    assert row["groups"] == 1_500
     assert {"driver_python", "jvm", "python_workers", "broker", "feeder"} <= {
         kind for kind, spent in row["cpu_s"].items() if spent >= 0
     }

@@ -123,8 +123,12 @@ def run(
     _set_up_log()
     loaded = _load(config)
     _refuse_client_properties(loaded)
-    from streaming import job
     from streaming.config import load_config
+    from streaming.jars import begin_jvm
+
+    begin_jvm(loaded.spark)
+    # These imports take as long as the JVM, so they come while it starts.
+    from streaming import job
 
     return job.run(loaded, notify=not no_notify, load=lambda: load_config(config))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from alerts.alert import Alert
 from alerts.delivery import DeliveryState, LiveQuiet, Owners, wall_clock_ms
@@ -155,11 +156,8 @@ class Monitor:
             )
         )
         self._own = own
-        self._spark = pipeline.start_session(
-            config.spark,
-            checkpoint=config.checkpoint,
-            checkpoint_is_shared=config.checkpoint_is_shared,
-        )
+        self._session = pipeline.LateSession()
+        self._spark: SparkSession | None = None
         self.jobs: dict[str, ClusterJob] = {}
         self.jobs |= {cluster.name: self._job(config, cluster) for cluster in config.clusters}
         self._speaker = Speaker(
@@ -190,7 +188,7 @@ class Monitor:
         for topic in topics_of(plan):
             own.missed(name, topic, 0)
         return ClusterJob(
-            self._spark,
+            self._session,
             plan,
             Outlets(apply=self._apply, remember=self._remember),
             groups=ClusterView(self._store, name),
@@ -245,7 +243,7 @@ class Monitor:
         return self._speaker.held_back(alert_id)
 
     def start(self) -> int:
-        """Start everything; return the server's port.
+        """Start everything but Spark, for which the jobs wait; return the server's port.
 
         Raises:
             OSError: the server's address is not available.
@@ -258,6 +256,22 @@ class Monitor:
         if self._history is not None:
             self._history.start()
         return port
+
+    def start_spark(self) -> None:
+        """Start Spark.
+
+        Raises:
+            streaming.jars.JarError: the Kafka connector is not available.
+            streaming.pipeline.CheckpointRefusedError: the executors cannot reach the checkpoint.
+        """
+        config = self._config
+        self._spark = self._session.start(
+            lambda: pipeline.start_session(
+                config.spark,
+                checkpoint=config.checkpoint,
+                checkpoint_is_shared=config.checkpoint_is_shared,
+            )
+        )
 
     def _turn(self, name: str) -> str | None:
         """Let jobs claim their clusters in the order of names, so that two processes never share them out."""
@@ -278,7 +292,7 @@ class Monitor:
             JobRefusedError: no cluster can be watched at present, or another process took one over.
             JvmLostError: Spark has ended, and all queries with it.
         """
-        lost = pipeline.is_session_lost(self._spark) or next(
+        lost = ("" if self._spark is None else pipeline.is_session_lost(self._spark)) or next(
             filter(None, (job.spark_lost for job in self.jobs.values())), ""
         )
         if lost:
@@ -318,6 +332,7 @@ class Monitor:
 
     def stop(self) -> None:
         """Stop the queries after their running batch, then the parts they feed."""
+        self._session.give_up()
         self._speaker.stop_judging()
         for job in self.jobs.values():
             job.ask_to_stop()
@@ -330,7 +345,8 @@ class Monitor:
         if self._history is not None:
             self._history.stop()
         try:
-            self._spark.stop()
+            if self._spark is not None:
+                self._spark.stop()
         except (Py4JError, OSError) as error:
             # A service manager sends SIGTERM to the whole process group: the JVM may end before us.
             _log.info("Spark had ended already (%s)", type(error).__name__)
@@ -372,6 +388,7 @@ def run(config: Config, *, notify: bool = True, load: Callable[[], Config] | Non
     monitor = Monitor(config, make_notifier if notify else None, reloads)
     monitor.start()
     try:
+        monitor.start_spark()
         while not stopping.wait(_LOOK_S):
             monitor.check()
             reloads.serve(monitor)

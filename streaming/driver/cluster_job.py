@@ -6,7 +6,7 @@ The file is long because one class holds every part of a job and the order in wh
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, closing
 
 import msgspec
@@ -70,7 +70,7 @@ class ClusterJob:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Callable[[], SparkSession],
         plan: ClusterPlan,
         outlets: Outlets,
         *,
@@ -81,7 +81,7 @@ class ClusterJob:
         """Prepare; ``start`` opens connections.
 
         Args:
-            spark: the session.
+            spark: returns the session, once it has started.
             plan: the cluster.
             outlets: takes what the job learns.
             groups: the cluster's known groups, whose state and end offsets are queried; None: no queries.
@@ -182,7 +182,7 @@ class ClusterJob:
                 self.progress.query_ended()
                 _log.info("%s: %s; starting again", self.plan.cluster, change)
                 continue
-            except ClaimStoppedError:
+            except (ClaimStoppedError, pipeline.NoSessionError):
                 return
             except Exception as error:
                 self._attempt_failed(error)
@@ -202,7 +202,7 @@ class ClusterJob:
         elif isinstance(error, _REFUSALS):
             self._refuse(str(error))
         else:
-            self.spark_lost = pipeline.session_stopped(self._spark)
+            self.spark_lost = pipeline.session_stopped(self._spark())
             self.progress.query_ended(gist(error))
             _log.warning("%s: the query died: %s", self.plan.cluster, self.progress.query_error)
 
@@ -217,9 +217,9 @@ class ClusterJob:
         notice_topics(self.plan, self.progress.notice)
         mark = self.lease.claim()
         self._evidence.start()
-        began, has_run = pipeline.load_or_capture(self._spark, self.plan)
+        began, has_run = pipeline.load_or_capture(self._spark(), self.plan)
         mark.named(began.run)
-        files = pipeline.Folder(self._spark, self.plan.checkpoint)
+        files = pipeline.Folder(self._spark(), self.plan.checkpoint)
         found = pipeline.find_losses(self.plan, began, files)
         with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
             admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
@@ -359,7 +359,7 @@ class ClusterJob:
             )
         try:
             clock.await_tick(_FIRST_TICK_S)
-            running = pipeline.start_query(self._spark, self.plan, began, events_partitions, sink)
+            running = pipeline.start_query(self._spark(), self.plan, began, events_partitions, sink)
             try:
                 self._watch.follow(
                     running, lambda: self._watch.check_partitions(admin, began, events_partitions)

@@ -9,13 +9,18 @@ from streaming.jars.jars import (
     tell_stderr,
 )
 from streaming.jars.java import JavaError, java_command
+from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
 
 __all__ = [
     "DEFAULT_VERSIONS",
     "JarError",
     "JavaError",
     "Tell",
+    "begin_jvm",
+    "brings_connector",
     "ensure_jars",
+    "given_to_jvm",
+    "is_submitted",
     "java_command",
     "locked_versions",
     "tell_stderr",

@@ -23,7 +23,14 @@ from streaming.pipeline.losses import (
 )
 from streaming.pipeline.query import start_query
 from streaming.pipeline.reading import Reading
-from streaming.pipeline.session import JvmLostError, is_session_lost, session_stopped, start_session
+from streaming.pipeline.session import (
+    JvmLostError,
+    LateSession,
+    NoSessionError,
+    is_session_lost,
+    session_stopped,
+    start_session,
+)
 from streaming.pipeline.sinks import Apply, BatchSink, Row
 from streaming.pipeline.sources import read_sources
 from streaming.pipeline.topics import (
@@ -42,7 +49,9 @@ __all__ = [
     "Folder",
     "Found",
     "JvmLostError",
+    "LateSession",
     "Missed",
+    "NoSessionError",
     "Reading",
     "Row",
     "TopicSpec",

@@ -9,15 +9,15 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from streaming.jars import JarError, ensure_jars
+from streaming.jars import JarError, brings_connector, ensure_jars, given_to_jvm, is_submitted
 from streaming.pipeline import executors
 from streaming.pipeline.beginning import CheckpointRefusedError
 
@@ -61,16 +61,17 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
 }
 
+_LOCAL_WORKERS: Mapping[str, str] = {
+    # Workers share the memory of what they import, and start without importing it.  On a cluster or under
+    # spark-submit our packages may come with the job (--py-files), too late for what forks the workers.
+    "spark.python.daemon.module": "streaming.workers.daemon",
+}
+
 _REMOTE_DEFAULTS: Mapping[str, str] = {
     # A state task waits this long for the executor that has its state.  With Spark's 3 s, which is longer
     # than a task, the tasks of a lost executor stayed for ever on those that were left: 70 % of the time on
     # one of two.  Without a wait each still goes where its state is whenever that executor has a free core.
     "spark.locality.wait": "0s",
-}
-
-_ENVIRONMENT: Mapping[str, str] = {
-    # A default that every setting overrides; the JVM has its size before anybody can set one in it.
-    "SPARK_DRIVER_MEMORY": "2g",
 }
 
 _FIXED: Mapping[str, str] = {
@@ -89,15 +90,10 @@ ARCHIVE = "GROUPWATCH_ARCHIVE"
 """The variable that names the archive of our packages for executors; deploy/spark/submit.sh sets it."""
 _UNPACKED = "groupwatch-packages"
 """Where an executor unpacks it, in its own working folder."""
-_CONNECTOR = "spark-sql-kafka-0-10"
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _LOCAL_MASTER = "local[*]"
-_MADE_UP: Mapping[str, str] = {"spark.master": _LOCAL_MASTER, "spark.ui.showConsoleProgress": "true"}
-"""What spark-submit sets by itself where nobody has."""
 _STATE_TASKS = "spark.sql.shuffle.partitions"
 _BEFORE_THE_JVM = ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
-_passed: dict[str, str] = {}
-"""What we ourselves gave to the JVM that we started."""
 _PARENT = os.getppid()
 _log = logging.getLogger(__name__)
 
@@ -119,13 +115,15 @@ def settings(
         checkpoint: URI of the checkpoint.
         environment: variables of this process.
     """
-    theirs = {name: _text(value) for name, value in user.items()} | dict(given)
+    theirs = as_text(user) | dict(given)
     result = dict(DEFAULTS) | {"spark.master": theirs.get("spark.master", _LOCAL_MASTER)}
     remote = executors.is_remote(result["spark.master"])
     if remote:
         result |= _REMOTE_DEFAULTS
-    elif not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
-        result |= _LOCAL_DEFAULTS
+    else:
+        result |= {} if is_submitted(environment or {}) else _LOCAL_WORKERS
+        if not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
+            result |= _LOCAL_DEFAULTS
     if _is_on_disk(checkpoint):
         # Spark's default manager asks for links and modes of local files by starting a process each
         # time (no native Hadoop library here): 80 ms for each store and batch instead of 6.
@@ -153,12 +151,6 @@ def _shipped(theirs: Mapping[str, str], jars: str, environment: Mapping[str, str
 
 def _joined(separator: str, *parts: str | None) -> str:
     return separator.join(filter(None, parts))
-
-
-def brings_connector(settings: Mapping[str, object], environment: Mapping[str, str]) -> bool:
-    """Say whether the user's own jars or packages have the Kafka connector, so that ours stays out."""
-    places = [settings.get("spark.jars"), settings.get("spark.jars.packages")]
-    return any(_CONNECTOR in str(one) for one in (*places, environment.get("PYSPARK_SUBMIT_ARGS")))
 
 
 def refuse_unshared(master: str, checkpoint: str, *, is_shared: bool) -> None:
@@ -189,8 +181,9 @@ def start_session(
         streaming.jars.JarError: the Kafka connector is not available.
         CheckpointRefusedError: the executors cannot reach the checkpoint.
     """
-    jars = [] if brings_connector(user, os.environ) else ensure_jars("connector")
-    given = _given(user, jars)
+    section = as_text(user)
+    given = given_to_jvm(section)
+    jars = [] if brings_connector(section, os.environ) else ensure_jars("connector")
     chosen = settings(
         user, given, jars=",".join(map(str, jars)), checkpoint=checkpoint, environment=os.environ
     )
@@ -213,34 +206,48 @@ def start_session(
     return session
 
 
+class LateSession:
+    """The process's session, which starts while the rest of the job gets ready; safe in several threads."""
+
+    def __init__(self) -> None:
+        self._made: Future[SparkSession] = Future()
+
+    def start(self, make: Callable[[], SparkSession]) -> SparkSession:
+        """Make the session; whoever waits for it gets it, or goes on without if that fails."""
+        try:
+            session = make()
+        except BaseException:
+            self.give_up()
+            raise
+        self._made.set_result(session)
+        return session
+
+    def give_up(self) -> None:
+        """There will be none."""
+        self._made.cancel()
+
+    def __call__(self) -> SparkSession:
+        """Wait for it.
+
+        Raises:
+            NoSessionError: there will be none.
+        """
+        try:
+            return self._made.result()
+        except CancelledError as error:
+            raise NoSessionError("Spark did not start") from error
+
+
+class NoSessionError(RuntimeError):
+    """This process has no session and will have none: it ends."""
+
+
 def worker_python(chosen: Mapping[str, str]) -> str:
     """Return the interpreter of the Python workers: ours if they are here, else theirs of our version."""
     own = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return chosen.get("spark.pyspark.python") or (
         own if executors.is_remote(chosen["spark.master"]) else sys.executable
     )
-
-
-def _given(user: Mapping[str, object], jars: list[Path]) -> dict[str, str]:
-    """Start Spark's JVM if spark-submit has not started us, and return what others than we have set in it."""
-    if SparkContext._jvm is None and not _is_submitted():
-        _passed.update({name: _text(value) for name, value in user.items()})
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        # On the JVM's own class path our jars stand beside spark.jars, which may be anybody's.
-        known = [os.environ["SPARK_DIST_CLASSPATH"]] if os.environ.get("SPARK_DIST_CLASSPATH") else []
-        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, jars)])
-    conf = SparkConf(loadDefaults=False)
-    for name, value in _passed.items():
-        conf.set(name, value)
-    SparkContext._ensure_initialized(conf=conf)
-    found = dict(SparkConf().getAll())
-    ours = dict(_MADE_UP) | _passed
-    return {name: value for name, value in found.items() if ours.get(name) != value}
-
-
-def _is_submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _name(given: Mapping[str, str], app_name: str) -> str:
@@ -254,7 +261,7 @@ def _note_overruled(user: Mapping[str, object], chosen: Mapping[str, str]) -> No
     for name, value in user.items():
         if chosen[name] != _text(value):
             _log.warning("spark: %s is %s, as Spark was given, not %s", name, chosen[name], _text(value))
-        elif _is_submitted() and name in _BEFORE_THE_JVM:
+        elif is_submitted(os.environ) and name in _BEFORE_THE_JVM:
             _log.warning("spark: %s comes too late under spark-submit: give it there", name)
 
 
@@ -264,10 +271,10 @@ def _check_connector(session: SparkSession) -> None:
     Raises:
         JarError: it has not.
     """
-    jvm = session.sparkContext._jvm
+    java = session.sparkContext._jvm.java
     try:
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        jvm.java.lang.Class.forName(_PROVIDER, False, loader)
+        loader = java.lang.Thread.currentThread().getContextClassLoader()
+        java.lang.Class.forName(_PROVIDER, False, loader)
     except Py4JError as error:
         raise JarError(
             "Spark's driver has no Kafka connector. Under spark-submit give --jars with the files that "
@@ -288,7 +295,7 @@ def is_session_lost(session: SparkSession) -> str:
 
     It asks the operating system, because a JVM that is gone does not answer and one that hangs may recover.
     """
-    if _is_submitted():
+    if is_submitted(os.environ):
         # Spark started us, so it is gone when we have another parent.
         return (
             ""
@@ -332,6 +339,11 @@ def _quieten(session: SparkSession) -> None:
     logging = session.sparkContext._jvm.org.apache.logging.log4j
     for name in _NOISY:
         logging.core.config.Configurator.setLevel(name, logging.Level.ERROR)
+
+
+def as_text(section: Mapping[str, object]) -> dict[str, str]:
+    """Return the ``spark:`` section of the configuration as Spark takes it."""
+    return {name: _text(value) for name, value in section.items()}
 
 
 def _text(value: object) -> str:

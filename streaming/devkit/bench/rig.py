@@ -210,7 +210,7 @@ def _rest() -> None:
 def job(spark: SparkSession, plan: ClusterPlan) -> Iterator[tuple[ClusterJob, StreamingQuery]]:
     """Run a cluster's job, whole: clock, probes, query, and outputs into Kafka; its rows go nowhere else."""
     _warm_workers(spark)
-    one = ClusterJob(spark, plan, Outlets(apply=lambda _cluster, _rows: None))
+    one = ClusterJob(lambda: spark, plan, Outlets(apply=lambda _cluster, _rows: None))
     one.start()
     try:
         yield one, _query_of(spark, plan)

@@ -116,7 +116,7 @@ def test_run_hands_over_to_the_job(
     expected: bool,
 ) -> None:
     """With the configuration, and with or without the notifier; its exit code is ours."""
-    from streaming import job  # noqa: PLC0415 - loads Spark's Python side
+    from streaming import jars, job  # noqa: PLC0415 - loads Spark's Python side
 
     told: list[tuple[str, bool]] = []
 
@@ -125,20 +125,24 @@ def test_run_hands_over_to_the_job(
         return 7
 
     monkeypatch.setattr(job, "run", fake)
+    begun: list[object] = []
+    monkeypatch.setattr(jars, "begin_jvm", begun.append)
     result = invoke("run", "--config", str(config_file), *flags)
     assert (result.exit_code, told) == (7, [("a", expected)])
+    assert len(begun) == 1, "Spark's JVM starts beside Python's imports"
 
 
 def test_a_failure_is_one_sentence_and_exit_1(
     invoke: Invoke, config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No traceback, unless --debug asks for it."""
-    from streaming import job  # noqa: PLC0415 - loads Spark's Python side
+    from streaming import jars, job  # noqa: PLC0415 - loads Spark's Python side
 
     def fake(config: Config, *, notify: bool, load: object) -> int:
         raise OSError(98, "cannot listen on 0.0.0.0 port 1: in use")
 
     monkeypatch.setattr(job, "run", fake)
+    monkeypatch.setattr(jars, "begin_jvm", lambda _: None)
     result = invoke("run", "--config", str(config_file))
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "groupwatch: cannot listen on 0.0.0.0 port 1: in use"

@@ -106,7 +106,7 @@ def _job(turns: int, run_once: Callable[[], None]) -> tuple[ClusterJob, Stopping
     """Return a job whose query does as told, so often."""
     context = SimpleNamespace(_jsc=None)
     spark = cast("SparkSession", SimpleNamespace(sparkContext=context))
-    job = ClusterJob(spark, plan(), Outlets(apply=lambda *_: None))
+    job = ClusterJob(lambda: spark, plan(), Outlets(apply=lambda *_: None))
     stopping = Stopping(turns)
     job._stopping = job.lease._stopping = cast("Any", stopping)
     job._run_once = run_once  # type: ignore[method-assign]
@@ -157,7 +157,7 @@ class Everybody:
         self.store = GroupStore(["prod"], clock_ms=lambda: NOW_MS)
         self.store.apply("prod", [rows.report("g", commits={"t": {0: (1, 1)}})])
         self.job = ClusterJob(
-            cast("SparkSession", SimpleNamespace()),
+            lambda: cast("SparkSession", SimpleNamespace()),
             plan(),
             Outlets(
                 apply=lambda cluster, found: self._note("rows", (cluster, list(found))),
@@ -231,7 +231,7 @@ def test_raised_request_logs_are_counted(everybody: Everybody) -> None:
 
 def test_without_groups_nobody_is_asked(rows: "Rows") -> None:
     """A bench runs a job that way."""
-    job = ClusterJob(cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))
+    job = ClusterJob(lambda: cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))
     job._found_ends({"t": {0: (11, NOW_MS)}})
 
     assert (list(job._probe._topics()), job._mirror, job.progress.reconciliation) == ([], None, "off")

@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 import streaming
+from streaming.jars import JarError
 from streaming.pipeline import session
 from streaming.pipeline.beginning import CheckpointRefusedError
 
@@ -44,6 +48,16 @@ def test_a_replaced_executor_gets_its_share_of_state() -> None:
     assert session.settings({}, REMOTE)[name] == "0s"
     assert session.settings({name: "1s"}, REMOTE)[name] == "1s"
     assert name not in session.settings({}, {})
+
+
+def test_workers_are_forked_with_their_imports_in_local_mode_only() -> None:
+    """On a cluster our packages may come with the job, after the process that forks has started."""
+    name = "spark.python.daemon.module"
+    assert session.settings({}, {})[name] == "streaming.workers.daemon"
+    assert name in session.settings({}, {}, environment={"SPARK_LOCAL_IP": "10.0.0.1"})
+    assert name not in session.settings({}, REMOTE)
+    assert name not in session.settings({}, {}, environment={"PYSPARK_GATEWAY_PORT": "1"})
+    assert session.settings({name: "pyspark.daemon"}, {})[name] == "pyspark.daemon"
 
 
 def test_a_users_jars_are_added_to_ours() -> None:
@@ -100,6 +114,30 @@ def test_a_checkpoint_on_a_local_disk_is_refused_on_a_cluster(checkpoint: str) -
 def test_a_checkpoint_that_all_reach_is_accepted(master: str, checkpoint: str, *, is_shared: bool) -> None:
     """In one process, on a file system with a name, or where somebody says that the folder is shared."""
     session.refuse_unshared(master, checkpoint, is_shared=is_shared)
+
+
+def test_whoever_waits_for_a_session_gets_it_once_it_has_started() -> None:
+    """Jobs look at their topics meanwhile."""
+    late, made = session.LateSession(), cast("SparkSession", object())
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(late)
+        late.start(lambda: made)
+        assert waiting.result() is made
+    late.give_up()
+    assert late() is made, "the end of the job changes nothing"
+
+
+def test_without_a_session_nobody_waits_for_ever() -> None:
+    """If Spark does not start, or the job ends before, the jobs' threads end."""
+
+    def fail() -> SparkSession:
+        raise JarError("no network")
+
+    late = session.LateSession()
+    with pytest.raises(JarError):
+        late.start(fail)
+    with pytest.raises(session.NoSessionError):
+        late()
 
 
 def test_workers_run_their_own_python_of_our_version() -> None:

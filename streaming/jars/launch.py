@@ -1,0 +1,99 @@
+"""Starts Spark's JVM, and asks it what it was given.
+
+It takes as long to start as Python needs to import the rest of the job, so the two go side by side:
+``begin_jvm`` as soon as the configuration is known, ``given_to_jvm`` where the session is made.  Under
+spark-submit the JVM has started us, and there is nothing to begin.
+"""
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future
+from threading import Thread
+
+from pyspark import SparkConf, SparkContext
+
+from streaming.jars.jars import ensure_jars
+
+_CONNECTOR = "spark-sql-kafka-0-10"
+_ENVIRONMENT: Mapping[str, str] = {
+    # Defaults that every setting overrides; the JVM has its size before anybody can set one in it.
+    "SPARK_DRIVER_MEMORY": "2g",
+    # glibc gives many threads many arenas, each of which keeps what RocksDB and the network once needed.
+    "MALLOC_ARENA_MAX": "2",
+    # The JVM that only puts together the command line ends before better code would pay.
+    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1",
+}
+_MADE_UP: Mapping[str, str] = {"spark.master": "local[*]", "spark.ui.showConsoleProgress": "true"}
+"""What spark-submit sets by itself where nobody has."""
+_passed: dict[str, str] = {}
+"""What we ourselves gave to the JVM that we started."""
+_begun: list["Future[None]"] = []
+
+
+def begin_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM in a thread; ``given_to_jvm`` waits for it, and raises what went wrong.
+
+    Args:
+        settings: the ``spark:`` section of the configuration, as text.
+    """
+    if is_submitted(os.environ) or _begun:
+        return
+    begun: Future[None] = Future()
+    _begun.append(begun)
+    Thread(target=_begin, args=(settings, begun), name="jvm", daemon=True).start()
+
+
+def _begin(settings: Mapping[str, str], begun: "Future[None]") -> None:
+    try:
+        _launch(settings)
+    except BaseException as error:
+        begun.set_exception(error)
+    else:
+        begun.set_result(None)
+
+
+def given_to_jvm(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return what others than we have set in the JVM; start it if nobody has.
+
+    Args:
+        settings: the ``spark:`` section of the configuration, as text.
+
+    Raises:
+        streaming.jars.JarError: the Kafka connector is not available.
+    """
+    if _begun:
+        _begun.pop().result()
+    else:
+        _launch(settings)
+    ours = dict(_MADE_UP) | _passed
+    return {name: value for name, value in _conf().items() if ours.get(name) != value}
+
+
+def _conf() -> dict[str, str]:
+    return dict(SparkConf().getAll())
+
+
+def _launch(settings: Mapping[str, str]) -> None:
+    if SparkContext._jvm is None and not is_submitted(os.environ):
+        jars = [] if brings_connector(settings, os.environ) else ensure_jars("connector")
+        _passed.update(settings)
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        # On the JVM's own class path our jars stand beside spark.jars, which may be anybody's.
+        known = [os.environ["SPARK_DIST_CLASSPATH"]] if os.environ.get("SPARK_DIST_CLASSPATH") else []
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, jars)])
+    conf = SparkConf(loadDefaults=False)
+    for name, value in _passed.items():
+        conf.set(name, value)
+    SparkContext._ensure_initialized(conf=conf)
+
+
+def is_submitted(environment: Mapping[str, str]) -> bool:
+    """Say whether spark-submit has started us."""
+    return "PYSPARK_GATEWAY_PORT" in environment
+
+
+def brings_connector(settings: Mapping[str, object], environment: Mapping[str, str]) -> bool:
+    """Say whether the user's own jars or packages have the Kafka connector, so that ours stays out."""
+    places = [settings.get("spark.jars"), settings.get("spark.jars.packages")]
+    return any(_CONNECTOR in str(one) for one in (*places, environment.get("PYSPARK_SUBMIT_ARGS")))

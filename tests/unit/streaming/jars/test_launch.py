@@ -1,0 +1,63 @@
+"""When Spark's JVM is started, and by whom."""
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from streaming.jars import JarError, launch
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, str]]]:
+    """Each start that was made: its thread and settings; no JVM runs."""
+    made: list[tuple[str, Mapping[str, str]]] = []
+    monkeypatch.setattr(launch, "_begun", [])
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(
+        launch, "_launch", lambda settings: made.append((threading.current_thread().name, settings))
+    )
+    monkeypatch.setattr(launch, "_conf", lambda: {"spark.master": "local[*]", "spark.a": "1"})
+    return made
+
+
+def test_a_jvm_that_was_begun_is_waited_for(launched: list[tuple[str, Mapping[str, str]]]) -> None:
+    """It starts in a thread of its own, once, and what others have set in it is told."""
+    launch.begin_jvm({"spark.b": "2"})
+    launch.begin_jvm({"spark.b": "3"})
+
+    assert launch.given_to_jvm({"spark.b": "2"}) == {"spark.a": "1"}
+    assert launched == [("jvm", {"spark.b": "2"})]
+
+
+def test_without_a_beginning_it_starts_when_it_is_asked(
+    launched: list[tuple[str, Mapping[str, str]]],
+) -> None:
+    """As in the bench, and in tests."""
+    launch.given_to_jvm({})
+
+    assert launched == [(threading.current_thread().name, {})]
+
+
+def test_what_goes_wrong_early_is_raised_where_it_is_needed(
+    launched: list[tuple[str, Mapping[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Missing jars are the sentence that the command ends with."""
+
+    def refuse(_: Mapping[str, str]) -> None:
+        raise JarError("no network")
+
+    monkeypatch.setattr(launch, "_launch", refuse)
+    launch.begin_jvm({})
+    with pytest.raises(JarError, match="no network"):
+        launch.given_to_jvm({})
+
+
+def test_under_spark_submit_nothing_is_begun(
+    launched: list[tuple[str, Mapping[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM is there: it has started us."""
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    launch.begin_jvm({})
+
+    assert (launched, launch._begun) == ([], [])

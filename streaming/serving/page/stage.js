@@ -46,13 +46,20 @@ export function Toolbar({ window, seen, now, look, group }) {
   </div>`;
 }
 
+/** @typedef {{from: number, x: number}|null} Drag where the pointer went down, and how far it is from there */
+
 /** @param {{history: any, seen: {from: number, to: number}, now: number, utc: boolean, look: (window: any) => void, choose: (mark: any) => void, chosen: number, title: string}} props */
 export function Stage({ history, seen, now, utc, look, choose, chosen, title }) {
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));
   const width = useWidth(box);
   const [tip, point] = useState(/** @type {any} */ (null));
   const [focused, focus] = useState(-1);
-  const [dragged, drag] = useState(/** @type {{from: number, x: number}|null} */ (null));
+  const [dragged, draw] = useState(/** @type {Drag} */ (null));
+  const held = useRef(/** @type {Drag} */ (null));
+  const drag = (/** @type {Drag} */ next) => {
+    held.current = next; // events come faster than renders, so they read this
+    draw(next);
+  };
   const [all, showAll] = useState(false);
   const moved = dragged ? shifted(seen, dragged.x, width) : seen;
   useWheel(box, (event) => {
@@ -81,12 +88,14 @@ export function Stage({ history, seen, now, utc, look, choose, chosen, title }) 
     if (event.button === 0 && event.pointerType === "mouse" && !(/** @type {Element} */ (event.target).closest(".mark"))) drag({ from: event.clientX, x: 0 });
   };
   const move = (/** @type {PointerEvent} */ event) => {
-    if (!dragged) return;
+    if (!held.current) return;
     if (event.buttons === 0) return drag(null);
-    drag({ ...dragged, x: event.clientX - dragged.from });
+    drag({ ...held.current, x: event.clientX - held.current.from });
   };
   const up = () => {
-    if (dragged && Math.abs(dragged.x) >= DRAG_MIN) look(moved.to >= now ? fixed(now - (seen.to - seen.from), now) : fixed(moved.from, moved.to));
+    if (!held.current) return;
+    const { x } = held.current, { from, to } = shifted(seen, x, width);
+    if (Math.abs(x) >= DRAG_MIN) look(to >= now ? fixed(now - (seen.to - seen.from), now) : fixed(from, to));
     drag(null);
   };
   return html`<div class=${dragged ? "stage is-dragged" : "stage"} ref=${box} onKeyDown=${keys} onPointerDown=${down} onPointerMove=${move} onPointerUp=${up} onPointerLeave=${up}>

@@ -107,7 +107,7 @@ def _kafka(logging: Logging) -> dict[str, Any]:
         "max.block.ms": "200",
         "linger.ms": "5",
         "acks": "1",
-        "compression.type": "lz4",
+        "compression.type": "gzip",
         "max.request.size": str(EVENT_BYTES_MAX),
         "buffer.memory": "16777216",
         "delivery.timeout.ms": "10000",

@@ -188,7 +188,7 @@ def test_everything_that_ships_lines_compresses_them() -> None:
         for name in ("vector", "fluent-bit")
     )
 
-    assert {"name": "compression.type", "value": "lz4"} in appender
+    assert {"name": "compression.type", "value": "gzip"} in appender
     assert vector["sinks"]["groupwatch"]["compression"] == "lz4"
     assert fluent["pipeline"]["outputs"][0]["rdkafka.compression.codec"] == "lz4"
 

@@ -314,8 +314,9 @@ def replace_locally(folder: Path, name: str, content: bytes) -> None:
     Raises:
         OSError: the disk cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{name}.tmp"
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.tmp")
     beside.write_bytes(content)
-    (folder / f".{name}.crc").unlink(missing_ok=True)
-    beside.replace(folder / name)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    beside.replace(path)

@@ -21,3 +21,14 @@ def test_the_first_file_of_a_checkpoint_makes_its_folder(tmp_path: Path) -> None
     replace_locally(tmp_path / "checkpoint" / "prod", "mark", b"new")
 
     assert (tmp_path / "checkpoint" / "prod" / "mark").read_bytes() == b"new"
+
+
+def test_a_file_in_a_sub_folder_is_replaced(tmp_path: Path) -> None:
+    """As Spark's log of offsets, with its checksum beside it."""
+    offsets = tmp_path / "query" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".17.crc").write_bytes(b"of the old")
+
+    replace_locally(tmp_path, "query/offsets/17", b"new")
+
+    assert {one.name: one.read_bytes() for one in offsets.iterdir()} == {"17": b"new"}

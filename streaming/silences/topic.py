@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from streaming.config import Config, plan_of
 from streaming.kafka_address import KafkaAddress
-from streaming.kafka_clients import KafkaConsumer, KafkaError, consumer, producer, read_whole
+from streaming.kafka_clients import KafkaError, consumer, producer, read_whole
 
 Record = tuple[bytes, bytes | None]
 
@@ -49,12 +49,9 @@ class SilencesTopic:
         """
         reader = consumer(self.address)
         try:
-            return self._all(reader)
+            return read_whole(reader, self.topic) if reader.partitions_for_topic(self.topic) else []
         finally:
             reader.close()
-
-    def _all(self, reader: KafkaConsumer) -> list[Record]:
-        return read_whole(reader, self.topic) if reader.partitions_for_topic(self.topic) else []
 
     def follow(
         self,
@@ -72,8 +69,10 @@ class SilencesTopic:
         """
         reader = consumer(self.address, bootstrap_timeout_ms=_BOOTSTRAP_MS)
         try:
-            began(self._all(reader))
-            if not reader.partitions_for_topic(self.topic):
+            # Asked once: a topic that is made meanwhile would be followed without having been assigned.
+            is_there = bool(reader.partitions_for_topic(self.topic))
+            began(read_whole(reader, self.topic) if is_there else [])
+            if not is_there:
                 return
             while not is_over():
                 for records in reader.poll(timeout_ms=_POLL_MS).values():

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from streaming.decoders import quiet_columns
 from streaming.decoders.binary_column import Bools, Ints
-from streaming.decoders.envelopes import Envelopes
+from streaming.decoders.envelope_shapes import Inside
+from streaming.decoders.envelopes import Envelopes, named_brokers
 from streaming.decoders.quiet_columns import Beats
 from streaming.decoders.stretches import RowPlace
 
@@ -103,7 +104,10 @@ class LineReader:
 
     def _blocks(self, rows: pa.Table) -> Iterator[RowBlock]:
         """Yield rows, cut wherever partition, key or backlog changes."""
-        rows = self._envelopes.opened(rows)
+        inside = self._inside(rows)
+        rows = self._envelopes.opened(rows, inside)
+        if self._envelopes.may_have_parts:
+            inside = None
         partition, offset, stamp = (
             rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
         )
@@ -115,7 +119,7 @@ class LineReader:
             backlog |= (partition == one) & (offset < self._backlog_ends.get(one, 0))
         differs = (np.diff(partition) != 0) | (np.diff(code) != 0) | (np.diff(backlog) != 0)
         edges = [0, *(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
-        beats = self._beats(rows.column("value"), offset, stamp)
+        beats = self._beats(rows.column("value"), offset, stamp, inside)
         other = _without(rows.num_rows, beats)
         others = np.flatnonzero(other)
         values = rows.column("value").filter(pa.array(other)).to_pylist()
@@ -134,9 +138,20 @@ class LineReader:
                 beats=None if beats is None else beats.between(start, end),
             )
 
-    def _beats(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints) -> Beats | None:
+    def _inside(self, rows: pa.Table) -> Inside | None:
+        if self._envelopes.may_have_parts:
+            return None
         try:
-            return self._columns.read(values, offset, stamp)
+            return self._columns.inside(rows.column("value"), named_brokers(rows))
+        except Exception:
+            _LOG.exception("envelopes are opened one by one")
+            return None
+
+    def _beats(
+        self, values: pa.ChunkedArray, offset: Ints, stamp: Ints, inside: Inside | None
+    ) -> Beats | None:
+        try:
+            return self._columns.read(values, offset, stamp, inside)
         except Exception:
             # Whichever row it is: read line by line, only that one will fail.
             _LOG.exception("heartbeats are read line by line")

@@ -4,14 +4,16 @@ A known text is found without making a Python object of it: its words of eight b
 its own, are added up, and for a known sum the words are compared.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from streaming.decoders.binary_column import BinaryColumn, Ints
+from streaming.decoders.escaped_texts import unescaped
 
 T = TypeVar("T")
 Words = npt.NDArray[np.uint64]
@@ -26,26 +28,17 @@ _SIZES_COUNTED_MAX = 4_096
 _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)
 
 
-class Known(Generic[T]):
-    """Texts that were read, each once; a text's code is its index in ``values``."""
+class Finding(ABC):
+    """Finds texts in columns that it has met before; what they mean is read once."""
 
-    def __init__(self, read: Callable[[bytes], T | None]) -> None:
-        self.values: list[T] = []
+    def __init__(self) -> None:
         self.bytes = 0
         """Rough cost in bytes."""
-        self._read = read
-        self._codes: dict[bytes, int] = {}
         self._found_again: dict[int, _Texts] = {}
 
+    @abstractmethod
     def codes(self, texts: Sequence[bytes]) -> Ints:
         """Return the code of each text; -1 if it cannot be read."""
-        known = self._codes.get
-        found = [known(text, _NEW) for text in texts]
-        if _NEW in found:
-            found = [
-                self._learn(text) if code == _NEW else code for text, code in zip(texts, found, strict=True)
-            ]
-        return np.array(found, np.int64)
 
     def codes_in(self, column: BinaryColumn, start: Ints, end: Ints, *, digits: bool = True) -> Ints:
         """Return the code of each text (at least one byte long) from ``start`` to before ``end``.
@@ -76,7 +69,7 @@ class Known(Generic[T]):
         new = np.flatnonzero(codes == _NEW)
         if len(new):
             codes[new] = self._read_all(np.ascontiguousarray(texts[new, lead:]))
-            known.add(words[new], codes[new])
+            self.bytes += known.add(words[new], codes[new])
         return codes
 
     def _read_all(self, texts: _Bytes) -> Ints:
@@ -86,13 +79,49 @@ class Known(Generic[T]):
         distinct = np.frombuffer(encoded.dictionary.buffers()[1], f"V{size}", len(encoded.dictionary))
         return np.asarray(self.codes(distinct.tolist())[encoded.indices.to_numpy()])
 
+
+class Known(Finding, Generic[T]):
+    """Texts that were read, each once; a text's code is its index in ``values``."""
+
+    def __init__(self, read: Callable[[bytes], T | None]) -> None:
+        super().__init__()
+        self.values: list[T] = []
+        self._read = read
+        self._codes: dict[bytes, int] = {}
+
+    def codes(self, texts: Sequence[bytes]) -> Ints:
+        """Return the code of each text; -1 if it cannot be read."""
+        known = self._codes.get
+        found = [known(text, _NEW) for text in texts]
+        if _NEW in found:
+            found = [
+                self._learn(text) if code == _NEW else code for text, code in zip(texts, found, strict=True)
+            ]
+        return np.array(found, np.int64)
+
     def _learn(self, text: bytes) -> int:
         value = self._read(text)
-        self.bytes += _NAME_BYTES + 3 * len(text)
+        self.bytes += _NAME_BYTES + 2 * len(text)
         code = -1 if value is None else len(self.values)
         if value is not None:
             self.values.append(value)
         return self._codes.setdefault(text, code)
+
+
+class Escaped(Finding):
+    """The escaped twins of known texts, with their codes."""
+
+    def __init__(self, bare: Known[Any]) -> None:
+        super().__init__()
+        self._bare = bare
+
+    def codes(self, texts: Sequence[bytes]) -> Ints:
+        """Return the code of what each text means; -1 if it cannot be read."""
+        found = [unescaped(text) for text in texts]
+        known = self._bare.codes([text for text in found if text is not None])
+        codes = np.full(len(texts), -1)
+        codes[[text is not None for text in found]] = known
+        return codes
 
 
 class _Texts:
@@ -117,8 +146,8 @@ class _Texts:
             codes[(there != words).any(axis=1)] = _NEW
         return codes
 
-    def add(self, words: Words, codes: Ints) -> None:
-        """Keep each of these texts once, unless another text with its sum hides it."""
+    def add(self, words: Words, codes: Ints) -> int:
+        """Keep each of these texts once, unless another text with its sum hides it; return their bytes."""
         sums, first = np.unique(_sums(words), return_index=True)
         is_new = ~np.isin(sums, self._sums)
         sums, first = sums[is_new], first[is_new]
@@ -128,6 +157,7 @@ class _Texts:
         self._sums, self._order = sums[order], which[order]
         self._words = np.concatenate((self._words, words[first]))
         self._codes = np.concatenate((self._codes, codes[first]))
+        return int(words[first].nbytes)
 
 
 def _sums(words: Words) -> Words:

@@ -15,10 +15,15 @@ import pyarrow as pa
 
 from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
+from streaming.decoders.envelope_shapes import Inside, Shapes
 from streaming.decoders.known_texts import Known
-from streaming.decoders.quiet_texts import APIS, CODE_BITS, COMMITS, HEARTBEATS, Names, Texts
+from streaming.decoders.quiet_texts import APIS, CODE_BITS, COMMITS, HEARTBEATS, Names, Texts, Writing
 
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
+_ENVELOPE_SIZE_MAX = 1 << 14
+"""Docker cuts lines of this size, and only their length tells."""
+_OPENING, _ENDING = b'"[2', b'.logger)"'
+"""Where a line in Kafka's own pattern begins and ends in the JSON around it."""
 _CORRELATION_DIGITS_MAX = 10
 _HEAD_SIZE_MAX = 256
 """Far longer than a head can be; longer text is not examined."""
@@ -82,20 +87,37 @@ class Reader:
     def __init__(self) -> None:
         """Start without known texts."""
         self.names = Names()
+        self._shapes = Shapes()
 
-    def read(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints) -> Beats:
+    def inside(self, values: pa.ChunkedArray, brokers: Ints) -> Inside:
+        """Return the lines among ``values`` (binary) that stand in a JSON object and need nothing else of it.
+
+        Args:
+            values: rows of a topic, at least one.
+            brokers: which one the key of each row names; -1: none.
+        """
+        texts = self.names.texts
+        found = [_inside(part, first, brokers, self._shapes, texts) for part, first in _slices(values)]
+        return Inside(*map(np.concatenate, zip(*found, strict=True)))
+
+    def read(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints, inside: Inside | None = None) -> Beats:
         """Return the heartbeats among ``values`` (binary) that begin with a date.
 
         Args:
             values: log lines, at least one.
             offset: of each in its partition.
             stamp: each record's timestamp, epoch ms.
+            inside: lines of other rows, which are added.
         """
-        slices = [_split_up(part, start, self.names.texts) for part, start in _slices(values)]
+        slices = [_bare(part, first, self.names.texts) for part, first in _slices(values)]
+        if inside is not None:
+            slices.append(_Parts(inside.row, inside.second, inside.millis, inside.who, inside.origin))
         row, text, millis, who, origin = map(np.concatenate, zip(*slices, strict=True))
         second = _seconds(text, self.names.seconds)
-        good = second >= 0
-        if not good.all():
+        good = np.flatnonzero(second >= 0)
+        if inside is not None and len(inside.row):
+            good = good[np.argsort(row[good], kind="stable")]
+        if inside is not None or len(good) < len(row):
             row, second, millis, who, origin = (one[good] for one in (row, second, millis, who, origin))
         return Beats(row, offset[row], stamp[row], second, millis, who, origin, self.names)
 
@@ -128,34 +150,72 @@ class _Parts(NamedTuple):
     origin: Ints
 
 
-def _split_up(values: pa.Array, first: int, texts: Texts) -> _Parts:
-    """Return the parts of a slice of the column that begins at row ``first``."""
+def _bare(values: pa.Array, first: int, texts: Texts) -> _Parts:
+    """Return the parts of the bare lines in a slice of the column that begins at row ``first``."""
     column = BinaryColumn(values)
-    row: Ints = np.flatnonzero(column.present)
+    row: Ints = np.flatnonzero(column.present & (column.byte(column.start) == ord("[")))
     start = column.start[row]
-    who = _places(column, row, lines.WHO_AFTER, start, texts.places[0])
-    api = _apis(column, start + _DATE_SIZE, who, texts.heads)
+    good, parts = _split_up(column, row, start, start + column.length[row], texts.bare)
+    return parts._replace(row=first + row[good])
+
+
+def _inside(values: pa.Array, first: int, named: Ints, shapes: Shapes, texts: Texts) -> Inside:
+    """Return the parts of the lines that stand in a JSON object, and the broker of each."""
+    column = BinaryColumn(values)
+    is_object = column.present & (column.byte(column.start) == ord("{"))
+    row: Ints = np.flatnonzero(is_object & (column.length < _ENVELOPE_SIZE_MAX))
+    start = column.start[row]
+    begin = _places(column, row, _OPENING, start, shapes.places[0]) + 1
+    end = _places(column, row, _ENDING, start + column.length[row], shapes.places[1])
+    good = (begin > start) & (begin + _DATE_SIZE < end)
+    row, begin, end = row[good], begin[good], end[good] + len(_ENDING) - 1
+    named = named[first + row]
+    broker = shapes.brokers(column, row, begin, end, named)
+    good = broker >= -1
+    row, begin, end, broker = row[good], begin[good], end[good], broker[good]
+    index, parts = _split_up(column, row, begin, end, texts.inside)
+    return Inside(first + row[index], broker[index], *parts[1:])
+
+
+def _split_up(
+    column: BinaryColumn, row: Ints, start: Ints, end: Ints, writing: Writing
+) -> tuple[Ints, _Parts]:
+    """Return which of these lines say nothing new, and their parts.
+
+    Args:
+        column: in which they stand.
+        row: of each.
+        start: where it begins.
+        end: where it ends.
+        writing: the texts, as such lines have them.
+    """
+    words = writing.words
+    index: Ints = np.arange(len(row))
+    who = _places(column, row, words.who, start, writing.places[0])
+    api = _apis(column, start + _DATE_SIZE, who, writing)
     good = api >= 0
     # Only these lines have few lengths in the rest.
-    row, start, who, api = (place[good] for place in (row, start, who, api))
-    end: Ints = start + column.length[row]
-    origin = _places(column, row, lines.FROM_AFTER, end, texts.places[1])
-    times = _places(column, row, lines.TIMES_AFTER, origin, texts.places[2])
-    good = (who < times) & (times < origin)
-    row, start, who, times, origin, end, api = (
-        place[good] for place in (row, start, who, times, origin, end, api)
+    index, start, end, who, api = (place[good] for place in (index, start, end, who, api))
+    origin = _places(column, row[index], words.origin, end, writing.places[1])
+    times = _places(column, row[index], words.times, origin, writing.places[2])
+    good = (who < times) & (times < origin) & (origin < end)
+    index, start, who, times, origin, end, api = (
+        place[good] for place in (index, start, who, times, origin, end, api)
     )
     sender, source = (
-        _senders(column, row, (who, times), api, texts),
-        texts.origins.codes_in(column, origin, end),
+        _senders(column, row[index], (who, times), api, writing),
+        writing.origins.codes_in(column, origin, end),
     )
     second, millis, dated = _dates(column, start)
     good = dated & (sender >= 0) & (source >= 0)
-    good &= texts.times.codes_in(column, times, origin, digits=False) >= 0
-    return _Parts(first + row[good], second[good], millis[good], sender[good], source[good])
+    good &= writing.times.codes_in(column, times, origin, digits=False) >= 0
+    index = index[good]
+    return index, _Parts(row[index], second[good], millis[good], sender[good], source[good])
 
 
-def _senders(column: BinaryColumn, row: Ints, between: tuple[Ints, Ints], api: Ints, texts: Texts) -> Ints:
+def _senders(
+    column: BinaryColumn, row: Ints, between: tuple[Ints, Ints], api: Ints, writing: Writing
+) -> Ints:
     """Return the code of the client of each line, which tells also what it said; -1 for other lines.
 
     What tells it stands ``between`` two places of each row.
@@ -165,39 +225,39 @@ def _senders(column: BinaryColumn, row: Ints, between: tuple[Ints, Ints], api: I
         some = np.flatnonzero(api == index)
         places = between[0][some], between[1][some]
         if index == COMMITS:
-            found = _committers(column, row[some], places, texts)
+            found = _committers(column, row[some], places, writing)
         else:
-            known = texts.whos if index == HEARTBEATS else texts.moderns
+            known = writing.whos if index == HEARTBEATS else writing.moderns
             found = known.codes_in(column, *places)
         codes[some] = np.where(found < 0, -1, found * len(APIS) + index)
     return codes
 
 
-def _committers(column: BinaryColumn, row: Ints, places: tuple[Ints, Ints], texts: Texts) -> Ints:
+def _committers(column: BinaryColumn, row: Ints, places: tuple[Ints, Ints], writing: Writing) -> Ints:
     """Return the code of the client of each commit, -1 for one that needs to be read in full."""
-    known, codes = texts.committers, np.full(len(row), -1)
+    codes = np.full(len(row), -1)
     who, times = places
-    asked, answered = _topics(column, row, who, times)
-    connection = _places(column, row, lines.CONNECTION_AFTER, times, texts.places[3])
+    asked, answered = _topics(column, writing.words.topics, who, times)
+    connection = _places(column, row, writing.words.connection, times, writing.places[3])
     good = np.flatnonzero((who < asked) & (asked < answered) & (answered < connection) & (connection < times))
     who, asked, answered, connection, times = (
         place[good] for place in (who, asked, answered, connection, times)
     )
-    found = known.codes(
-        known.identities.codes_in(column, who, asked), known.connections.codes_in(column, connection, times)
+    found = writing.committers(
+        writing.identities.codes_in(column, who, asked),
+        writing.connections.codes_in(column, connection, times),
     )
-    found[known.offsets.codes_in(column, asked, answered, digits=False) < 0] = -1
-    found[known.answers.codes_in(column, answered, connection) < 0] = -1
+    found[writing.offsets.codes_in(column, asked, answered, digits=False) < 0] = -1
+    found[writing.answers.codes_in(column, answered, connection) < 0] = -1
     codes[good] = found
     return codes
 
 
-def _topics(column: BinaryColumn, row: Ints, who: Ints, times: Ints) -> tuple[Ints, Ints]:
+def _topics(column: BinaryColumn, word: bytes, who: Ints, times: Ints) -> tuple[Ints, Ints]:
     """Return where, between two places in each row, the topics begin, and those of the answer.
 
-    Both are -1 where there are not exactly two such places.
+    Both are -1 where there are not exactly two such places; each begins behind ``word``.
     """
-    word = lines.TOPICS_AFTER
     last = len(word) - 1
     first, end = int(who[0]), int(times.max())
     hits = np.flatnonzero(column.data[first:end] == word[last]) + first
@@ -265,7 +325,7 @@ def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], I
     return column.text(start + 1, _SECOND_SIZE), millis, dated
 
 
-def _apis(column: BinaryColumn, start: Ints, end: Ints, known: Known[int]) -> Ints:
+def _apis(column: BinaryColumn, start: Ints, end: Ints, writing: Writing) -> Ints:
     """Return which API the text between each date and ``end``, a head with its correlation id, names.
 
     -1 for any other text.
@@ -278,8 +338,8 @@ def _apis(column: BinaryColumn, start: Ints, end: Ints, known: Known[int]) -> In
         size += running
     good = (size > 0) & (start < end - size) & (end - start < _HEAD_SIZE_MAX)
     apis = np.full(len(end), -1)
-    codes = known.codes_in(column, start[good], (end - size)[good])
-    apis[good] = np.array([*known.values, -1], np.int64)[codes]
+    codes = writing.heads.codes_in(column, start[good], (end - size)[good])
+    apis[good] = np.array([*writing.apis, -1], np.int64)[codes]
     return apis
 
 

@@ -5,12 +5,14 @@ limit.
 """
 
 import re
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import Ints
-from streaming.decoders.known_texts import Known
+from streaming.decoders.escaped_texts import escaped
+from streaming.decoders.known_texts import Escaped, Finding, Known
 
 _Who = tuple[bytes, bytes, bytes]
 """Client id, identity, connection."""
@@ -38,6 +40,16 @@ _KEPT_BYTES_MAX = 256 * 2**20
 """Of known texts, in each worker; 50,000 members that heartbeat and commit are 200 MB."""
 
 
+class Words(NamedTuple):
+    """The words between the parts of a line, as they stand in it."""
+
+    who: bytes = lines.WHO_AFTER
+    times: bytes = lines.TIMES_AFTER
+    origin: bytes = lines.FROM_AFTER
+    topics: bytes = lines.TOPICS_AFTER
+    connection: bytes = lines.CONNECTION_AFTER
+
+
 class _Committers:
     """Senders of commits: what identifies each, with its connection."""
 
@@ -48,12 +60,6 @@ class _Committers:
         self.answers = Known(_answers)
         self.values: list[_Who] = []
         self._codes: dict[int, int] = {}
-
-    @property
-    def bytes(self) -> int:
-        """Their rough cost in bytes."""
-        parts = (self.identities, self.connections, self.offsets, self.answers)
-        return sum(one.bytes for one in parts) + _PAIR_BYTES * len(self.values)
 
     def codes(self, identity: Ints, connection: Ints) -> Ints:
         """Return the code of each sender; -1 where a part of it is."""
@@ -74,6 +80,39 @@ class _Committers:
         return code
 
 
+class Writing:
+    """The texts as bare lines have them, or as they stand in a JSON string; both have the same codes."""
+
+    def __init__(self, texts: "Texts", *, is_escaped: bool) -> None:
+        def known(of: Known[Any]) -> Finding:
+            return Escaped(of) if is_escaped else of
+
+        committers = texts.committers
+        self.words = Words(*map(escaped, Words())) if is_escaped else Words()
+        self.apis = texts.heads.values
+        self.heads, self.whos, self.moderns = known(texts.heads), known(texts.whos), known(texts.moderns)
+        self.times, self.origins = known(texts.times), known(texts.origins)
+        self.identities, self.connections = known(committers.identities), known(committers.connections)
+        self.offsets, self.answers = known(committers.offsets), known(committers.answers)
+        self.committers = committers.codes
+        self.places: tuple[list[int], ...] = ([], [], [], [])
+        """How far the words between the parts stood from the places next to them."""
+        self._all: tuple[Finding, ...] = (
+            self.heads,
+            self.whos,
+            self.moderns,
+            self.times,
+            self.origins,
+            self.identities,
+        )
+        self._all += (self.connections, self.offsets, self.answers)
+
+    @property
+    def bytes(self) -> int:
+        """Rough cost in bytes."""
+        return sum(one.bytes for one in self._all)
+
+
 class Texts:
     """Texts that are read once in the life of a process: those of the same clients come back all the time."""
 
@@ -84,8 +123,7 @@ class Texts:
         self.origins = Known(_origin)
         self.heads = Known(_head)
         self.times = Known(_timed)
-        self.places: tuple[list[int], ...] = ([], [], [], [])
-        """How far the words between the parts stood from the places next to them."""
+        self.bare, self.inside = Writing(self, is_escaped=False), Writing(self, is_escaped=True)
         self.senders: dict[int, lines.Sender] = {}
         """Those that were asked for, by their code."""
 
@@ -104,8 +142,8 @@ class Texts:
     @property
     def bytes(self) -> int:
         """Their rough cost in bytes."""
-        known = (self.whos, self.moderns, self.committers, self.origins, self.heads, self.times)
-        return sum(one.bytes for one in known) + _SENDER_BYTES * len(self.senders)
+        pairs = _PAIR_BYTES * len(self.committers.values) + _SENDER_BYTES * len(self.senders)
+        return self.bare.bytes + self.inside.bytes + pairs
 
 
 class Names:

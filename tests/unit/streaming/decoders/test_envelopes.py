@@ -51,7 +51,7 @@ def table(rows: Sequence[Row]) -> pa.Table:
 def decoded(tables: Sequence[pa.Table], *, opens: bool) -> Decoded:
     """Decode, with envelopes opened at the column or line by line."""
     reader = LineReader({})
-    reader._envelopes._may_have_parts = not opens
+    reader._envelopes.may_have_parts = not opens
     blocks = [block for rows in tables for block in reader.lines(rows).blocks]
     return decode_lines(type(reader.lines(tables[0].slice(0, 0)))(blocks), shard_count=5, timezone=TIMEZONE)
 
@@ -138,7 +138,7 @@ def test_envelopes_of_real_lines_are_opened() -> None:
     envelopes = Envelopes()
     values = envelopes.opened(table(_rows(random.Random(1), CALM))).column("value").to_pylist()
     assert sum((value or b"")[:1] == b"{" for value in values) < len(values) / 3
-    assert not envelopes._may_have_parts
+    assert not envelopes.may_have_parts
 
 
 def test_simple_envelopes_become_bare_lines() -> None:
